@@ -4,8 +4,8 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
 from coordinator.api.table import Capabilities, declared
@@ -26,7 +26,6 @@ from coordinator.node import Node
 from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import LogError, LogWriter, ended
 from coordinator.parts import Parts
-from coordinator.runtime.scheduler import End
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, Ticket, settle
 from coordinator.topology.leaders_file import next_single_epochs
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
     from coordinator.admin.http import AdminServer
     from coordinator.admin.readiness import NodeReady
-
-T = TypeVar("T")
 
 log = get_logger("node")
 
@@ -80,7 +77,6 @@ class App(Parts):
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
-        self.tasks: set[asyncio.Task[object]] = set()
 
     # --- start ---
 
@@ -277,7 +273,9 @@ class App(Parts):
         """Begin what is done by the clock."""
         settings, every = self.settings, self.scheduler.every
         every_until_ended = self.scheduler.every_until_ended
-        every_until_ended("expire_offsets", settings.offsets_retention_check_interval_ms, self._expire)
+        self.scheduler.every_task(
+            "expire_offsets", settings.offsets_retention_check_interval_ms, self._expire
+        )
         every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
         every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
@@ -290,21 +288,9 @@ class App(Parts):
 
     # --- periodic jobs ---
 
-    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run something beside the rest, until the node stops."""
-        task = self.loop.create_task(coroutine)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        return task
-
-    def _expire(self, end: End) -> None:
+    async def _expire(self) -> None:
         if not self.wall_clock.confirmed():
-            end(False)
             return
-        task = self.spawn(self._delete_expired())
-        task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
-
-    async def _delete_expired(self) -> None:
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
             await delete_expired_marks(self.manager, self.door.adoptions, self.clock)
@@ -358,8 +344,6 @@ class App(Parts):
 
     async def _close_parts(self) -> None:
         """Close what needs the log before the log, and the threads last."""
-        for task in self.tasks:
-            task.cancel()
         await self.leadership.close()
         if self.admin is not None:
             await self.admin.close()

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.readiness import Ready
-from coordinator.admin.scrape import Page
+from coordinator.admin.scrape import CannotCollect, Page
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
 SHUTDOWN_S: Final = 1.0
@@ -90,7 +90,12 @@ class AdminServer:
             self.guard.answered(transport)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        body, content_type = await self.page.get(request.headers.get("Accept", ""))
+        try:
+            body, content_type = await self.page.get(request.headers.get("Accept", ""))
+        except CannotCollect:
+            raise web.HTTPInternalServerError(
+                text="the metrics cannot be collected; the log says why\n"
+            ) from None
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _health(self, _request: web.Request) -> web.Response:

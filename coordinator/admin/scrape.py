@@ -11,11 +11,16 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
 from coordinator.runtime.slices import Nanos, Slices
+from coordinator.runtime.tasks import Tasks
 
 SLICE_NS: Final = 2_000_000
 """A slice of the work that has taken so long is the last one of its turn of the event loop."""
 FAMILIES_AT_A_TIME: Final = 4
 EOF: Final = b"# EOF\n"
+
+
+class CannotCollect(Exception):
+    """The metrics could not be collected; the log says why."""
 
 
 class Some:
@@ -43,18 +48,22 @@ class Page:
         self.prepare = prepare
         self._nanos = nanos
         self._slice_ns = slice_ns
+        self._tasks = Tasks()
         self._under_way: dict[str, asyncio.Task[bytes]] = {}
         self.collections = 0
 
     async def get(self, accept: str) -> tuple[bytes, str]:
-        """The page and its content type, in the format that an Accept header prefers."""
+        """Return the page and its content type, in the format that an Accept header prefers. Raises CannotCollect."""
         encode, content_type = choose_encoder(accept)
         task = self._under_way.get(content_type)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._collect(encode))
+            task = self._tasks.start(self._collect(encode), "collection of metrics")
             self._under_way[content_type] = task
             task.add_done_callback(lambda _task: self._under_way.pop(content_type))
-        return await asyncio.shield(task), content_type
+        await asyncio.wait([task])
+        if task.cancelled() or task.exception() is not None:
+            raise CannotCollect
+        return task.result(), content_type
 
     async def _collect(self, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
         self.collections += 1

@@ -8,12 +8,13 @@ answer) is refused with an error on which clients try again, and is looked at ag
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, There, adopt_group
@@ -45,7 +46,7 @@ class Adoption:
         self,
         here: Adopting,
         there: There,
-        spawn: Callable[[Coroutine[None, None, None]], object],
+        tasks: Tasks,
         mono_ms: Callable[[], int],
         *,
         take_live: bool,
@@ -53,7 +54,7 @@ class Adoption:
         """`take_live` takes groups that have members at the cluster, too."""
         self._here = here
         self._there = there
-        self._spawn = spawn
+        self._tasks = tasks
         self._mono_ms = mono_ms
         self._take_live = take_live
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
@@ -118,7 +119,7 @@ class Adoption:
             waiting.append(done)
             return
         self._waiting[group] = [done]
-        self._spawn(self._take(group))
+        self._tasks.start(self._take(group), "adopt a group")
 
     async def _take(self, group: GroupId) -> None:
         error, outcome = ErrorCode.COORDINATOR_NOT_AVAILABLE, None

@@ -4,7 +4,6 @@
 import asyncio
 import errno
 import ssl
-from collections.abc import Coroutine
 from functools import partial
 from socket import socket
 from typing import Final, Protocol
@@ -19,6 +18,7 @@ from coordinator.gateway.routes import Gate, PortRoutes
 from coordinator.gateway.tls import Names, client_context, shake_hands
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -33,12 +33,10 @@ class Host(Protocol):
 
     loop: asyncio.AbstractEventLoop
     book: Book
+    tasks: Tasks
 
     def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
-
-    def spawn(self, work: Coroutine[None, None, None]) -> object:
-        """Run this until it ends, or the gateway does."""
 
 
 class Entrance:
@@ -127,7 +125,11 @@ class Entrance:
                 sock.close()
                 self.left(peer)
             else:
-                self._house.spawn(self._shake_hands(port, wrapped, peer))
+                self._house.tasks.start(
+                    self._shake_hands(port, wrapped, peer),
+                    "TLS handshake",
+                    partial(self._shaking_failed, wrapped, peer),
+                )
         else:
             assert port is not None, "without TLS there are no names"
             self._house.let_in(port, sock, peer)
@@ -147,6 +149,10 @@ class Entrance:
             self.left(peer)
         else:
             self._house.let_in(wanted, sock, peer)
+
+    def _shaking_failed(self, sock: ssl.SSLSocket, peer: Endpoint, _error: BaseException) -> None:
+        sock.close()
+        self.left(peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """What the client has asked for by name; one that names nobody is not told which nodes there are."""

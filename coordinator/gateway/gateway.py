@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from socket import socket
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from coordinator.gateway.rights import Adopt, Rights, all_are_ours
 from coordinator.gateway.routes import Gate
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -84,7 +85,7 @@ class Gateway:
             clock, cache_ms = machine.clock, config.authorization_cache_ms
             gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt, self.new_topics.settle).gate
         self._entrance = Entrance(self, machine, config, gate, self._beside)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
         self._started = False
 
@@ -137,9 +138,7 @@ class Gateway:
             self._check_timer.cancel()
         for relay in [*self.relays, *self._left]:
             relay.abort()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.tasks.close()
         self._beside.close()
 
     @property
@@ -180,13 +179,6 @@ class Gateway:
     def gone(self, relay: Relay) -> None:
         """This connection is over."""
         self._left.discard(relay)
-
-    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run this until it ends, or the gateway does."""
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     def _check(self) -> None:
         """Close who has asked nothing, or read nothing, for too long."""

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from socket import socket
 from typing import Protocol
@@ -15,6 +15,7 @@ from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LANES, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
 from protocol.proxy_header import Endpoint
@@ -49,9 +50,7 @@ class House(Protocol):
     request_bytes_max: int
     kept: Kept
     closed: Counter[str]
-
-    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run this; the caller may cancel it."""
+    tasks: Tasks
 
     def left(self, relay: "Relay") -> None:
         """This connection is over, and the client's socket is closed; others of it may not be yet."""
@@ -229,7 +228,7 @@ class Relay:
         wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
         wire.read(True)
         work = self._dial_broker(wire) if lane == BROKER else self._dial_coordinator(wire)
-        task = self._house.spawn(work)
+        task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._dialing.add(task)
         task.add_done_callback(self._dialing.discard)
         return wire

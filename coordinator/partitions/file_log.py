@@ -24,6 +24,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
@@ -70,6 +71,7 @@ class FileLog:
         self._stats = stats
         self._writers: dict[Partition, PartitionWriter] = {}
         self._epochs: dict[Partition, LeaderEpoch] = {}
+        self._tasks = Tasks()
         self._repair: asyncio.Task[None] | None = None
         self._closed = False
         self._incidents = Incidents(log, clock.mono_ms)
@@ -196,7 +198,7 @@ class FileLog:
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
             self._incidents.begin(self)  # the failure was logged where it was seen
-            self._repair = asyncio.get_running_loop().create_task(self._repair_log())
+            self._repair = self._tasks.start(self._repair_log(), "repair of the journal")
 
     async def _repair_log(self) -> None:
         while True:

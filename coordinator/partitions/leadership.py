@@ -4,6 +4,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 
 from coordinator.partitions.group_log import (
@@ -18,6 +19,7 @@ from coordinator.partitions.group_log import (
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
@@ -49,6 +51,7 @@ class Leadership:
         self._log = group_log
         self._stats = stats
         self._incidents = Incidents(log, manager.clock.mono_ms)
+        self._tasks = Tasks()
         self._loads: dict[Partition, asyncio.Task[None]] = {}
         self.epochs: dict[Partition, LeaderEpoch] = {}
         self.failed_partitions: dict[Partition, str] = {}
@@ -122,10 +125,7 @@ class Leadership:
 
     async def close(self) -> None:
         """End all loads."""
-        tasks = list(self._loads.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def _drop(self, partition: Partition) -> None:
         self.failed_partitions.pop(partition, None)
@@ -136,7 +136,16 @@ class Leadership:
         self._manager.remove_groups_for_partition(partition)
 
     def _start_load(self, partition: Partition) -> None:
-        self._loads[partition] = asyncio.get_running_loop().create_task(self._load(partition))
+        self._loads[partition] = self._tasks.start(
+            self._load(partition), f"load of partition {partition}", partial(self._load_ended, partition)
+        )
+
+    def _load_ended(self, partition: Partition, error: BaseException) -> None:
+        """What follows a load, or a load that has failed, has failed itself: the partition is not served."""
+        self._manager.remove_groups_for_partition(partition)
+        self.failed_partitions[partition] = repr(error)
+        self.damaged.add(partition)
+        self.on_loaded(partition, self.epochs[partition], repr(error))
 
     async def _load(self, partition: Partition) -> None:
         while await self._load_once(partition):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node does by the clock: one list of named jobs that say when they ran, how long they took, and what failed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 
 from coordinator.runtime.clock import Clock
+from coordinator.runtime.tasks import Tasks
 from coordinator.runtime.timers import Timer, Timers
 
 End = Callable[[bool], None]
@@ -34,6 +36,7 @@ class Scheduler:
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
         self._clock = clock
+        self._tasks = Tasks()
         self.jobs: dict[str, Job] = {}
 
     def every(self, name: str, interval_ms: int, run: Callable[[], None]) -> None:
@@ -45,18 +48,28 @@ class Scheduler:
 
         self.every_until_ended(name, interval_ms, run_and_end)
 
+    def every_task(self, name: str, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Repeat a coroutine. `close` cancels it where it runs."""
+
+        def start(end: End) -> None:
+            task = self._tasks.start(work(), name)
+            task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
+
+        self.every_until_ended(name, interval_ms, start)
+
     def every_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
-        """Repeat what goes on in a thread or a task: `run` gets a function to call on the loop at its end."""
+        """Repeat what goes on in a thread: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job
         job.timer = self._timers.after(interval_ms, self._begin, job)
 
     def close(self) -> None:
-        """Begin nothing any more."""
+        """Begin nothing any more, and cancel the coroutines that run."""
         for job in self.jobs.values():
             if job.timer is not None:
                 job.timer.cancel()
         self.jobs.clear()
+        self._tasks.cancel()
 
     def _begin(self, job: Job) -> None:
         job.began_ms = self._clock.mono_ms()

@@ -7,7 +7,6 @@ used whatever one waits for ends the start; one that does not answer yet is look
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -16,6 +15,7 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
 from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
 from coordinator.topology.gateway_view import BrokerState, UpstreamState
@@ -54,9 +54,10 @@ class ClusterFeed:
         store: CatalogueStore,
         fs: FileSystem,
         io: Thread,
+        tasks: Tasks,
         on_changed: Callable[[], None],
     ) -> None:
-        """`on_changed` is called when `brokers` or `state` are others. Blocks.
+        """`on_changed` is called when `brokers` or `state` are others; `tasks` are the supervisor's. Blocks.
 
         Raises ClusterUnusable, ConfigError, and StorageError.
         """
@@ -64,6 +65,8 @@ class ClusterFeed:
         self._store = store
         self._fs = fs
         self._io = io
+        self._tasks = tasks
+        self._following: list[asyncio.Task[None]] = []
         self._on_changed = on_changed
         self._noted = known_cluster.read(fs, settings.data_dir)
         if self._noted is None and store.catalogue.totals.topics:
@@ -91,35 +94,35 @@ class ClusterFeed:
         self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
         self._missed = MissedBrokers(asyncio.get_running_loop().time)
         self._errors: dict[int, str] = {}  # of brokers that do not answer
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def connect(self) -> None:
         """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
         self._tell_limits()
-        loop = asyncio.get_running_loop()
-        first = loop.create_task(self._first_look())
+        first = self._tasks.start(self._first_look(), "first look at the cluster")
+        # One that takes longer is not broken off: the topics that it brings may be on their way to the disk.
+        await asyncio.wait([first], timeout=FIRST_LOOK_S)
+        error = first.result() if first.done() else None
+        if error is not None and error.lasting:
+            await self._cluster.close()
+            raise ClusterUnusable(str(error))
+        if error is not None or not first.done():
+            self._say("upstream.bootstrap.servers: no answer yet" if error is None else str(error))
+            log.warning("the cluster cannot be reached yet", reason=str(error or "no answer"))
+        self._following = [
+            self._tasks.start(self._follow(first), "follow the cluster"),
+            self._tasks.start(self._probe(), "probe the cluster's brokers"),
+        ]
+
+    async def _first_look(self) -> UpstreamError | None:
         try:
-            async with asyncio.timeout(FIRST_LOOK_S):
-                # One that takes longer is not broken off: the topics that it brings may be on their way to the disk.
-                await asyncio.shield(first)
+            await self._cluster.connect()
+            await self._monitor.look()
         except UpstreamError as error:
-            if error.lasting:
-                await self._cluster.close()
-                raise ClusterUnusable(str(error)) from None
-            log.warning("the cluster cannot be reached yet", reason=str(error))
-            self._say(str(error))
-        except TimeoutError:
-            self._say("upstream.bootstrap.servers: no answer yet")
-            log.warning("the cluster cannot be reached yet", reason="no answer")
-        self._tasks = [loop.create_task(self._follow(first)), loop.create_task(self._probe())]
+            return error
+        return None
 
-    async def _first_look(self) -> None:
-        await self._cluster.connect()
-        await self._monitor.look()
-
-    async def _follow(self, first: asyncio.Task[None]) -> None:
-        with suppress(UpstreamError):  # it is looked again
-            await first
+    async def _follow(self, first: asyncio.Task[UpstreamError | None]) -> None:
+        await first
         await self._monitor.run()
 
     def _tell_limits(self) -> None:
@@ -162,9 +165,9 @@ class ClusterFeed:
 
     async def close(self) -> None:
         """Follow it no more."""
-        for task in self._tasks:
+        for task in self._following:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._following, return_exceptions=True)
         await self._cluster.close()
 
     # --- what was seen

@@ -17,6 +17,7 @@ import msgspec
 from coordinator.catalogue.deletions import Gone
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.workers import messages
@@ -55,8 +56,9 @@ class Dispatch:
         shared: SharedDirectory,
         store: CatalogueStore,
         channel: Callable[[int], WorkerChannel | None],
+        tasks: Tasks,
     ) -> None:
-        """`channel` is the way to the worker of a node, if there is one."""
+        """`channel` is the way to the worker of a node, if there is one; `tasks` are the supervisor's."""
         self._loop = loop
         self._io = io
         self._fs = fs
@@ -65,13 +67,13 @@ class Dispatch:
         self._shared = shared
         self._store = store
         self._channel = channel
+        self._tasks = tasks
         self.handed = [0] * len(assignment.places)
         """Up to which deleted topic each partition's leader was told with its order what to drop."""
         self._outbox: list[Command] = []
         self._sending = False
         self._waiting: dict[int, deque[Command]] = {}
         """By node, what waits behind topics that are being told."""
-        self._telling: set[asyncio.Task[None]] = set()
 
     def send(self, commands: Iterable[Command]) -> None:
         """Send these after all that were to be sent before."""
@@ -111,9 +113,7 @@ class Dispatch:
             waiting.append(command)
         elif isinstance(command, LeadOrder) and self._gone(command.partition, 0):
             self._waiting[command.node] = deque([command])
-            task = self._loop.create_task(self._send_waiting(command.node))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._tasks.start(self._send_waiting(command.node), "send orders")
         else:
             self._send(command)
 

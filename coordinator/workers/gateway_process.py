@@ -14,6 +14,7 @@ from coordinator.gateway.book import OurNode
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
 from coordinator.machine import Machine
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
@@ -75,7 +76,7 @@ def make_gateway(
     adoption = Adoption(
         Coordinators(loop, gateway.book, gateway.dialer, timeout_s),
         UpstreamGroups(cluster),
-        gateway.spawn,
+        gateway.tasks,
         machine.clock.mono_ms,
         take_live=settings.gateway_adopt_live_groups,
     )
@@ -129,7 +130,7 @@ class GatewayProcess:
         self._surroundings = surroundings
         self._make = make
         self._parts: GatewayParts | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = Tasks(self._failed)
         self._admin: AdminServer | None = None
         self._view = GatewayView()
         self.channel = Channel(messages.ToGateway, self._got, self._orphaned)
@@ -150,14 +151,14 @@ class GatewayProcess:
             case messages.StopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
-                self._task = self._loop.create_task(self._stop())
+                self._tasks.start(self._stop(), "stop")
 
     def _welcome(self, welcome: messages.GatewayWelcome) -> None:
         settings = welcome.settings
         self._surroundings.configure(settings)
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
         self._view = welcome.view
-        self._task = self._loop.create_task(self._start(settings))
+        self._tasks.start(self._start(settings), "start")
 
     async def _start(self, settings: Settings) -> None:
         try:
@@ -204,6 +205,11 @@ class GatewayProcess:
             if self._parts.cluster is not None:
                 await self._parts.cluster.close()
         self.ended.set_result(0)
+
+    def _failed(self, _error: BaseException) -> None:
+        """End: the supervisor starts another process."""
+        if not self.ended.done():
+            self.ended.set_result(EXIT_FAILED)
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

@@ -5,11 +5,12 @@ They hold nothing that could be lost: one that has died is started anew, and its
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from coordinator.config import Settings
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
@@ -17,7 +18,7 @@ from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.own_settings import gateway_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.worker_process import WorkerProcess
+from coordinator.workers.worker_process import WorkerProcess, all_gone
 
 log = get_logger("supervisor")
 
@@ -39,12 +40,15 @@ class Gateways:
         self,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
+        tasks: Tasks,
         launch: Launcher,
         on_broker_seen: Callable[[], None],
         find_topics: Callable[[messages.TopicsSeen], Awaitable[messages.TopicsLookedFor]],
     ) -> None:
+        """`tasks` are the supervisor's, which cancels them at its stop."""
         self._settings = settings
         self._loop = loop
+        self._tasks = tasks
         self._launch = launch
         self._on_broker_seen = on_broker_seen
         self._find_topics = find_topics
@@ -54,7 +58,6 @@ class Gateways:
         self.restarts = Restarts(loop.time)
         self._starting: dict[int, asyncio.Future[None]] = {}
         self._stopping = False
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Start all, and return once they listen. Raises GatewayFailed when one cannot, and OSError."""
@@ -63,7 +66,7 @@ class Gateways:
         }
         for index in self._starting:
             await self._start_one(index)
-        self._spawn(self._ping())
+        self._tasks.start(self._ping(), "ping gateways")
         await asyncio.gather(*self._starting.values())
 
     def show(self, view: GatewayView) -> None:
@@ -93,13 +96,10 @@ class Gateways:
                 process.send(messages.Stop())
             else:
                 process.kill("stopping while it starts")
-        while self.running and self._loop.time() < deadline:
-            await asyncio.wait([self._loop.create_task(p.gone()) for p in self.running.values()], timeout=0.5)
+        await all_gone(self.running, deadline)
         for process in list(self.running.values()):
             process.kill("it does not stop in time")
-            await process.gone()
-        for task in list(self._tasks):
-            task.cancel()
+            await process.end
 
     # --- one process
 
@@ -113,7 +113,7 @@ class Gateways:
             kind=messages.FromGateway,
             named="gateway",
         )
-        await process.start(self._launch)
+        await process.start(self._launch, self._tasks)
         self.running[index] = process
         process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
         log.debug("started a gateway", gateway=index, pid=process.pid)
@@ -129,7 +129,7 @@ class Gateways:
             case messages.BrokerSeen():
                 self._on_broker_seen()
             case messages.TopicsSeen():
-                self._spawn(self._find(index, message))
+                self._tasks.start(self._find(index, message), "look for topics")
 
     async def _find(self, index: int, seen: messages.TopicsSeen) -> None:
         looked_for = await self._find_topics(seen)
@@ -156,7 +156,7 @@ class Gateways:
         write("a gateway has ended", gateway=index, status=status)
         if not self._stopping:
             self.restarts.died(index)
-            self._spawn(self._start_again(index))
+            self._tasks.start(self._start_again(index), f"start gateway {index} again")
 
     async def _start_again(self, index: int) -> None:
         while not self._stopping:
@@ -174,8 +174,3 @@ class Gateways:
             await asyncio.sleep(interval_s)
             for process in list(self.running.values()):
                 process.ping()
-
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

@@ -28,12 +28,17 @@ class LagWatch:
         committed: Callable[[], Iterator[Committed]],
         clock: Clock,
         send: Callable[[messages.FromWorker], None],
+        answer_within_s: float,
     ) -> None:
-        """Measure all groups that `committed` has into `book`; `send` is the way to the supervisor."""
+        """Measure all groups that `committed` has into `book`; `send` is the way to the supervisor.
+
+        A measurement is given up if the supervisor does not answer within `answer_within_s` seconds.
+        """
         self._book = book
         self._committed = committed
         self._clock = clock
         self._send = send
+        self._answer_within_s = answer_within_s
         self._request = 0
         self._waiting: asyncio.Future[Ends | None] | None = None
 
@@ -63,7 +68,14 @@ class LagWatch:
         self._request += 1
         self._waiting = asyncio.get_running_loop().create_future()
         self._send(messages.AskClusterEnds(self._request, piece))
-        return await self._waiting
+        try:
+            async with asyncio.timeout(self._answer_within_s):
+                return await self._waiting
+        except TimeoutError:
+            log.warning(
+                "the lag was not measured: the supervisor has not answered", seconds=self._answer_within_s
+            )
+            return None
 
     async def _wanted(self) -> dict[str, set[int]]:
         """All partitions that a group here has committed offsets in."""

@@ -12,6 +12,7 @@ from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine, real_machine
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import end_with, get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
@@ -28,6 +29,8 @@ log = get_logger("supervisor")
 
 GATEWAY_MODULE: Final = "coordinator.workers.gateway_main"
 Announce = Callable[[Mapping[int, Serves]], None]
+CANNOT_START: Final = (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError)
+EXIT_FAILED: Final = 1
 ORPHANS_WAIT_S: Final = 5.0
 """How long the workers of a supervisor that was killed may take to end."""
 
@@ -37,13 +40,13 @@ def serve(settings: Settings, announce: Announce, worker: str = WORKER_MODULE) -
 
     A worker is a process that runs the module `worker`.
 
-    Returns the exit code: 1, after one line on stderr, if they cannot start.
+    Returns the exit code: 1, after one line on stderr, if they cannot start, or after a failure of the supervisor.
     """
     try:
         return asyncio.run(_open_and_serve(settings, announce, worker))
-    except (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError) as error:
+    except CANNOT_START as error:
         end_with(str(error))
-        return 1
+        return EXIT_FAILED
 
 
 async def _open_and_serve(settings: Settings, announce: Announce, worker: str) -> int:
@@ -89,23 +92,26 @@ async def _serve(
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     on_stop_signal(loop, stop.set)
+    tasks = Tasks()
     clean = True
     try:
         launch_gateway = Subprocesses(tuple, GATEWAY_MODULE)
         supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id, launch_gateway)
+        supervisor.on_failed = stop.set
         control = ControlSocket(supervisor, settings.data_dir)
         try:
             await control.start()
-            starting = loop.create_task(supervisor.start())
-            stopped = loop.create_task(stop.wait())
+            starting = tasks.start(_start(supervisor), "start")
+            stopped = tasks.start(stop.wait(), "wait for a signal")
             await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
-                await starting
+                failure = starting.result()
+                if failure is not None:
+                    raise failure
                 log.info("serving", nodes=settings.workers, data=str(settings.data_dir), pid=os.getpid())
                 announce(supervisor.serving)
                 await stopped
-            starting.cancel()
-            stopped.cancel()
+            tasks.cancel()
         finally:
             log.info("stopping")
             await control.close()
@@ -114,4 +120,13 @@ async def _serve(
         await loop.run_in_executor(None, partial(shared.close, clean=clean))
         ignore_stop_signals()
         log.info("stopped")
-    return 0
+    return EXIT_FAILED if supervisor.has_failed else 0
+
+
+async def _start(supervisor: Supervisor) -> Exception | None:
+    """Why it cannot start, if it cannot."""
+    try:
+        await supervisor.start()
+    except CANNOT_START as error:
+        return error
+    return None

@@ -8,6 +8,7 @@ from functools import partial
 from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError
 from coordinator.partitions.leadership import RETRY_S, Leadership
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.workers.messages import DeletedMeanwhile, FromWorker, Lead, Loaded, Released, Resign
@@ -35,7 +36,7 @@ class Share:
         self._send = send
         self._leads: dict[Partition, Lead] = {}
         self._deleted: dict[Partition, set[str]] = {}
-        self._releases: set[asyncio.Task[None]] = set()
+        self._releases = Tasks()
         self._topics_version = -1
         self._has_more = asyncio.Event()
         file_log.prepare = self._open
@@ -75,9 +76,7 @@ class Share:
         """Serve a partition no more, at once; close it when all that was accepted is on disk, and say so."""
         self._stats.partitions_lost += 1
         self._leadership.resign(resign.partition, resign.leader_epoch)
-        task = asyncio.get_running_loop().create_task(self._release(resign))
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
+        self._releases.start(self._release(resign), f"release of partition {resign.partition}")
 
     async def _release(self, resign: Resign) -> None:
         while True:
@@ -95,5 +94,4 @@ class Share:
 
     def close(self) -> None:
         """Forget what is not released yet."""
-        for task in self._releases:
-            task.cancel()
+        self._releases.cancel()

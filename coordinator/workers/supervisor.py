@@ -15,9 +15,9 @@ supervisor end at once; as they inherit the directory's lock, no other superviso
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
@@ -25,6 +25,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.machine import Machine
 from coordinator.runtime.sockets import private_path
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView, OwnNode
@@ -43,7 +44,7 @@ from coordinator.workers.settling import Settling
 from coordinator.workers.topic_changes import AskedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.topic_looks import TopicLooks
-from coordinator.workers.worker_process import WorkerProcess
+from coordinator.workers.worker_process import WorkerProcess, all_gone
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.recovery.shared import SharedDirectory
@@ -107,6 +108,12 @@ class Supervisor:
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
         self.ends = AskedEnds(self._tell)
+        self.has_failed = False
+        """Whether something of it has failed that it cannot do without, so that it is to be stopped."""
+        self.on_failed: Callable[[], None] = lambda: None
+        self._tasks = Tasks(self._failed)
+        self._settles = Tasks(self._failed)
+        """Bring to the disk what processes have left: a stop waits for these."""
         self._settling = Settling(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
@@ -119,10 +126,10 @@ class Supervisor:
             shared,
             self.store,
             self._channel_to,
+            self._tasks,
         )
         self._view_changes = False
         self._told_to_stop: set[int] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self.upstream: ClusterFeed | None = None
         self.topic_looks: TopicLooks | None = None
         self.gateways: Gateways | None = None
@@ -135,7 +142,9 @@ class Supervisor:
         looks = self.topic_looks = TopicLooks(
             lambda: self.store.catalogue, lambda: self.feed.version, upstream.looked
         )
-        self.gateways = Gateways(self.settings, self.loop, launch_gateway, upstream.look_soon, looks.find)
+        self.gateways = Gateways(
+            self.settings, self.loop, self._tasks, launch_gateway, upstream.look_soon, looks.find
+        )
 
     def _open_catalogue(self, machine: Machine) -> CatalogueStore:
         settings = self.settings
@@ -161,7 +170,7 @@ class Supervisor:
     def _follow_cluster(self) -> "ClusterFeed":
         from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
 
-        return ClusterFeed(self.settings, self.store, self.fs, self.io, self._upstream_changed)
+        return ClusterFeed(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
 
     # --- life
 
@@ -175,9 +184,9 @@ class Supervisor:
         self._starting = {node: self.loop.create_future() for node in self.nodes}
         for node in self.nodes:
             await self._start_worker(node)
-        self._spawn(self._ping())
+        self._tasks.start(self._ping(), "ping workers")
         for partition in list(self.shared.unread):
-            self._spawn(self._reopen(partition))
+            self._tasks.start(self._reopen(partition), f"reopen partition {partition}")
         await asyncio.gather(*self._starting.values())
         if self.gateways is not None:
             await self.gateways.start()
@@ -192,13 +201,10 @@ class Supervisor:
         await self._stop_workers()
         if self.gateways is not None:  # now, as clients hear through them where their groups go
             await self.gateways.stop()
-        for task in list(self._tasks):
-            if task.get_name() == "settle":
-                await task
-        for task in list(self._tasks):
-            task.cancel()
+        await self._settles.ended()
+        self._tasks.cancel()
         self.io.close()
-        return self._settling.all_settled
+        return self._settling.all_settled and not self.has_failed
 
     async def _stop_workers(self) -> None:
         self.assignment.draining |= set(self.nodes)
@@ -207,16 +213,14 @@ class Supervisor:
                 worker.kill("stopping while it starts")
         self.advance()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
-        while self.workers and self.loop.time() < deadline:
-            await asyncio.wait([self.loop.create_task(w.gone()) for w in self.workers.values()], timeout=0.5)
+        await all_gone(self.workers, deadline)
         for worker in list(self.workers.values()):
             worker.kill("it does not stop in time")
-            await worker.gone()
+            await worker.end
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
-        task = self.loop.create_task(coroutine, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _failed(self, _error: BaseException) -> None:
+        self.has_failed = True
+        self.on_failed()
 
     async def _ping(self) -> None:
         interval_s = self.settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT
@@ -230,7 +234,7 @@ class Supervisor:
     async def _start_worker(self, node: int) -> None:
         liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
         worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
-        await worker.start(self._launch)
+        await worker.start(self._launch, self._tasks)
         self.workers[node] = worker
         worker.send(
             messages.Welcome(
@@ -245,7 +249,7 @@ class Supervisor:
         if self.upstream is not None:
             worker.send(messages.UpstreamSeen(self.upstream.state))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
-        self._spawn(subscription.run())
+        self._tasks.start(subscription.run(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
 
     def _exited(self, node: int, status: int) -> None:
@@ -270,7 +274,7 @@ class Supervisor:
         write = log.info if expected else log.error
         write("a worker has ended", node=node, status=status, partitions=len(had))
         self.advance()
-        self._spawn(self._after_exit(node, had, comes_back=not expected), "settle")
+        self._settles.start(self._after_exit(node, had, comes_back=not expected), f"settle node {node}")
 
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Its process is gone: save what its journal holds, and let its partitions be led again."""
@@ -281,7 +285,7 @@ class Supervisor:
             self.assignment.undrain(node)
         self.advance()
         if comes_back and not self.stopping:
-            self._spawn(self._start_again(node))
+            self._tasks.start(self._start_again(node), f"start node {node} again")
 
     async def _start_again(self, node: int) -> None:
         while not self.stopping:
@@ -313,7 +317,7 @@ class Supervisor:
     def _got(self, node: int, message: messages.FromWorker) -> None:
         match message:
             case messages.Released():
-                self._spawn(self._released(node, message))
+                self._tasks.start(self._released(node, message), f"release of partition {message.partition}")
             case messages.Loaded():
                 self._loaded(node, message)
             case messages.Dropped():
@@ -342,15 +346,17 @@ class Supervisor:
             case messages.LookAgain() if self.upstream is not None:
                 self.upstream.look_soon()
             case messages.AskClusterEnds() if self.upstream is not None:
-                self._spawn(self._tell_cluster_ends(self.upstream, node, message))
+                self._tasks.start(
+                    self._tell_cluster_ends(self.upstream, node, message),
+                    "ends of the cluster's partitions",
+                    lambda _error: self._tell(node, messages.ClusterEnds(message.request, None)),
+                )
 
     async def _tell_cluster_ends(
         self, upstream: "ClusterFeed", node: int, asked: messages.AskClusterEnds
     ) -> None:
         ends = await upstream.ends_of(asked.partitions)
-        worker = self.workers.get(node)
-        if worker is not None:
-            worker.send(messages.ClusterEnds(asked.request, ends))
+        self._tell(node, messages.ClusterEnds(asked.request, ends))
 
     def _serves(self, node: int, message: messages.Serves) -> None:
         self.serving[node] = message

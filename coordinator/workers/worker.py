@@ -22,8 +22,8 @@ from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import all_durable, ended
-from coordinator.runtime.scheduler import End
 from coordinator.runtime.sockets import private_path
+from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import Ticket, Waiting
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 0.1
+QUESTIONS_FOR_ENDS_MAX: Final = 10
+"""The supervisor asks the cluster fewer questions, one after the other, about where partitions end."""
 
 
 class Surroundings(Protocol):
@@ -100,7 +102,13 @@ class WorkerApp(App):
         """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
         self.ends = RemoteEnds(send)
         self.lag = LagBook(settings.metrics_lag)
-        self.lag_watch = LagWatch(self.lag, partial(all_committed, self.manager), self.clock, send)
+        self.lag_watch = LagWatch(
+            self.lag,
+            partial(all_committed, self.manager),
+            self.clock,
+            send,
+            QUESTIONS_FOR_ENDS_MAX * settings.upstream_request_timeout_ms / 1000,
+        )
 
     def _has_topics(self, version: int) -> None:
         self.share.has_topics(version)
@@ -112,7 +120,7 @@ class WorkerApp(App):
         super().schedule()
         if self._knows_lag:
             interval_ms = self.settings.metrics_lag_interval_ms
-            self.scheduler.every_until_ended("measure_lag", interval_ms, self._measure_lag)
+            self.scheduler.every_task("measure_lag", interval_ms, self.lag_watch.run)
 
     def collectors(self) -> "list[Collector]":
         """The lag, of groups behind a gateway."""
@@ -125,10 +133,6 @@ class WorkerApp(App):
     @property
     def _knows_lag(self) -> bool:
         return self.settings.is_gateway and self.settings.metrics_lag != "off"
-
-    def _measure_lag(self, end: End) -> None:
-        task = self.spawn(self.lag_watch.run())
-        task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
     def see_upstream(self, state: UpstreamState) -> None:
         """This is how the cluster is."""
@@ -253,8 +257,7 @@ class Worker:
         self.channel = Channel(messages.FromSupervisor, self._got, self._orphaned)
         self.app: WorkerApp | None = None
         """The node, once the supervisor has said what it is."""
-        self._task: asyncio.Task[None] | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(self._failed)
         self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.FromSupervisor) -> None:
@@ -278,7 +281,7 @@ class Worker:
             case messages.AllTopics() | messages.TopicsChanged() | messages.Changed():
                 app.catalogue_store.got(message)
             case messages.Stop():
-                self._task = self._loop.create_task(self._stop(app))
+                self._tasks.start(self._stop(app), "stop")
             case _:
                 self._hear(app, message)
 
@@ -303,11 +306,16 @@ class Worker:
             self._cannot_serve(error)
             return
         self._surroundings.watch(settings.worker_timeout_ms, app.loop_stalled)
-        self._task = self._loop.create_task(self._start(app))
+        self._tasks.start(self._start(app), "start")
 
     def _cannot_serve(self, error: CannotStart) -> None:
         self.channel.send(messages.CannotServe(str(error)))
         self.ended.set_result(EXIT_FAILED)
+
+    def _failed(self, _error: BaseException) -> None:
+        """End: the supervisor starts another process."""
+        if not self.ended.done():
+            self.ended.set_result(EXIT_FAILED)
 
     async def _start(self, app: WorkerApp) -> None:
         await app.catalogue_store.arrived.wait()
@@ -331,9 +339,11 @@ class Worker:
             self.channel.send(answer)
             return
         # No node may hear of an offset that a crash can take back.
-        task = self._loop.create_task(self._tell_once_durable(app, wanted, waiting, answer))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._tasks.start(
+            self._tell_once_durable(app, wanted, waiting, answer),
+            "tell_ends",
+            lambda _error: self.channel.send(messages.EndsTold(wanted.request, None)),
+        )
 
     async def _tell_once_durable(
         self, app: WorkerApp, wanted: messages.EndsWanted, waiting: Waiting, answer: messages.EndsTold

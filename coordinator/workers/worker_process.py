@@ -2,12 +2,13 @@
 """One worker as its supervisor has it: a process and the channel to it. Started once, gone for good once it ends."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.channel import Channel
 from coordinator.workers.launcher import ANSWER, PING, Launcher, Process
@@ -52,7 +53,8 @@ class WorkerProcess(Generic[Received]):
         self._start_until_s = 0.0
         self._process: Process | None = None
         self._ended = False
-        self._waiting: asyncio.Task[None] | None = None
+        self.end: asyncio.Task[None]
+        """Ends once the process has ended and `on_exit` was called; there from `start` on."""
         self._heard_all = asyncio.Event()
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = PulseReader(liveness)
@@ -68,12 +70,12 @@ class WorkerProcess(Generic[Received]):
         """Whether the process has answered a ping since it was started."""
         return self._liveness.has_answered
 
-    async def start(self, launch: Launcher) -> None:
-        """Start the process. Raises OSError."""
+    async def start(self, launch: Launcher, tasks: Tasks) -> None:
+        """Start the process; `tasks` are the supervisor's. Raises OSError."""
         self._process = await launch(self.node_id, self.channel, self._pulse)
         loop = asyncio.get_running_loop()
         self._start_until_s = loop.time() + STARTS_WITHIN_S
-        self._waiting = loop.create_task(self._wait(self._process))
+        self.end = tasks.start(self._wait(self._process), "wait for the end of a process")
 
     async def _wait(self, process: Process) -> None:
         status = await process.wait()
@@ -113,17 +115,22 @@ class WorkerProcess(Generic[Received]):
             self._log.warning("killing a worker", pid=self.pid, reason=reason)
             self._process.kill()
 
-    async def gone(self) -> None:
-        """Return once the process has ended and `on_exit` was called."""
-        if self._waiting is not None:
-            await asyncio.shield(self._waiting)
-
     def _lost(self, reason: str) -> None:
         self._heard_all.set()
         if not self._ended:
             # It ends by itself without its supervisor's socket; but it must not take long.
             self._log.debug("lost the connection to a worker", reason=reason)
             asyncio.get_running_loop().call_later(ENDS_WITHIN_S, self.kill, "it closed its connection")
+
+
+async def all_gone(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
+    """Return once all of these have ended, or when the loop's clock shows `deadline_s`; `on_exit` takes them out."""
+    loop = asyncio.get_running_loop()
+    while loop.time() < deadline_s:
+        running = [process.end for process in processes.values() if not process.end.done()]
+        if not running:
+            return
+        await asyncio.wait(running, timeout=deadline_s - loop.time())
 
 
 class PulseReader(asyncio.Protocol):

@@ -3,13 +3,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
+from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
@@ -98,12 +99,9 @@ class Process:
 
     def __init__(self, played: Played, *, take_live: bool = False) -> None:
         self.now_ms = 0
-        self.tasks: list[asyncio.Task[None]] = []
-        self.adoption = Adoption(played, played, self._spawn, lambda: self.now_ms, take_live=take_live)
+        self.tasks = Tasks()
+        self.adoption = Adoption(played, played, self.tasks, lambda: self.now_ms, take_live=take_live)
         self.answers: list[Any] = []
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        self.tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def ask(self, *groups: str) -> Any:
         """True where all are ours at once; else what is answered, None if nothing is by now."""
@@ -273,8 +271,7 @@ async def test_an_adoption_that_is_called_off_leaves_nobody_waiting(played: Play
     answers: list[ErrorCode] = []
     process.adoption.adopt(["g"], answers.append)
     await idle()
-    for task in process.tasks:
-        task.cancel()
+    process.tasks.cancel()
     await idle()
     assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 

@@ -162,8 +162,6 @@ class Launched:
             app.loop_watch.close()
             app.timers.close()
             app.deadlines.close()
-            for task in app.tasks:
-                task.cancel()
             self._loop.create_task(app.leadership.close())
         self._end(KILLED)
         self._on_killed()

@@ -13,6 +13,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import real_machine
+from coordinator.runtime.tasks import Tasks
 from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
@@ -87,7 +88,7 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     feed = TopicFeed(lambda: store.catalogue)
     store.on_changed, store.topics_version = feed.changed, lambda: feed.version
     assignment = Assignment([Leader(1, LeaderEpoch(0))] * PARTITIONS, sorted(workers))
-    dispatch = Dispatch(loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get)
+    dispatch = Dispatch(loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get, Tasks())
     try:
         yield Played(dispatch, assignment, store)
     finally:

@@ -3,10 +3,13 @@
 
 import asyncio
 import errno
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.file import FILE_NAME
@@ -15,6 +18,8 @@ from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.workers.supervisor import Supervisor
+from coordinator.workers.worker import WorkerApp
+from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
@@ -321,3 +326,65 @@ def test_a_worker_that_dies_again_and_again_loses_its_partitions_to_the_other() 
         await host.until(lambda: host.leader(0) == host.leader(1) == 2, "the other to lead all")
 
     assert simulate(story) > 1, "it is started again ever later"
+
+
+def test_a_failure_of_the_supervisor_is_logged_and_asks_for_a_stop_that_is_not_clean(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As nothing pings the workers any more, say: a service manager starts all anew."""
+
+    def fail(self: WorkerProcess[Any]) -> None:
+        raise ValueError("broken")
+
+    async def story() -> None:
+        host = Host(loop)
+        await host.start()
+        asked: list[bool] = []
+        host.supervisor.on_failed = lambda: asked.append(True)
+        assert await host.commit(0, 7) is ErrorCode.NONE
+        assert not host.supervisor.has_failed
+        monkeypatch.setattr(WorkerProcess, "ping", fail)
+        await host.until(lambda: asked, "the supervisor to fail")
+        assert [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == [
+            "ping workers: failed"
+        ]
+        assert await host.commit(0, 8) is ErrorCode.NONE
+        assert await host.supervisor.stop() is False
+        host.shared.close(clean=False)
+        monkeypatch.undo()
+        await host.start()
+        assert await host.fetch(0) == {0: 8}
+        await host.stop()
+
+    loop = SimulatedLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(story())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def test_a_worker_whose_start_fails_in_an_unforeseen_way_ends_and_is_replaced(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = 0
+    lead_partitions = WorkerApp.lead_partitions
+
+    def fail_once(self: WorkerApp) -> None:
+        nonlocal failures
+        failures += 1
+        if failures == 1:
+            raise ValueError("broken")
+        lead_partitions(self)
+
+    async def story(host: Host) -> None:
+        launches = host.launch.launches
+        monkeypatch.setattr(WorkerApp, "lead_partitions", fail_once)
+        host.launch.running[host.leader(0)].kill()
+        await host.until(lambda: failures == 2, "the second start")
+        await host.until_served()
+        assert host.launch.launches == launches + 2
+        assert "start: failed" in [r.getMessage() for r in caplog.records]
+
+    simulate(story)

@@ -9,6 +9,7 @@ from coordinator.upstream.lag import Committed, LagBook
 from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, LagWatch
 from coordinator.workers.messages import AskClusterEnds, ClusterEnds
 from protocol.names import GroupId
+from tests.support.log_lines import LogLines
 
 WIDE = 2 * PARTITIONS_PER_QUESTION + 1
 
@@ -28,7 +29,7 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
         watch.answered(ClusterEnds(question.request, ends))
 
     book = LagBook("group")
-    watch = LagWatch(book, committed, SystemClock(), send)
+    watch = LagWatch(book, committed, SystemClock(), send, 120)
     await watch.run()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
@@ -36,3 +37,13 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
         ("g", 3 * WIDE, 2 * WIDE),
         ("h", 30, 20),
     }
+
+
+async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(lines: LogLines) -> None:
+    asked: list[Any] = []
+    book = LagBook("group")
+    watch = LagWatch(book, committed, SystemClock(), asked.append, 0)
+    await watch.run()
+    assert len(asked) == 1, "without an answer to the first question there is no second one"
+    assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
+    watch.answered(ClusterEnds(asked[0].request, {}))  # too late: does no harm

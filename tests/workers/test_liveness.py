@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from coordinator.runtime.tasks import Tasks
 from coordinator.workers.launcher import ANSWER, PING
 from coordinator.workers.liveness import (
     PINGS_PER_TIMEOUT,
@@ -132,7 +133,7 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], async
     )
     reader, writer = os.pipe()
     try:
-        await worker.start(Subprocesses(lambda: (reader,), held_worker.__name__))
+        await worker.start(Subprocesses(lambda: (reader,), held_worker.__name__), Tasks())
         await first_answer(worker)
         worker.serves = True
         yield worker, ended
@@ -140,7 +141,7 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], async
         os.close(reader)
         os.close(writer)
         worker.kill("the test is over")
-        await worker.gone()
+        await worker.end
 
 
 async def first_answer(worker: WorkerProcess[FromWorker]) -> None:

@@ -26,12 +26,15 @@ from coordinator.cli.partitions import ask
 from coordinator.config import Address, Settings
 from coordinator.machine import real_machine
 from coordinator.node import End
+from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
+from coordinator.topology.gateway_view import GatewayView
 from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.ends import AskedEnds
+from coordinator.workers.gateway_process import GatewayParts, GatewayProcess
 from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
@@ -43,6 +46,7 @@ from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.topic_looks import TopicLooks
+from coordinator.workers.worker import EXIT_FAILED
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
@@ -513,15 +517,40 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
     async def launch(node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Process:
         return Ended()
 
-    await worker.start(launch)
+    await worker.start(launch, Tasks())
     ended.set_result(-9)
     await idle()
     assert happened == []
     said = messages.Dropped(3, [Partition(1)], 1)
     worker.channel.data_received(encode(said))
     worker.channel.connection_lost(None)
-    await worker.gone()
+    await worker.end
     assert happened == [said, -9]
+
+
+class Unsupervised:
+    """The process of a gateway, which has nobody to tell."""
+
+    def configure(self, settings: Settings) -> None:
+        pass
+
+    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+        pass
+
+    def orphaned(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+async def test_a_gateway_whose_start_fails_in_an_unforeseen_way_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def make(*_: Any) -> GatewayParts:
+        raise RuntimeError("broken")
+
+    process = GatewayProcess(asyncio.get_running_loop(), real_machine(), Unsupervised(), make)
+    process.channel.data_received(encode(messages.GatewayWelcome(Settings(), 0, GatewayView())))
+    assert await process.ended == EXIT_FAILED
+    assert [record.getMessage() for record in caplog.records] == ["start: failed"]
 
 
 class HearingWorker(WorkerProcess[messages.FromWorker]):
