@@ -115,6 +115,7 @@ class Parts:
             num_partitions=settings.offsets_topic_num_partitions,
             deliver=deliver,
             needs_marks=settings.is_gateway and settings.gateway_adopt != "off",
+            batch_bytes_max=settings.message_max_bytes,
         )
         self.door = Door(self.manager)
         self.loader = Loader(self.clock, self.stats)

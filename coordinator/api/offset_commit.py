@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OffsetCommit v2-v10.
+"""OffsetCommit v2-v10. All offsets of a request are stored, or none (CoordinatorRuntime appends them in one batch).
 
 v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v7: group.instance.id (KIP-345).
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import compress
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 from coordinator.api.context import InSteps, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.long_commits import (
-    ANSWERED_AT_ONCE,
-    Answers,
-    Refused,
-    Taken,
-    fit_together,
-    parts,
-    response_in_slices,
-)
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
@@ -34,10 +26,11 @@ from coordinator.groups.offsets.commits import (
     ROWS_FROM,
     commit_rows,
     commit_topic,
+    join_commits,
 )
 from coordinator.groups.outcome import Instant
 from coordinator.node import Node
-from coordinator.partitions.append_errors import append_error, commit_error
+from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.door import Absent, Door, KeptGroup
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
@@ -50,8 +43,10 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from protocol.messages import OffsetCommitResponse as StreamedResponse
 from protocol.native import mypyc_attr
 from storage.errors import RecordTooLarge
+from storage.format.offset_record import plain_rows
 from storage.format.records import OffsetCommits
 
 _NONE: Final = ErrorCode.NONE
@@ -61,6 +56,8 @@ _EMPTY: Final = GroupState.EMPTY
 GROUP_NOT_FOUND_FROM: Final = 9
 TOPIC_IDS_FROM: Final = 10
 ERROR_PARTS: Final = ("topics", "partitions")
+ITEMS_PER_STEP: Final = 100
+"""Topics and partitions of a long commit that are looked at together: some 100 microseconds."""
 
 
 @mypyc_attr(acyclic=True)
@@ -72,9 +69,38 @@ class Decision:
     def __init__(self) -> None:
         self.stored: list[OffsetCommits] = []
         self.answers: list[OffsetCommitResponseTopic] = []  # to each of `stored`
-        self.taken: Taken = []
-        self.refused: Refused = {}
+        self.taken: list[tuple[str | bytes, OffsetCommitResponseTopic]] = []
+        """What is committed, by the name or id that the request gives it, in the order of the request."""
+        self.refused: dict[str | bytes, OffsetCommitResponseTopic] = {}
+        """What does not exist, by the name or id that the request gives it."""
         self.whole = True  # whether every offset is taken
+
+    def add(self, other: "Decision") -> None:
+        """Add what other topics of the request come to."""
+        self.stored += other.stored
+        self.answers += other.answers
+        self.taken += other.taken
+        self._refuse_with(other)
+
+    def join(self, part: "Decision") -> None:
+        """Add what more partitions of the one topic of this come to."""
+        if not self.taken:
+            self.taken = part.taken
+        elif part.taken:
+            self.taken[0][1].partitions.extend(part.taken[0][1].partitions)
+        if not self.stored:
+            self.stored = part.stored
+            self.answers = [topic for _, topic in self.taken] if part.stored else []
+        elif part.stored:
+            join_commits(self.stored[0], part.stored[0])
+        self._refuse_with(part)
+
+    def _refuse_with(self, other: "Decision") -> None:
+        self.whole = self.whole and other.whole
+        for key, topic in other.refused.items():
+            known = self.refused.setdefault(key, topic)
+            if known is not topic:
+                known.partitions.extend(topic.partitions)
 
 
 def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
@@ -89,7 +115,8 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         _decide(node, request, topic, ctx.api_version, now, decided)
     error = _commit(door, request, ctx, decided, now)
     if error is not _NONE:
-        _refuse(decided, error)
+        for _ in _refuse_in_steps(decided, error):
+            pass
     response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
     if not decided.whole:
         count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
@@ -99,68 +126,80 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 def handle_in_steps(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext
 ) -> InSteps[OffsetCommitResponse]:
-    """Commit many offsets, part by part (`long_commits`)."""
-    decisions = yield from _decide_parts(node, request, ctx.api_version)
-    answers = yield from _commit_parts(node, request, ctx, decisions)
-    topics = merge_topics(answers.refused, answers.taken)
+    """Commit many offsets: they are looked at in steps, and then stored in one, all of them or none."""
+    decided = Decision()
+    topics = yield from _decide_in_steps(node, request, ctx.api_version, decided)
+    _drop_deleted(node, decided, topics)
+    error = _commit(node.door, request, ctx, decided, node.door.clock.now())
     yield
-    if answers.items > ANSWERED_AT_ONCE:
-        return in_slices(node, ctx, response_in_slices(ctx.api_version, topics))
-    response = OffsetCommitResponse(topics=topics)
-    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
-    return response
+    if error is not _NONE:
+        yield from _refuse_in_steps(decided, error)
+    answers = merge_topics(decided.refused, decided.taken)
+    yield
+    return in_slices(node, ctx, _response_in_slices(ctx.api_version, answers))
 
 
-Decided = list[tuple[Decision, list[int], list[Topic]]]
-"""The parts of a long commit: what each takes, the places of that in the request, and the topics of what it stores."""
-
-
-def _decide_parts(node: Node, request: OffsetCommitRequest, version: int) -> Generator[None, None, Decided]:
+def _decide_in_steps(
+    node: Node, request: OffsetCommitRequest, version: int, decided: Decision
+) -> Generator[None, None, list[Topic]]:
+    """Decide the commit of every topic; gives the topics of what is to be stored, as they were found."""
     now = node.door.clock.now()
-    decisions: Decided = []
-    for part in parts(request.topics):
-        decided = Decision()
-        places: list[int] = []
-        for place, topic in part:
-            taken = len(decided.taken)
-            _decide(node, request, topic, version, now, decided)
-            if len(decided.taken) > taken:
-                places.append(place)
-        topics = [node.catalogue.topics_by_name[commits.topic] for commits in decided.stored]
-        decisions.append((decided, places, topics))
-        yield
-    return decisions
+    found: list[Topic] = []
+    items = 0
+    for topic in request.topics:
+        if len(topic.partitions) > ITEMS_PER_STEP:
+            found += yield from _decide_wide(node, request, topic, version, now, decided)
+            continue
+        _decide(node, request, topic, version, now, decided)
+        found += _topics_of(node, decided.stored[len(found) :])
+        items += 1 + len(topic.partitions)
+        if items > ITEMS_PER_STEP:
+            items = 0
+            yield
+    return found
 
 
-def _commit_parts(
-    node: Node, request: OffsetCommitRequest, ctx: RequestContext, decisions: Decided
-) -> Generator[None, None, Answers]:
-    """Store part by part, up to the first that the group does not let."""
-    found = _find_group(node.door, request, ctx)
-    error = _NONE if isinstance(found, KeptGroup) else found
-    if error is _NONE:
-        error = yield from fit_together(node.settings, [decided.stored for decided, _, _ in decisions])
-    answers = Answers()
-    for decided, places, topics in decisions:
-        if error is _NONE:
-            _drop_deleted(node, decided, topics)
-            # The session counts from now: a heartbeat of the member may have come since the last part.
-            error = _commit(node.door, request, ctx, decided, node.door.clock.now())
-        if error is not _NONE:
-            _refuse(decided, error)
-        answers.add(places, decided.taken, decided.refused)
+def _decide_wide(
+    node: Node,
+    request: OffsetCommitRequest,
+    topic: OffsetCommitRequestTopic,
+    version: int,
+    now: Instant,
+    decided: Decision,
+) -> Generator[None, None, list[Topic]]:
+    """As `_decide_in_steps`, of one topic, some of its partitions at each step."""
+    whole = Decision()
+    found: list[Topic] = []
+    for start in range(0, len(topic.partitions), ITEMS_PER_STEP):
+        rows = topic.partitions[start : start + ITEMS_PER_STEP]
+        part = Decision()
+        _decide(node, request, OffsetCommitRequestTopic(topic.name, topic.topic_id, rows), version, now, part)
+        whole.join(part)
+        found += _topics_of(node, whole.stored[len(found) :])
         yield
-    return answers
+    for commits in whole.stored:
+        if not commits.metadata_bytes and request.retention_time_ms == NO_RETENTION_TIME:
+            commits.rows = plain_rows(commits.values)
+            yield
+    decided.add(whole)
+    return found
+
+
+def _topics_of(node: Node, commits: list[OffsetCommits]) -> list[Topic]:
+    by_name = node.catalogue.topics_by_name
+    return [by_name[each.topic] for each in commits]
 
 
 def _drop_deleted(node: Node, decided: Decision, topics: list[Topic]) -> None:
-    """Topics that were deleted meanwhile are as if they had been deleted after the commit.
+    """Topics that were deleted since they were found are as if they had been deleted after the commit.
 
     Others of their names have nothing to do with it.
     """
-    there = [topic.id in node.catalogue.topics_by_id for topic in topics]
-    decided.stored = list(compress(decided.stored, there))
-    decided.answers = list(compress(decided.answers, there))
+    by_id = node.catalogue.topics_by_id
+    there = [topic.id in by_id for topic in topics]
+    if not all(there):
+        decided.stored = list(compress(decided.stored, there))
+        decided.answers = list(compress(decided.answers, there))
 
 
 def _commit(
@@ -213,7 +252,7 @@ def _store(door: Door, kept: KeptGroup, commits: list[OffsetCommits], ctx: Reque
     try:
         door.commit(ctx, kept, commits)
     except RecordTooLarge as error:
-        return commit_error(append_error(error))
+        return group_error(append_error(error))
     return _NONE
 
 
@@ -285,7 +324,11 @@ def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[st
 
 
 def _add(
-    refused: Refused, key: str | bytes, topic: OffsetCommitRequestTopic, indexes: list[int], error: ErrorCode
+    refused: dict[str | bytes, OffsetCommitResponseTopic],
+    key: str | bytes,
+    topic: OffsetCommitRequestTopic,
+    indexes: list[int],
+    error: ErrorCode,
 ) -> None:
     answers = [OffsetCommitResponsePartition(index, error) for index in indexes]
     known = refused.get(key)
@@ -295,17 +338,30 @@ def _add(
         known.partitions.extend(answers)
 
 
-def _refuse(decided: Decision, error: ErrorCode) -> None:
+def _refuse_in_steps(decided: Decision, error: ErrorCode) -> Generator[None, None, None]:
     """Answer the error for every partition that exists; what does not is refused before the group is asked."""
-    decided.taken = [(key, _refuse_topic(topic, error)) for key, topic in decided.taken]
     decided.whole = False
+    items = 0
+    for place, (key, topic) in enumerate(decided.taken):
+        refused = OffsetCommitResponseTopic(topic.name, topic.topic_id, [])
+        for partition in topic.partitions:
+            refused.partitions.append(OffsetCommitResponsePartition(partition.partition_index, error))
+            items += 1
+            if items % ITEMS_PER_STEP == 0:
+                yield
+        decided.taken[place] = (key, refused)
 
 
-def _refuse_topic(topic: OffsetCommitResponseTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
-    answers = [
-        OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
-    ]
-    return OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
+def _response_in_slices(version: int, topics: list[OffsetCommitResponseTopic]) -> Any:
+    """A response for `in_slices`, which takes the topics of the hot codec as they are, but for their ids."""
+    kind: Any = StreamedResponse
+    answered = topics if version < TOPIC_IDS_FROM else _by_id(kind.OffsetCommitResponseTopic, version, topics)
+    return kind(version=version, topics=iter(answered))
+
+
+def _by_id(kind: Any, version: int, topics: list[OffsetCommitResponseTopic]) -> Iterator[Any]:
+    for topic in topics:
+        yield kind(version=version, topic_id=UUID(bytes=topic.topic_id), partitions=topic.partitions)
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:

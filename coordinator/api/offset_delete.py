@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetDelete v0 (KIP-496)."""
 
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
-from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
+from coordinator.api.slices import moments, work_in_slices
 from coordinator.groups.offsets.commits import delete_offsets
+from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
 from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
@@ -15,8 +17,12 @@ from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse, schema_of
 from protocol.names import GroupId
+from storage.format.offset_record import TOMBSTONE_BYTES_MIN
+from storage.format.records import Record
 
 ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
+Asked: TypeAlias = tuple[str, list[int]]
+"""A topic and those of the partitions in a request that it has."""
 
 
 def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Parked:
@@ -28,40 +34,71 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
         return error_response(request, kept, ctx.api_version)
     if isinstance(kept, Absent):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
-    error = kept.group.validate_delete_offsets()
-    if error is not ErrorCode.NONE:
-        return error_response(request, error, ctx.api_version)
     return work_in_slices(node, ctx, _delete(node, request, ctx, kept))
 
 
 def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: KeptGroup) -> Work:
+    """Look at all partitions in steps, and then delete their offsets in one, unless no batch holds the tombstones."""
     refused: dict[str, ResponseTopic] = {}
-    taken = []
+    asked: list[Asked] = []
     for topic in request.topics:
         known = node.catalogue.get(topic.name)
-        indexes = [partition.partition_index for partition in topic.partitions]
-        missing = [index for index in indexes if known is None or not known.has_partition(index)]
+        existing: list[int] = []
+        missing: list[int] = []
+        for partition in moments(topic.partitions):
+            if partition is None:
+                yield
+            else:
+                index = partition.partition_index
+                (existing if known is not None and known.has_partition(index) else missing).append(index)
         if missing or known is None:
             _refuse(refused, topic.name, missing)
-        existing = [index for index in indexes if known is not None and known.has_partition(index)]
-        answers: list[ErrorCode] = []
-        for start in range(0, len(existing), ITEMS_PER_SLICE):
-            answers += _delete_some(node, ctx, kept, topic.name, existing[start : start + ITEMS_PER_SLICE])
-            yield
         if existing:
-            taken.append((topic.name, _topic(topic.name, existing, answers)))
+            asked.append((topic.name, existing))
         yield
+    node.door.check(ctx, kept)
+    error = kept.group.validate_delete_offsets()
+    if error is not ErrorCode.NONE:
+        return error_response(request, error, ctx.api_version)
+    taken = []
+    for batch in _batches(kept, asked, node.settings.message_max_bytes):
+        answers = _delete_together(node, ctx, kept, batch)
+        yield
+        for (name, indexes), codes in zip(batch, answers, strict=True):
+            taken.append((name, _topic(name, indexes, codes)))
+            yield
     return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
 
 
-def _delete_some(
-    node: Node, ctx: RequestContext, kept: KeptGroup, topic: str, indexes: list[int]
-) -> list[ErrorCode]:
-    """Raises RequestRefused when the group has gone since the last slice."""
+def _batches(kept: KeptGroup, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:
+    """The topics whose tombstones may fit in one batch together."""
+    batch: list[Asked] = []
+    least_bytes = 0
+    for name, indexes in asked:
+        topic_bytes = len(indexes) * (TOMBSTONE_BYTES_MIN + len(kept.group_id) + len(name))
+        if batch and least_bytes + topic_bytes > bytes_max:
+            yield batch
+            batch, least_bytes = [], 0
+        batch.append((name, indexes))
+        least_bytes += topic_bytes
+    if batch:
+        yield batch
+
+
+def _delete_together(
+    node: Node, ctx: RequestContext, kept: KeptGroup, batch: list[Asked]
+) -> list[list[ErrorCode]]:
+    """Raises RequestRefused when the group has gone since the last step."""
     node.door.check(ctx, kept)
-    outcome = delete_offsets(kept.group, kept.offsets, topic, indexes)
-    answers: list[ErrorCode] = node.door.run(ctx, kept, outcome)
-    node.stats.offset_deletions += len(outcome.records)
+    answers: list[list[ErrorCode]] = []
+    records: list[Record] = []
+    for name, indexes in batch:
+        outcome = delete_offsets(kept.group, kept.offsets, name, indexes)
+        answers.append(outcome.answer)
+        records += outcome.records
+    count = kept.offsets.count
+    node.door.run(ctx, kept, Outcome(None, records, independent=True))
+    node.stats.offset_deletions += count - kept.offsets.count
     return answers
 
 

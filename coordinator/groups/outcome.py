@@ -51,9 +51,10 @@ class Outcome:
     """What a decision comes to: its records are appended and applied first, then the answer and the replies leave.
 
     `answer` is for the request itself: None where a reply to it is among the `replies`, or comes later. The records
-    are taken all or none, in one batch, unless they are `independent` of each other, as tombstones are. Where the log
-    takes none because they are too large, replies say so; the group then begins a rebalance if it `starts_over`.
-    Without replies and that, RecordTooLarge is raised to the caller of the decision.
+    are taken all or none, in one batch. Those that are `independent` of each other, as tombstones are, may be in
+    several if one batch does not hold them. Where the log takes none because they are too large, replies say so; the
+    group then begins a rebalance if it `starts_over`. Without replies and that, RecordTooLarge is raised to the caller
+    of the decision.
     """
 
     __slots__ = ("answer", "ended_rebalance", "events", "independent", "records", "replies", "starts_over")

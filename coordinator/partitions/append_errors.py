@@ -7,19 +7,13 @@ from typing import Final
 from protocol.errors import ErrorCode
 from storage.errors import RecordTooLarge, StorageError
 
-_COMMIT: Final[Mapping[ErrorCode, ErrorCode]] = {
+_ANSWERED: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
-}
-_GROUP: Final[Mapping[ErrorCode, ErrorCode]] = {
-    **_COMMIT,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -35,11 +29,6 @@ def append_error(error: BaseException) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def commit_error(code: ErrorCode) -> ErrorCode:
-    """What OffsetCommit answers when its append failed with `code` (GroupMetadataManager.storeOffsets)."""
-    return _COMMIT.get(code, code)
-
-
 def group_error(code: ErrorCode) -> ErrorCode:
-    """What the other apis answer when an append failed with `code` (appendGroupMetadataErrorToResponseError)."""
-    return _GROUP.get(code, code)
+    """What every api answers when an append failed with `code` (GroupCoordinatorService.handleOperationException)."""
+    return _ANSWERED.get(code, code)

@@ -27,8 +27,9 @@ from protocol.names import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
-NOTED_WITHIN_MS: Final = 3_000
-"""A partition that has to wait longer is loaded again, as the sessions of its members go on meanwhile: 6 s or more."""
+SERVED_WITHIN_MS: Final = 3_000
+"""A partition that is loaded, and served later than that, is loaded again: its members' sessions go on meanwhile, and
+may be as short as 6 s."""
 RETRY_S: Final = 1.0
 """How long a partition whose log cannot be used is left alone before the next try."""
 
@@ -179,9 +180,10 @@ class Leadership:
     async def _drop_deleted(self, shard: Shard, writer: LogWriter) -> bool:
         """Drop the offsets in deleted topics, until that is durable; whether the partition is still to be served.
 
-        Raises LogUnavailable where they could not be dropped.
+        Raises LogUnavailable where they could not be dropped, or only after so long that sessions may be over.
         """
         manager, partition = self._manager, shard.partition
+        began_ms = manager.clock.mono_ms()
 
         def drop() -> Awaitable[None]:
             steps = manager.drop_before_serving(shard, writer)
@@ -203,11 +205,10 @@ class Leadership:
                 is_noted = False
             elif not is_noted:
                 # Else, after a start, commits to a topic made anew would be taken for those to the old one.
-                began_ms = manager.clock.mono_ms()
                 await self.note_dropped(partition)
-                if manager.clock.mono_ms() - began_ms > NOTED_WITHIN_MS:
-                    raise LogUnavailable("sessions began before it could be served", {"partition": partition})
                 is_noted = True
+            elif manager.clock.mono_ms() - began_ms > SERVED_WITHIN_MS:
+                raise LogUnavailable("sessions began before it could be served", {"partition": partition})
             else:
                 return True
         return False

@@ -23,14 +23,12 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
-from storage.format.offset_record import count_of
+from storage.format.batch_builder import BATCH_BYTES_MAX
+from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_of
 from storage.format.records import OffsetCommits, Record
 
 LOGGER: Final = "groups"
 log = get_logger(LOGGER)
-
-TOMBSTONES_PER_APPEND: Final = 10
-"""A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
 
 OFFSETS_PER_STEP: Final = 1_000
 """So many offsets of one group are looked at together for expiry."""
@@ -57,13 +55,18 @@ class GroupMetadataManager:
         num_partitions: int,
         deliver: Callable[[Reply, Ticket], None],
         needs_marks: bool = False,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> None:
-        """`needs_marks` where a group that is not here may be at a cluster, until the book of its partition has it."""
+        """`needs_marks` where a group that is not here may be at a cluster, until the book of its partition has it.
+
+        `batch_bytes_max` is the size of the largest batch that the log takes.
+        """
         self.env = env
         self.clock = clock
         self.stats = stats
         self.num_partitions = num_partitions
         self.needs_marks = needs_marks
+        self._batch_bytes_max = batch_bytes_max
         self.owned_partitions: dict[Partition, Shard] = {}
         self.loading_partitions: dict[Partition, Shard] = {}
         self.waiting_partitions: set[Partition] = set()
@@ -227,7 +230,7 @@ class GroupMetadataManager:
             if kept.shard.vacant:
                 kept.shard.mark_begun(kept.group_id, self.clock.wall_ms())
             if outcome.independent:
-                self._append_apart(kept.shard, records)
+                self._append_in_parts(kept.shard, records)
             else:
                 kept.shard.append(records)
         except RecordTooLarge as error:
@@ -241,19 +244,14 @@ class GroupMetadataManager:
             return False
         return True
 
-    def _append_apart(self, shard: Shard, records: list[Record]) -> None:
-        """Append records that need not stay in one batch.
+    def _append_in_parts(self, shard: Shard, records: list[Record]) -> None:
+        """Append records in one batch, or in several where none holds them all.
 
         Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
         """
-        for start in range(0, len(records), TOMBSTONES_PER_APPEND):
-            self._append_in_parts(shard, records[start : start + TOMBSTONES_PER_APPEND])
-
-    def _append_in_parts(self, shard: Shard, records: list[Record]) -> None:
         try:
             shard.append(records)
         except RecordTooLarge:
-            # The names are long, and message.max.bytes is small.
             if len(records) == 1:
                 raise
         else:
@@ -295,15 +293,16 @@ class GroupMetadataManager:
         return cast(ErrorCode, outcome.answer)
 
     def delete_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:
-        """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
+        """Delete a group as `delete_group` does: at once, or if no batch holds so many tombstones, in steps.
 
-        Meanwhile it is Dead: who joins or commits is to try again, so that a group that is refused to be deleted
-        has lost nothing. It is as it was, but for the offsets that are gone, where the steps are not taken to the end.
+        A step deletes `count` of its offsets, until one batch may hold the rest. Meanwhile the group is Dead: who joins
+        or commits is to try again, so that a group that is refused to be deleted has lost nothing. It is as it was, but
+        for the offsets that are gone, where the steps are not taken to the end.
         """
         kept = self.find(group_id)
         if kept is not None and kept.group.validate_delete_group() is ErrorCode.NONE:
             try:
-                while kept.offsets.count > count and self.is_served(kept):
+                while not self._may_fit(kept) and self.is_served(kept):
                     kept.group.begin_deletion()
                     self.run(kept, expiry.delete_first_offsets(kept.group, kept.offsets, count))
                     self.stats.offset_deletions += count
@@ -313,6 +312,11 @@ class GroupMetadataManager:
                     kept.group.end_deletion()
                     self.run(kept, Outcome())
         return self.delete_group(group_id)
+
+    def _may_fit(self, kept: KeptGroup) -> bool:
+        """Whether one batch may hold the tombstones of all offsets of a group."""
+        each_bytes = TOMBSTONE_BYTES_MIN + len(kept.group_id)
+        return kept.offsets.count * each_bytes <= self._batch_bytes_max
 
     def cleanup_steps(self, kept: KeptGroup, now_wall_ms: int) -> Iterator[int]:
         """Clean a group up in steps, between which others may do what they like with it.

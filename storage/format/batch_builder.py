@@ -8,6 +8,7 @@ from protocol.names import LeaderEpoch, Offset
 from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
+    OFFSET_TAIL_BYTES_MIN,
     PLAIN_VERSION,
     count_of,
     encode_tail,
@@ -89,7 +90,7 @@ class BatchBuilder:
         """Begin another batch, for records that are too long for what is left of this one."""
         size = HEADER_BYTES + chunk_bytes
         if size > self.max_bytes:
-            raise RecordTooLarge(f"{added} records need {size} bytes, a batch has at most {self.max_bytes}")
+            raise _too_large(added, size, self.max_bytes)
         self._closed.append((self._records, self._chunks))
         self._chunks = []
         self._records = 0
@@ -129,8 +130,13 @@ class BatchBuilder:
         """The bytes of a commit, whose first record has the offset delta `delta`."""
         version = self._version
         parts: list[bytes] = []
+        least_bytes = 0
         for commit in commits:
             names = sized_key_prefix(commit.group, commit.topic)
+            # What fits in no batch is refused before it is encoded.
+            least_bytes += len(commit.values) * (OFFSET_TAIL_BYTES_MIN + len(names))
+            if least_bytes > self.max_bytes:
+                raise _too_large(count_of(commits), least_bytes, self.max_bytes)
             rows = commit.rows
             if rows is not None and version == PLAIN_VERSION and delta + rows.count <= TWO_BYTE_DELTAS:
                 time_ms = next(iter(commit.values.values())).commit_timestamp
@@ -152,6 +158,7 @@ class BatchBuilder:
         """The bytes of `records`, whose first has the offset delta `delta`."""
         parts: list[bytes] = []
         version = self._version
+        least_bytes = 0
         for record in records:
             if isinstance(record, OffsetCommitRecord):
                 key = sized_key_prefix(record.group, record.topic)
@@ -162,4 +169,13 @@ class BatchBuilder:
             start = record_start(delta)
             parts += (size_field(len(start) + len(key) + len(tail)), start, key, tail)
             delta += 1
+            least_bytes += len(key) + len(tail)
+            if least_bytes > self.max_bytes:
+                raise _too_large(len(records), least_bytes, self.max_bytes)
         return b"".join(parts)
+
+
+def _too_large(records: int, least_bytes: int, max_bytes: int) -> RecordTooLarge:
+    return RecordTooLarge(
+        f"{records} records need at least {least_bytes} bytes, a batch has at most {max_bytes}"
+    )

@@ -45,6 +45,10 @@ OFFSET_KEY: Final = b"\x00\x01"
 OFFSET_KEYS: Final = frozenset({b"\x00\x00", OFFSET_KEY})
 PARTITION_BYTES: Final = 4
 """A key ends with its partition."""
+TOMBSTONE_BYTES_MIN: Final = 17
+"""No record of an offset has fewer bytes in a batch beside the names of its group and topic."""
+OFFSET_TAIL_BYTES_MIN: Final = 30
+"""Beside its `sized_key_prefix` no record of an offset that is no tombstone has fewer, whatever the value's version."""
 
 PLAIN_TAIL: Final = Struct(">iBhqihqB")
 """A plain offset's record from its partition on; behind that the size, version, offset, leader epoch, size of the

@@ -33,6 +33,7 @@ from protocol.hot.offset_commit import (
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
+from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.records import (
     GroupMetadataValue,
     OffsetCommitRecord,
@@ -247,7 +248,7 @@ class Call:
 class Cluster:
     """The manager and what surrounds it."""
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, *, batch_bytes_max: int = BATCH_BYTES_MAX, **config: Any) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
         self.clock = FakeClock()
         self.timers = FakeTimers(self.clock)
@@ -261,6 +262,7 @@ class Cluster:
             Stats(),
             num_partitions=1,
             deliver=self.deliver,
+            batch_bytes_max=batch_bytes_max,
         )
         self.door = Door(self.manager)
         self.catalogue = AllTopics()

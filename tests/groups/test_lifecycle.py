@@ -278,7 +278,7 @@ def test_leader_rejoin_rebalances_and_follower_rejoin_with_the_same_metadata_doe
 
 def test_a_deletion_that_is_broken_off_leaves_the_groups_deadlines() -> None:
     """The client of DeleteGroups goes away between two of its steps, while a pending member's time is over."""
-    cluster = Cluster(initial_rebalance_delay_ms=3_000)
+    cluster = Cluster(initial_rebalance_delay_ms=3_000, batch_bytes_max=60)
     for partition in range(6):
         cluster.commit(partition, partition=partition)
     cluster.join(session_ms=10_000)  # an id is given out, and never used

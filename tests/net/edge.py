@@ -157,10 +157,12 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
+        self.entries: list[Entry] = []
 
     def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
         if self.error is not None:
             raise self.error
+        self.entries += entries
 
 
 class EdgeTimers(FakeTimers):
@@ -189,6 +191,7 @@ class Edge:
         unread_ms_max: int = 1 << 62,
         capabilities: Capabilities = CAPABILITIES,
         end_group: str | None = None,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -203,7 +206,7 @@ class Edge:
             self.clock,
             self.stats,
             FlushMode.ALWAYS,
-            batch_bytes_max=BATCH_BYTES_MAX,
+            batch_bytes_max=batch_bytes_max,
             offset_value_version=3,
             compression=0,
         )
@@ -219,10 +222,16 @@ class Edge:
             self.stats,
             num_partitions=1,
             deliver=deliver,
+            batch_bytes_max=batch_bytes_max,
         )
         self.manager.finish_load(self.manager.begin_load(Partition(0)), self)
         self.thread = ManualThread()
-        settings = Settings(data_dir=data_dir, auto_create_topics_enable=False, end_group=end_group)
+        settings = Settings(
+            data_dir=data_dir,
+            auto_create_topics_enable=False,
+            end_group=end_group,
+            message_max_bytes=batch_bytes_max,
+        )
         store = CatalogueStore(
             data_dir, self.thread.submit, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
         )

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits of many offsets are stored part by part, with others served between the parts."""
+"""Commits of many offsets are looked at in steps, with others served between them, and stored whole or not at all."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coordinator.api.long_commits import ANSWERED_AT_ONCE, ITEMS_PER_PART, fit_together, parts
 from coordinator.catalogue.topics import Draft
-from coordinator.config import Settings
 from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
-from storage.format.batch import BatchBuilder
-from storage.format.records import OffsetAndMetadata, OffsetCommits
+from protocol.names import GroupId, MemberId, Offset, Partition
+from storage.format.records import OffsetCommits
+from storage.journal.journal import Entry
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
 from tests.support.groups import classic
@@ -50,8 +48,13 @@ def narrow(count: int) -> list[str]:
     return [f"narrow-{number}" for number in range(count)]
 
 
-def rows(count: int) -> list[hot.OffsetCommitRequestPartition]:
-    return [hot.OffsetCommitRequestPartition(index, Offset(index + 1)) for index in range(count)]
+def rows(
+    count: int, metadata: Callable[[int], str] = lambda _index: ""
+) -> list[hot.OffsetCommitRequestPartition]:
+    return [
+        hot.OffsetCommitRequestPartition(index, Offset(index + 1), committed_metadata=metadata(index))
+        for index in range(count)
+    ]
 
 
 def request(
@@ -83,6 +86,19 @@ async def answer(client: Client, version: int = 8) -> Any:
     raise AssertionError("no answer")
 
 
+async def until_looked_at(edge: Edge) -> None:
+    """Return when a long commit is decoded, and some of its parts were looked at, but not all."""
+    handled = edge.stats.apis[ApiKey.OFFSET_COMMIT]
+    before = handled.handled
+    for _ in range(10_000):
+        if handled.handled > before:
+            break
+        await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert stored(edge) == 0
+
+
 async def until_stored(edge: Edge, count: int) -> None:
     for _ in range(10_000):
         if stored(edge) >= count:
@@ -112,9 +128,7 @@ MANY = [
 
 
 @pytest.mark.parametrize("topics", [wide(), MANY], ids=["wide", "many"])
-async def test_it_is_stored_and_answered_in_parts(
-    edge: Edge, topics: list[hot.OffsetCommitRequestTopic]
-) -> None:
+async def test_it_is_stored_in_one_append(edge: Edge, topics: list[hot.OffsetCommitRequestTopic]) -> None:
     client = edge.connect()
     appends: list[int] = []
     take = edge.append_offsets
@@ -137,18 +151,41 @@ async def test_it_is_stored_and_answered_in_parts(
         for topic in topics
         for part in topic.partitions
     }
-    assert sum(appends) == total
-    assert max(appends) < ITEMS_PER_PART
+    assert appends == [total]
     assert edge.stats.offset_commits == total
 
 
-async def test_others_are_served_between_the_parts(edge: Edge) -> None:
+async def test_others_are_served_while_it_is_looked_at(edge: Edge) -> None:
     client, other = edge.connect(), edge.connect()
     client.send(request(wide()))
-    await until_stored(edge, 500)
+    await until_looked_at(edge)
     other.send(requests.commit("other", {0: 1}))
     await turns_until_answered(other)
+    assert stored(edge) == 1
     assert client.answers() == []
+
+
+@pytest.mark.parametrize("repeated", [[0], [250], [0, 8_999]], ids=str)
+async def test_the_last_of_two_offsets_of_a_partition_counts(edge: Edge, repeated: list[int]) -> None:
+    """And its metadata, wherever the two stand."""
+    client = edge.connect()
+    topic = hot.OffsetCommitRequestTopic(
+        name=WIDE, partitions=rows(PARTITIONS, lambda index: "before" if index in (0, 8_999) else "")
+    )
+    again = [
+        hot.OffsetCommitRequestPartition(i, Offset(70_000), committed_metadata="later") for i in repeated
+    ]
+    topic.partitions.extend(again)
+    client.send(request([topic]))
+    (answered,) = (await answer(client)).topics
+    assert [part.partition_index for part in answered.partitions] == [*range(PARTITIONS), *repeated]
+    assert {part.error_code for part in answered.partitions} == {0}
+    expected = {(WIDE, index): index + 1 for index in range(PARTITIONS)}
+    assert committed(edge) == expected | {(WIDE, index): 70_000 for index in repeated}
+    kept = edge.manager.find(GroupId("g"))
+    assert kept is not None
+    texts = [value.metadata for _, _, value in kept.offsets.all()]
+    assert kept.offsets.metadata_bytes == sum(map(len, texts)) == edge.manager.env.usage.offset_metadata_bytes
 
 
 async def test_what_is_too_long_for_one_batch_is_refused_whole(edge: Edge) -> None:
@@ -157,38 +194,33 @@ async def test_what_is_too_long_for_one_batch_is_refused_whole(edge: Edge) -> No
     client.send(request(topics))
     answered = (await answer(client)).topics
     codes = [part.error_code for topic in answered for part in topic.partitions]
-    assert codes == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 3 * PARTITIONS
+    assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR] * 3 * PARTITIONS
     assert stored(edge) == 0
     assert classic(edge.manager, "g") is None
-    assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.INVALID_COMMIT_OFFSET_SIZE] == 3 * PARTITIONS
+    assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_SERVER_ERROR] == 3 * PARTITIONS
 
 
-@pytest.mark.parametrize("version", [3, 4])
-def test_together_they_need_exactly_what_one_batch_has(version: int, tmp_path: Path) -> None:
-    """In parts as at once, at the byte."""
-    values = {index: OffsetAndMetadata(Offset(index), -1, "m" * (index % 3), 0) for index in range(500)}
-    whole = [OffsetCommits(GroupId("g"), f"t{number}", dict(values)) for number in range(3)]
-    builder = BatchBuilder(1 << 20, version)
-    builder.append_offsets(whole)
-    (batch,) = builder.build(Offset(0), LeaderEpoch(0), 0)
-    for bytes_max, expected in (
-        (len(batch), ErrorCode.NONE),
-        (len(batch) - 1, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
-    ):
-        settings = Settings(data_dir=tmp_path, message_max_bytes=bytes_max, offsets_value_version=version)  # type: ignore[arg-type]
-        assert result(fit_together(settings, [[some] for some in whole])) == expected
+async def test_together_they_need_exactly_what_one_batch_has(tmp_path: Path) -> None:
+    """At the byte; what needs one byte more is refused."""
+    partitions = rows(1_000, lambda index: "m" * (index % 3))
+    topics = [hot.OffsetCommitRequestTopic(name=WIDE, partitions=partitions)]
+
+    async def answered(batch_bytes_max: int) -> tuple[set[int], list[Entry]]:
+        edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=batch_bytes_max)
+        create(edge, {WIDE: PARTITIONS})
+        client = edge.connect()
+        client.send(request(topics))
+        (topic,) = (await answer(client)).topics
+        return {part.error_code for part in topic.partitions}, edge.log.entries
+
+    errors, (entry,) = await answered(1 << 20)
+    assert errors == {0}
+    needed = len(entry.batch)
+    assert await answered(needed) == ({0}, [entry])
+    assert await answered(needed - 1) == ({ErrorCode.UNKNOWN_SERVER_ERROR}, [])
 
 
-def result(work: Generator[None, None, ErrorCode]) -> ErrorCode:
-    try:
-        while True:
-            next(work)
-    except StopIteration as done:
-        code: ErrorCode = done.value
-        return code
-
-
-async def test_a_member_that_leaves_between_the_parts_has_committed_what_it_is_told(edge: Edge) -> None:
+async def test_the_commit_of_a_member_that_leaves_meanwhile_is_refused_whole(edge: Edge) -> None:
     member, client, other = edge.connect(), edge.connect(), edge.connect()
     member.send(requests.join("g", version=3))
     await settle()
@@ -196,38 +228,32 @@ async def test_a_member_that_leaves_between_the_parts_has_committed_what_it_is_t
     member.send(requests.sync("g", joined.member_id, joined.generation_id))
     await settle()
     client.send(request(wide(), member_id=joined.member_id, generation=joined.generation_id))
-    await until_stored(edge, 1_000)
+    await until_looked_at(edge)
     other.send(requests.leave("g", joined.member_id))
     (topic,) = (await answer(client)).topics
-    codes = {part.partition_index: part.error_code for part in topic.partitions}
-    taken = [index for index, code in codes.items() if code == 0]
-    assert list(codes) == list(range(PARTITIONS))
-    assert 1_000 <= len(taken) < PARTITIONS
-    assert set(codes.values()) == {0, ErrorCode.UNKNOWN_MEMBER_ID}
-    assert committed(edge) == {(WIDE, index): index + 1 for index in taken}
+    assert [part.partition_index for part in topic.partitions] == list(range(PARTITIONS))
+    assert {part.error_code for part in topic.partitions} == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert stored(edge) == 0
 
 
-async def test_what_is_left_when_the_partition_is_lost_is_refused(edge: Edge) -> None:
+async def test_nothing_is_stored_where_the_partition_is_lost_meanwhile(edge: Edge) -> None:
     client = edge.connect()
     client.send(request(wide()))
-    await until_stored(edge, 1_000)
-    edge.manager.unloading.at_once = 0
-    before = stored(edge)
+    await until_looked_at(edge)
     appended = len(edge.commits)
     edge.manager.remove_groups_for_partition(Partition(0))
     (topic,) = (await answer(client)).topics
     assert len(edge.commits) == appended
-    assert [part.error_code for part in topic.partitions] == [0] * before + [ErrorCode.NOT_COORDINATOR] * (
-        PARTITIONS - before
-    )
+    assert [part.error_code for part in topic.partitions] == [ErrorCode.NOT_COORDINATOR] * PARTITIONS
 
 
-async def test_a_flush_that_fails_between_the_parts_fails_all_of_it(tmp_path: Path) -> None:
+async def test_a_flush_that_fails_fails_all_of_it(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, flush_by_itself=False)
     create(edge, {WIDE: PARTITIONS})
     client = edge.connect()
     client.send(request(wide()))
-    await until_stored(edge, 1_000)
+    await until_stored(edge, PARTITIONS)
+    assert client.answers() == []
     edge.fail_flush()
     (topic,) = (await answer(client)).topics
     assert [part.error_code for part in topic.partitions] == [ErrorCode.NOT_COORDINATOR] * PARTITIONS
@@ -266,11 +292,11 @@ async def test_what_a_failed_flush_refuses_is_refused_in_turns(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("made_anew", [False, True])
-async def test_a_topic_that_is_deleted_between_the_parts_gets_no_offsets(edge: Edge, made_anew: bool) -> None:
+async def test_a_topic_that_is_deleted_meanwhile_gets_no_offsets(edge: Edge, made_anew: bool) -> None:
     client = edge.connect()
-    topics = [*wide(1_000), hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1))]
+    topics = [hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1)), *wide(5_000)]
     client.send(request(topics))
-    await until_stored(edge, 100)
+    await until_looked_at(edge)
     edge.node.catalogue_store.change(lambda draft: draft.delete("narrow-1"), lambda _outcome: None)
     edge.thread.run_all()
     if made_anew:
@@ -278,7 +304,7 @@ async def test_a_topic_that_is_deleted_between_the_parts_gets_no_offsets(edge: E
     answered = (await answer(client)).topics
     assert {part.error_code for topic in answered for part in topic.partitions} == {0}
     assert ("narrow-1", 0) not in committed(edge)
-    assert len(committed(edge)) == 1_000
+    assert len(committed(edge)) == 5_000
 
 
 @pytest.mark.parametrize("version", [2, 7, 8, 10])
@@ -291,7 +317,6 @@ async def test_long_answers_are_those_that_short_ones_are_made_of(version: int, 
         hot.OffsetCommitRequestTopic(name="gone", topic_id=b"gone" * 4, partitions=rows(300)),
         hot.OffsetCommitRequestTopic(name="narrow-1", topic_id=ids["narrow-1"], partitions=rows(1)),
     ]
-    assert PARTITIONS > ANSWERED_AT_ONCE
     client.send(request(topics, version=version))
     answered = (await answer(client, version)).topics
     assert len(answered) == 3
@@ -304,22 +329,3 @@ async def test_long_answers_are_those_that_short_ones_are_made_of(version: int, 
     ] + [(index, 0) for index in range(PARTITIONS)]
     assert [part.error_code for part in answered[1].partitions] == [unknown] * 300
     assert edge.stats.errors[ApiKey.OFFSET_COMMIT, unknown] >= 300
-
-
-def test_parts_hold_all_of_it_in_order() -> None:
-    topics = [
-        hot.OffsetCommitRequestTopic(name="none"),
-        hot.OffsetCommitRequestTopic(name="long", partitions=rows(1_000)),
-        *[hot.OffsetCommitRequestTopic(name=name, partitions=rows(3)) for name in narrow(100)],
-    ]
-    cut = list(parts(topics))
-    assert all(sum(1 + len(topic.partitions) for _, topic in part) <= ITEMS_PER_PART for part in cut)
-    together: dict[int, list[int]] = {}
-    for part in cut:
-        for place, topic in part:
-            assert topic.name == topics[place].name
-            together.setdefault(place, []).extend(row.partition_index for row in topic.partitions)
-    assert list(together) == list(range(len(topics)))
-    assert [together[place] for place in together] == [
-        [row.partition_index for row in topic.partitions] for topic in topics
-    ]

@@ -28,6 +28,7 @@ from protocol.messages import (
     ProduceRequest,
 )
 from protocol.names import GroupId, Offset, Partition
+from storage.format.batch import iter_records
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
@@ -39,6 +40,10 @@ A_STEP_A_TURN = 0
 """Each turn is over at once, so that one step is done in it."""
 STEP_ITEMS = 100
 """No step reads, makes or writes more."""
+
+
+SMALL_BATCH = 6_000
+"""Has room for 300 tombstones."""
 
 
 def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
@@ -438,14 +443,51 @@ async def test_no_group_and_no_partition_walks_all_deleted_topics(tmp_path: Path
     assert not any(kept.offsets.count for kept in edge.manager.current_groups())
 
 
-async def test_a_group_with_many_offsets_is_deleted_in_steps(tmp_path: Path) -> None:
+async def test_a_group_is_deleted_in_one_batch(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 2, offsets=3_000)
+    client = edge.connect()
+    message = DeleteGroupsRequest(version=2, groups_names=["g0", "g1"])
+    client.send(requests.request(ApiKey.DELETE_GROUPS, 2, message))
+    _, frame = await turns_until_answered(client)
+    assert [each.error_code for each in requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results] == [0, 0]
+    assert [len(list(iter_records(entry.batch))) for entry in edge.log.entries] == [3_000, 3_000]
+    assert edge.stats.offset_deletions == 6_000
+
+
+async def test_offsets_are_deleted_in_one_batch(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=100)
+    client = edge.connect()
+    client.send(offset_delete(requests.TOPIC, requests.OTHER_TOPIC, requests.TOPIC))
+    _, frame = await turns_until_answered(client)
+    answer = requests.answer(ApiKey.OFFSET_DELETE, 0, frame)
+    assert {part.error_code for topic in answer.topics for part in topic.partitions} == {0}
+    assert len(edge.log.entries) == 1
+    assert edge.stats.offset_deletions == 100
+    kept = edge.manager.find(GroupId("g0"))
+    assert kept is not None
+    assert kept.offsets.count == 0
+
+
+def offset_delete(*topics: str) -> bytes:
+    """All partitions of these topics, of the group g0."""
+    kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    rows = [kind.OffsetDeleteRequestPartition(partition_index=index) for index in range(100)]
+    message = OffsetDeleteRequest(group_id="g0", topics=[kind(name=name, partitions=rows) for name in topics])
+    return requests.request(ApiKey.OFFSET_DELETE, 0, message)
+
+
+async def test_a_group_with_more_offsets_than_a_batch_has_room_for_is_deleted_in_steps(
+    tmp_path: Path,
+) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=SMALL_BATCH)
     many_groups(edge, 1, offsets=3_000)
     client = edge.connect()
     message = DeleteGroupsRequest(version=2, groups_names=["g0"])
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, message))
     turns, frame = await turns_until_answered(client)
-    assert turns >= 3_000 // STEP_ITEMS
+    assert turns >= 2_700 // STEP_ITEMS
     assert [each.error_code for each in requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results] == [0]
     assert classic(edge.manager, "g0") is None
     assert edge.stats.offset_deletions == 3_000
@@ -482,13 +524,10 @@ def lose_partition(edge: Edge) -> None:
 
 async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_it(tmp_path: Path) -> None:
     """Its log belongs to another node by then, or has failed: nothing may be appended."""
-    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=SMALL_BATCH)
     many_groups(edge, 2, offsets=100)
     client = edge.connect()
-    kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    rows = [kind.OffsetDeleteRequestPartition(partition_index=index) for index in range(100)]
-    topics = [kind(name=requests.TOPIC, partitions=rows)]
-    client.send(requests.request(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="g0", topics=topics)))
+    client.send(offset_delete(requests.TOPIC, requests.OTHER_TOPIC, requests.TOPIC))
     await until_appended(edge)
     lose_partition(edge)
     before = len(edge.records)
@@ -582,7 +621,7 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
 
 async def test_a_group_that_is_being_deleted_lets_nobody_in(tmp_path: Path) -> None:
     """Else the deletion would be refused in the middle, and have taken offsets away all the same."""
-    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=SMALL_BATCH)
     many_groups(edge, 1, offsets=1_000)
     client, other = edge.connect(), edge.connect()
     request = DeleteGroupsRequest(version=2, groups_names=["g0"])
@@ -600,7 +639,7 @@ async def test_a_group_that_is_being_deleted_lets_nobody_in(tmp_path: Path) -> N
 
 
 async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(tmp_path: Path) -> None:
-    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=SMALL_BATCH)
     many_groups(edge, 1, offsets=1_000)
     client, other = edge.connect(), edge.connect()
     request = DeleteGroupsRequest(version=2, groups_names=["g0"])

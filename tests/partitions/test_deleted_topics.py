@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.deletions import Deletions
 from coordinator.catalogue.file import FILE_NAME, CatalogueFile
@@ -69,7 +71,8 @@ class ClockAhead:
         return self._real.nanos()
 
 
-async def test_a_load_that_waits_for_the_catalogue_ends_with_full_sessions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits_for", ["note_dropped", "topics_gone"])
+async def test_a_load_that_waits_ends_with_full_sessions(tmp_path: Path, waits_for: str) -> None:
     clock = ClockAhead()
     async with node(tmp_path, clock=clock) as running:
         client = await running.client()
@@ -77,12 +80,12 @@ async def test_a_load_that_waits_for_the_catalogue_ends_with_full_sessions(tmp_p
         leadership, manager = running.app.leadership, running.app.manager
         waited: list[Partition] = []
 
-        async def note_late(partition: Partition) -> None:
+        async def wait(partition: Partition) -> None:
             waited.append(partition)
-            if len(waited) == 1:  # the disk refuses the catalogue for longer than a session
+            if len(waited) == 1:  # for longer than a session
                 clock.ahead_ms += 60_000
 
-        leadership.note_dropped = note_late
+        setattr(leadership, waits_for, wait)
         partition = manager.partition_for(GroupId("g"))
         leadership.become_leader(partition, LeaderEpoch(leadership.epochs[partition] + 1))
         await running.loaded()

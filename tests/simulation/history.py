@@ -188,11 +188,19 @@ class History:
             )
         for write in seen.values():
             self._check_whole(write, seen)
+        for key, write in {id(write.siblings): (key, write) for key, write in seen.items()}.values():
+            self._note_whole(key[1], write, now)
+
+    def _note_whole(self, topic: str, write: Write, now: float) -> None:
+        """A commit is taken whole: whoever has seen one of its offsets in a topic may count on the others there."""
+        for key, sibling in write.siblings.items():
+            if key[1] == topic and sibling.done is None and not sibling.refused:
+                self._registers[key].took_place(sibling, now)
 
     def _check_whole(self, write: Write, seen: Mapping[Key, Write]) -> None:
-        for key, sibling in write.siblings.items():
-            there = seen.get(key)
-            if there is None or there is sibling or sibling.refused or there.value == NOTHING:
+        for key, there in seen.items():
+            sibling = write.siblings.get(key)
+            if sibling is None or there is sibling or sibling.refused or there.value == NOTHING:
                 continue
             if there.done is not None and there.done < sibling.began:
                 raise Broken("a commit is taken whole", f"{key} shows {there.value}, not {sibling.value}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of a topic with many partitions: what they ask is handled in slices, or in rows, and others come between.
 
-A commit that is as long as that is stored part by part, and only some of its answers may be NONE.
+A commit is taken whole or not at all, however long it is.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from tests.simulation.client import commit_message
 from tests.simulation.committers import Committer
-from tests.simulation.history import NOTHING, Key
+from tests.simulation.history import NOTHING, Broken, Key
 from tests.simulation.settings import WIDE_PARTITIONS, WIDE_TOPIC
 
 if TYPE_CHECKING:
@@ -57,14 +57,17 @@ class WideCommitter(Committer):
     async def _commit_all(self) -> None:
         end = await self.connected()
         history = self.world.history
-        # Each by itself: others may come between the parts.
-        writes = {key: history.begin(key, history.new_value()) for key in self._keys}
+        writes = history.begin_commit(self._keys)
         message = commit_message(self.group, writes, "", -1)
         self._promised[self._correlation + 1] = self.rng.sample(list(writes.values()), LOOKED_FOR)
         number = self.send(end, ApiKey.OFFSET_COMMIT, message)
         await self._perhaps_give_up()
         history.counts["long commits"] += 1
-        await self._heard(self.note(writes, await self.answer(end, ApiKey.OFFSET_COMMIT, number), number))
+        answer = await self.answer(end, ApiKey.OFFSET_COMMIT, number)
+        errors = {part.error_code for part in answer.topics[0].partitions}
+        if len(errors) > 1:
+            raise Broken("a commit is taken whole", f"{self.name} got {errors} for one commit")
+        await self._heard(self.note(writes, answer, number))
 
     async def _perhaps_give_up(self) -> None:
         """Be gone before the answer comes, now and then."""

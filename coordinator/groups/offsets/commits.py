@@ -88,6 +88,18 @@ def commit_topic(
     return OffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
 
 
+def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
+    """Add what more rows of the same topic come to, in place of what the commit has of the same partitions."""
+    commits.rows = None
+    if commits.metadata_bytes:
+        for partition in more.values:
+            before = commits.values.get(partition)
+            if before is not None:
+                commits.metadata_bytes -= text_bytes(before.metadata)
+    commits.metadata_bytes += more.metadata_bytes
+    commits.values.update(more.values)
+
+
 def commit_rows(
     group_id: GroupId, name: str, partition_count: int, rows: Rows, now: Instant
 ) -> OffsetCommits | None:
