@@ -18,8 +18,6 @@ from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.workers.supervisor import Supervisor
-from coordinator.workers.worker import WorkerApp
-from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
@@ -76,6 +74,7 @@ class Host:
         self.clock = SimulatedClock(loop)
         self.launch = InProcess(loop, self._machine, lambda node: self.network.cut_all(port_of(node)))
         self.supervisor: Supervisor
+        self.bind: Callable[[Address], Any] = self.network.bind
 
     def _machine(self, node: int, dead: asyncio.Event) -> Machine:
         return Machine(
@@ -83,7 +82,7 @@ class Host:
             self.clock,
             random.Random(f"{node}/{self.launch.launches}").randbytes,
             lambda loop, _name: LoopThread(loop, dead),
-            self.network.bind,
+            self.bind,
             lambda job: clean(self.fs, job),
         )
 
@@ -328,13 +327,20 @@ def test_a_worker_that_dies_again_and_again_loses_its_partitions_to_the_other() 
     assert simulate(story) > 1, "it is started again ever later"
 
 
+class Unpingable:
+    """In the place of a worker's process."""
+
+    def ping(self) -> None:
+        raise ValueError("broken")
+
+    def send(self, message: object) -> None:
+        pass
+
+
 def test_a_failure_of_the_supervisor_is_logged_and_asks_for_a_stop_that_is_not_clean(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As nothing pings the workers any more, say: a service manager starts all anew."""
-
-    def fail(self: WorkerProcess[Any]) -> None:
-        raise ValueError("broken")
 
     async def story() -> None:
         host = Host(loop)
@@ -343,15 +349,16 @@ def test_a_failure_of_the_supervisor_is_logged_and_asks_for_a_stop_that_is_not_c
         host.supervisor.on_failed = lambda: asked.append(True)
         assert await host.commit(0, 7) is ErrorCode.NONE
         assert not host.supervisor.has_failed
-        monkeypatch.setattr(WorkerProcess, "ping", fail)
+        workers: dict[int, Any] = {**host.supervisor.workers, 99: Unpingable()}
+        host.supervisor.workers = workers
         await host.until(lambda: asked, "the supervisor to fail")
         assert [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == [
             "ping workers: failed"
         ]
         assert await host.commit(0, 8) is ErrorCode.NONE
+        del host.supervisor.workers[99]
         assert await host.supervisor.stop() is False
         host.shared.close(clean=False)
-        monkeypatch.undo()
         await host.start()
         assert await host.fetch(0) == {0: 8}
         await host.stop()
@@ -366,23 +373,22 @@ def test_a_failure_of_the_supervisor_is_logged_and_asks_for_a_stop_that_is_not_c
 
 
 def test_a_worker_whose_start_fails_in_an_unforeseen_way_ends_and_is_replaced(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    failures = 0
-    lead_partitions = WorkerApp.lead_partitions
-
-    def fail_once(self: WorkerApp) -> None:
-        nonlocal failures
-        failures += 1
-        if failures == 1:
-            raise ValueError("broken")
-        lead_partitions(self)
-
     async def story(host: Host) -> None:
+        binds = 0
+
+        def bind_later(address: Address) -> Any:
+            nonlocal binds
+            binds += 1
+            if binds == 1:
+                raise ValueError("broken")
+            return host.network.bind(address)
+
         launches = host.launch.launches
-        monkeypatch.setattr(WorkerApp, "lead_partitions", fail_once)
+        host.bind = bind_later
         host.launch.running[host.leader(0)].kill()
-        await host.until(lambda: failures == 2, "the second start")
+        await host.until(lambda: binds == 2, "the second start")
         await host.until_served()
         assert host.launch.launches == launches + 2
         assert "start: failed" in [r.getMessage() for r in caplog.records]
