@@ -340,7 +340,7 @@ class App(Parts):
             lambda: not (server.busy or self.manager.unloading.is_under_way) and self.committer.idle, deadline
         )
         for connection in list(server.connections):
-            connection.close()
+            connection.drop()
 
     async def _close_parts(self) -> None:
         """Close what needs the log before the log, and the threads last."""

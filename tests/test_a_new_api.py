@@ -106,6 +106,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=False,
     error_parts=("groups",),
 )
 '''

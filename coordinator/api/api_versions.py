@@ -65,6 +65,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=STRINGS,
+    changes=False,
     refuse_version=refuse_version,
     short_answers=True,
 )

@@ -70,6 +70,7 @@ class RequestContext(Waiting):
         "frame",
         "is_counted",
         "is_large",
+        "is_unheard",
         "is_void",
         "on_abandoned",
         "request",
@@ -106,6 +107,8 @@ class RequestContext(Waiting):
         """What follows `frame` of an answer that is too long to be one piece."""
         self.is_large = False
         """Whether the request itself is long, and is handled in slices."""
+        self.is_unheard = False
+        """Whether its connection is closed, and nobody reads the answer: it is carried out if it changes something."""
         self.is_counted = False
         """Whether what the answer is made of is in the budget of unsent bytes already, until it is answered."""
         self.is_void = False

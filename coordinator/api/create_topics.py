@@ -213,5 +213,6 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=True,
     error_parts=("topics",),
 )

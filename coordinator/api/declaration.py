@@ -35,6 +35,10 @@ class Api(Generic[Request, Response]):
     """(request, error, version) -> the response with this error wherever the request would have got an answer."""
     frame: FrameBound
     """The longest request that is kept and decoded."""
+    changes: bool | Callable[[Request], bool]
+    """Whether a request changes something. If so, it is carried out although its client has closed the connection."""
+    waits_for_members: bool = False
+    """Whether a parked request waits for other members of its group: on a closed connection it holds nothing back."""
     handle_in_steps: Callable[[Node, Request, RequestContext], InSteps[Response]] | None = None
     """Answers a long request, giving way to others wherever it yields; None where `handle` does that, too."""
     adapt: Callable[[Response, int], Response] | None = None

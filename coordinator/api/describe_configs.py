@@ -136,5 +136,6 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=False,
     error_parts=("results",),
 )

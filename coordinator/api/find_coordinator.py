@@ -143,5 +143,6 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=False,
     error_parts=("coordinators",),
 )

@@ -41,6 +41,9 @@ class Handled(Value):
         "decode_in_steps",
         "encode_in_steps",
         "handle_in_steps",
+        "changes",
+        "may_change",
+        "waits_for_members",
     )
     __slots__ = __match_args__
 
@@ -66,6 +69,9 @@ class Handled(Value):
         decode_in_steps: DecodeInSteps,
         encode_in_steps: EncodeInSteps,
         handle_in_steps: HandleInSteps | None,
+        changes: Callable[[Any], bool],
+        may_change: bool,
+        waits_for_members: bool,
     ) -> None:
         self.key: Final = key
         self.name: Final = name
@@ -91,6 +97,11 @@ class Handled(Value):
         self.decode_in_steps: Final = decode_in_steps
         self.encode_in_steps: Final = encode_in_steps
         self.handle_in_steps: Final = handle_in_steps
+        self.changes: Final = changes
+        """Whether this request changes something."""
+        self.may_change: Final = may_change
+        """Whether there are requests that do."""
+        self.waits_for_members: Final = waits_for_members
 
     def __eq__(self, other: object) -> bool:
         return self is other

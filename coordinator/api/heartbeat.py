@@ -43,6 +43,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=STRINGS,
+    changes=True,
     repeats=True,
     short_answers=True,
 )

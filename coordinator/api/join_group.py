@@ -86,6 +86,8 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=BLOBS,
+    changes=True,
+    waits_for_members=True,
     adapt=adapt,
     short_answers=True,
 )

@@ -64,6 +64,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS_AT_ONCE,
+    changes=True,
     error_parts=("members",),
     short_answers=True,
 )

@@ -61,4 +61,5 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=STRINGS,
+    changes=False,
 )

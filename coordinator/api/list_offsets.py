@@ -311,6 +311,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=False,
     handle_in_steps=handle_in_steps,
     error_parts=("topics", "partitions"),
 )

@@ -118,6 +118,10 @@ def _answer(
     return answer_after_change(node, ctx, edit, respond, refuse)
 
 
+def _may_create(request: MetadataRequest) -> bool:
+    return bool(request.topics) and request.allow_auto_topic_creation is not False
+
+
 def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
     """The response with one error for every topic, and from v13 on on top; nothing else."""
     response = _refused(request, error, version)
@@ -284,6 +288,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
+    changes=_may_create,
     handle_in_steps=handle_in_steps,
     error_parts=("topics",),
     counts_top_error=False,  # MetadataResponse.errorCounts

@@ -384,6 +384,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=COMMITS,
+    changes=True,
     handle_in_steps=handle_in_steps,
     error_parts=ERROR_PARTS,
     counts_part_errors=True,

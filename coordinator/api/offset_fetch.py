@@ -191,6 +191,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS_AT_ONCE,
+    changes=False,
     handle_in_steps=handle_in_steps,
     error_parts=("groups", "topics", "partitions"),
     counts_part_errors=True,

@@ -121,6 +121,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=BLOBS,
+    changes=False,
     told_from=TOLD_FROM,
     error_parts=("responses", "partition_responses"),
 )

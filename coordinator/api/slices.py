@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.context import PARKED, SILENT, Parked, RequestContext, Work
 from coordinator.api.part_errors import part_errors
 from protocol.errors import ErrorCode
 
@@ -34,6 +34,8 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "Handled", frame: by
     """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
     request = yield from api.decode_in_steps(frame, pos)
     ctx.request = request
+    if ctx.is_unheard and not api.changes(request):
+        return SILENT
     node.stats.handled(ctx.api_key)
     if api.handle_in_steps is not None:
         response = yield from api.handle_in_steps(node, request, ctx)

@@ -46,5 +46,7 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=BLOBS,
+    changes=True,
+    waits_for_members=True,
     short_answers=True,
 )

@@ -108,7 +108,14 @@ def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
         encode_in_steps=_encode_in_steps(api.key, version, answer_bytes_max),
         handle_in_steps=api.handle_in_steps,
+        changes=api.changes if callable(api.changes) else partial(_always, api.changes),
+        may_change=api.changes is not False,
+        waits_for_members=api.waits_for_members,
     )
+
+
+def _always(answer: bool, _request: Any) -> bool:
+    return answer
 
 
 def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, Handled, Handled]:

@@ -84,9 +84,11 @@ class Unsent:
             self._held.add(held)
             self._stats.limit_refusals[SETTING] += 1
 
-    def let_go(self, held: Held) -> None:
-        """This waits no longer, whatever becomes of the budget."""
+    def let_go(self, held: Held) -> bool:
+        """This waits no longer, whatever becomes of the budget; returns whether it waited."""
+        waited = held in self._held
         self._held.discard(held)
+        return waited
 
     # --- slow readers ---
 

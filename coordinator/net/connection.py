@@ -12,6 +12,11 @@ requests of all connections have taken their time in one turn of the event loop.
 whose handler has much to do, is parked and worked on in slices. What is read and not handled yet is the backlog; when
 it is full, no more is read.
 A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
+
+What was read whole before a connection closes is carried out, whoever closes it: the requests that change something, in
+their order. The others are dropped, and so are the answers. What is left to do counts into the budget, never waits for
+it, and has the same shares of turns as open connections; until it is done the connection counts as one. A join or sync
+that is parked holds none of it back: the members that it waits for may wait for what comes behind it.
 """
 
 import asyncio
@@ -59,6 +64,7 @@ class Connection:
         "_closing",
         "_failure",
         "_going_on",
+        "_is_lost",
         "_last_words",
         "_long",
         "_owed",
@@ -69,6 +75,7 @@ class Connection:
         "_replies",
         "_server",
         "_transport",
+        "_undone_bytes",
         "client_software",
         "last_active_ns",
         "peer",
@@ -90,6 +97,8 @@ class Connection:
         self._paused_for_backlog = False
         self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
+        self._is_lost = False  # whether the transport is gone
+        self._undone_bytes = 0  # of requests that a closed connection still carries out, in the budget
         self._client_host = ""
         self.client_software = ""
         self.peer = ""
@@ -114,23 +123,87 @@ class Connection:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the socket. A parked join still takes part in its group, its answer goes nowhere."""
-        self._server.leave(self, self._client_host[1:])
-        self._forget()
+        """Forget the socket, and carry out what was read. A parked join still takes part in its group."""
+        self._is_lost = True
+        self._begin_end()
         self._owed.emptied()
         self._server.unsent.forget(self)
+        self._leave()
 
-    def _forget(self) -> None:
+    # --- what a closed connection has still asked for ---
+
+    def _begin_end(self) -> None:
+        """Answer nothing any more. What changes nothing is dropped, the rest is carried out."""
+        if self._closing:
+            return
         self._closing = True
         self._owed.drop_answers()
         self._replies.forget()
-        self._backlog.clear()
+        parked = self._parked
+        if parked is not None:
+            self._end_parked(parked)
+        self._undone_bytes = self._backlog_bytes + self._long.size_bytes
+        if self._undone_bytes:
+            self._server.unsent.add(self._undone_bytes)
+        if self._has_to_do:
+            # The old one may hold half a long request.
+            self._reader = FrameReader(self._server.request_bytes_max)
+        if self._backlog:
+            self.go_on_soon()
+
+    def _end_parked(self, ctx: RequestContext) -> None:
+        """Drop the parked request if it changes nothing, or let what came behind it pass if it waits for members."""
+        ctx.is_unheard = True
+        api: Handled = ctx.api
+        is_dropped = not (api.may_change if ctx.request is None else api.changes(ctx.request))
+        if self._long.is_under_way and not is_dropped:
+            self._long.go_on_unheard()
+            return
+        if is_dropped:
+            self._long.drop()
+            ctx.abandon()
+        if is_dropped or api.waits_for_members:
+            # The garbage collector does not look into a request's context, which refers to its connection.
+            self._parked = None
+
+    def _carry_out(self) -> None:
+        """Carry out the backlog of a closed connection for a share of this turn."""
+        turns = self._server.turns
+        now_ns = turns.nanos()
+        ends_ns = now_ns + turns.share_ns
+        nothing: list[bytes] = []
+        while self._backlog and self._parked is None:
+            self._handle(self._backlog.popleft(), nothing, now_ns)
+            now_ns = turns.nanos()
+            if now_ns >= ends_ns:
+                break
+        if self._backlog and self._parked is None:
+            self.go_on_soon(again=True)
+        self._leave()
+
+    @property
+    def _has_to_do(self) -> bool:
+        return bool(self._backlog) or self._parked is not None
+
+    def _leave(self) -> None:
+        """Leave the server once the socket is gone and everything is carried out."""
+        if self._has_to_do or not self._closing:
+            return
+        if self._undone_bytes:
+            count, self._undone_bytes = self._undone_bytes, 0
+            self._server.unsent.remove(count)
         self._repeated.forget()
-        if self._parked is not None:
-            self._parked.abandon()
-        # The garbage collector does not look into a request's context, which refers to its connection.
+        if self._is_lost:
+            self._server.leave(self, self._client_host[1:])
+
+    def drop(self) -> None:
+        """Close, and carry out nothing any more: the node is about to end."""
+        self._begin_end()
+        self._backlog.clear()
         self._parked = None
         self._long.drop()
+        self._leave()
+        self._close_transport()
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -224,12 +297,16 @@ class Connection:
             count_refused(server.stats, error)
             self._break_here(error)
             return None
+        if self._closing and not (api.may_change if is_large else api.changes(request)):
+            return None
         ctx = self._begin(api, header, request, now_ns)
         if is_large:
             # Once those have had their turn who ask less.
             ctx.is_large = True
-            self._replies.queue.append(ctx)
-            self._long.begin_later(self, ctx, handle_in_steps(server.node, ctx, api, frame, pos))
+            if not self._closing:
+                self._replies.queue.append(ctx)
+            work = handle_in_steps(server.node, ctx, api, frame, pos)
+            self._long.begin_later(self, ctx, work, len(frame))
             return None
         return ctx if self._answer(api, ctx) and self._handled(ctx, out) else None
 
@@ -245,6 +322,7 @@ class Connection:
             request,
         )
         ctx.began_ns = now_ns
+        ctx.is_unheard = self._closing
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         return ctx
 
@@ -269,10 +347,15 @@ class Connection:
         """Whether the reply is in `out`; else it, or the place for it, is kept among those that wait."""
         frame = ctx.frame
         if frame is None:
-            if self._parked is ctx:  # else the connection has ended
+            if self._closing:
+                if ctx.api.waits_for_members:
+                    self._parked = None
+            elif self._parked is ctx:  # else the connection has ended
                 self._replies.queue.append(ctx)
             return False
         self._parked = None
+        if self._closing:
+            return False
         replies = self._replies.queue
         if not replies and self._replies.is_ready(ctx, self):
             out.append(frame)
@@ -286,7 +369,7 @@ class Connection:
 
     def encode(self, ctx: RequestContext, response: Any) -> None:
         """Make the frame of a request's answer; one that cannot be made ends the connection."""
-        if response is SILENT:
+        if response is SILENT or self._closing:
             ctx.frame = b""
             return
         try:
@@ -302,14 +385,14 @@ class Connection:
 
     def in_slices(self, ctx: RequestContext, work: Work) -> None:
         """Do the work that answers the parked request; as much of it as one share at once."""
-        if self._closing or self._parked is not ctx:
+        if self._parked is not ctx:
             work.close()
         else:
             self._long.begin(self, ctx, work)
 
     def finish(self, ctx: RequestContext, result: Any) -> None:
         """Long work is done: `result` is the response, or the pieces of its body."""
-        if isinstance(result, list):
+        if isinstance(result, list) and not self._closing:
             self._owed.put_pieces(ctx, result)
         else:
             self.encode(ctx, result)
@@ -339,6 +422,7 @@ class Connection:
         self._replies.drop_newest(ctx)
         self._break_here(error)
         self._after_sending()
+        self._leave()
 
     # --- replies ---
 
@@ -350,15 +434,15 @@ class Connection:
         return first
 
     def complete(self, ctx: RequestContext, response: Any) -> None:
-        """Answer a parked request; only the first answer counts, and none on a connection that is gone."""
-        if ctx.frame is not None or ctx.is_void or self._closing:
+        """Answer a parked request; only the first answer counts, and none is sent on a connection that is gone."""
+        if ctx.frame is not None or ctx.is_void:
             return
         self.encode(ctx, response)
         self._go_on_behind(ctx)
 
     def _go_on_behind(self, ctx: RequestContext) -> None:
         """The parked request has its answer: what came behind it is handled now."""
-        if self._parked is ctx and self._replies.is_newest(ctx):
+        if self._parked is ctx and (self._closing or self._replies.is_newest(ctx)):
             self._parked = None
             # Not now: what completes this is in the middle of a step of the same group, perhaps.
             self.go_on_soon()
@@ -366,6 +450,8 @@ class Connection:
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
         self._replies.awaited = None
+        if self._closing:
+            return
         self._send_ready()
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -401,13 +487,16 @@ class Connection:
 
     def abort(self) -> None:
         """Close at once; what the peer has not taken is lost."""
-        self._forget()
+        self._begin_end()
         self._transport.abort()
 
     @property
     def busy(self) -> bool:
-        """Whether a reply is owed that is not parked, or sent bytes have not left yet."""
+        """Whether a reply is owed that is not parked, sent bytes have not left yet, or there is more to carry out."""
+        if self._is_lost:
+            return self._has_to_do
         owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
+        owed = owed or (self._closing and self._has_to_do)
         return owed or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
@@ -434,6 +523,7 @@ class Connection:
     def _go_on(self) -> None:
         self._going_on = False
         if self._closing:
+            self._carry_out()
             return
         self._replies.refuse_some(self, self._server.turns)
         self._send_ready()
@@ -495,7 +585,10 @@ class Connection:
 
     def close(self) -> None:
         """Close after what was written has left, for which the peer has `Server.linger_s`."""
-        self._forget()
+        self._begin_end()
+        self._close_transport()
+
+    def _close_transport(self) -> None:
         self._transport.close()
         if self._transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(self._server.linger_s, self._transport.abort)

@@ -31,7 +31,17 @@ class Answerer(Protocol):
 class LongWork:
     """The work that answers a request of one connection, one request at a time."""
 
-    __slots__ = ("_answerer", "_ctx", "_longest", "_running", "_scheduled", "_shares", "_turns", "_work")
+    __slots__ = (
+        "_answerer",
+        "_ctx",
+        "_longest",
+        "_running",
+        "_scheduled",
+        "_shares",
+        "_turns",
+        "_work",
+        "size_bytes",
+    )
 
     def __init__(self, turns: Turns, longest: "Longest") -> None:
         self._turns: Final = turns
@@ -42,20 +52,24 @@ class LongWork:
         self._shares = 0  # so many it has had
         self._running = False  # whether it is being worked on now
         self._scheduled = False  # whether `_go_on` will be called
+        self.size_bytes = 0
+        """Of the long request that it works on; 0 where there is none, or it is short itself."""
 
     @property
     def is_counted(self) -> bool:
         """Whether what it works on is in the budget of unsent bytes already."""
-        return self._ctx is not None and self._ctx.is_counted
+        ctx = self._ctx
+        return ctx is not None and (ctx.is_counted or ctx.is_unheard)
 
     @property
     def is_under_way(self) -> bool:
         """Whether a request is being answered."""
         return self._work is not None
 
-    def begin_later(self, answerer: Answerer, ctx: RequestContext, work: Work) -> None:
-        """Work on this once those have had their turn who ask less."""
+    def begin_later(self, answerer: Answerer, ctx: RequestContext, work: Work, size_bytes: int) -> None:
+        """Work on a long request once those have had their turn who ask less."""
         self._answerer, self._ctx, self._work = answerer, ctx, work
+        self.size_bytes = size_bytes
         self._shares = 0
         self.go_on_soon()
 
@@ -65,6 +79,11 @@ class LongWork:
         if not self._running:  # else it goes on with this
             self._shares = 0
             self._go_on()
+
+    def go_on_unheard(self) -> None:
+        """Nobody hears the answer: do not wait for the budget, in which the request is from now on."""
+        if self._longest.let_go(self):
+            self.go_on_soon()
 
     def drop(self) -> None:
         """The answer is not wanted any more."""
@@ -77,6 +96,7 @@ class LongWork:
     def _forget(self) -> None:
         """Else the connection and its work would refer to each other, for the garbage collector to find."""
         self._answerer = self._ctx = None
+        self.size_bytes = 0
 
     def go_on_soon(self) -> None:
         """Take another share, in one of the next turns."""
@@ -164,6 +184,10 @@ class Longest:
         else:
             self._waiting[work] = None
         return False
+
+    def let_go(self, work: LongWork) -> bool:
+        """This work waits for the budget no longer; returns whether it did."""
+        return self._unsent.let_go(work)
 
     def leave(self, work: LongWork) -> None:
         """This work needs no place any more: those that wait longest get what is free."""

@@ -341,10 +341,10 @@ async def test_work_for_a_connection_that_is_gone_is_dropped(tmp_path: Path) -> 
         finally:
             ended.append(steps)
 
-    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    client.send(requests.request(ApiKey.FETCH, 11, fetch(max_wait_ms=500, partitions=1)))
     await settle()
-    client.answers()
-    ctx = await park(client)
+    ctx = client.connection._parked
+    assert ctx is not None
     client.connection.in_slices(ctx, work())
     await until(lambda: steps > 5)
     await client.drop()
@@ -645,7 +645,8 @@ async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(
     request = DeleteGroupsRequest(version=2, groups_names=["g0"])
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
     await until_appended(edge)
-    await client.drop()
+    client.connection.drop()
+    await settle()
     kept = edge.manager.find(GroupId("g0"))
     assert kept is not None
     assert 0 < kept.offsets.count < 1_000

@@ -124,4 +124,5 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=MOVED,
+    changes=True,
 )
