@@ -10,6 +10,7 @@ any web page could have a browser on this machine read them, under a name of its
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,10 +18,12 @@ from aiohttp import web
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.readiness import Ready
-from coordinator.admin.scrape import CannotCollect, Page
+from coordinator.admin.scrape import Page
+from coordinator.admin.shared import SharedWork, SharedWorkFailed
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
 SHUTDOWN_S: Final = 1.0
+FAILED: Final = "this cannot be found out; the log says why\n"
 
 
 class AdminServer:
@@ -35,6 +38,7 @@ class AdminServer:
         """Without `expiring` there is nothing to say of groups."""
         self._readiness = readiness
         self._expiring = expiring
+        self._previews: SharedWork[int, bytes] = SharedWork("preview of expiry")
         self.page = page
         app = web.Application(middlewares=[self._check])
         app.router.add_get("/metrics", self._metrics)
@@ -92,10 +96,8 @@ class AdminServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         try:
             body, content_type = await self.page.get(request.headers.get("Accept", ""))
-        except CannotCollect:
-            raise web.HTTPInternalServerError(
-                text="the metrics cannot be collected; the log says why\n"
-            ) from None
+        except SharedWorkFailed:
+            raise web.HTTPInternalServerError(text=FAILED) from None
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _health(self, _request: web.Request) -> web.Response:
@@ -114,8 +116,15 @@ class AdminServer:
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= WITHIN_MS_MAX):
             raise web.HTTPBadRequest(text=f"within_ms: expected milliseconds up to {WITHIN_MS_MAX}\n")
         assert self._expiring is not None, "without it there is no such route"
-        found = await self._expiring(int(text))
-        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+        try:
+            body = await self._previews.get(int(text), partial(self._preview, self._expiring, int(text)))
+        except SharedWorkFailed:
+            raise web.HTTPInternalServerError(text=FAILED) from None
+        return web.Response(body=body, content_type="application/json")
+
+    @staticmethod
+    async def _preview(expiring: Callable[[int], Awaitable[object]], within_ms: int) -> bytes:
+        return msgspec.json.encode(await expiring(within_ms))
 
 
 def is_loopback(address: str) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of metrics: collected once for all who ask at the same time, in slices that leave the loop to others."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final, cast
 
@@ -10,17 +10,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
+from coordinator.admin.shared import SharedWork
 from coordinator.runtime.slices import Nanos, Slices
-from coordinator.runtime.tasks import Tasks
 
 SLICE_NS: Final = 2_000_000
 """A slice of the work that has taken so long is the last one of its turn of the event loop."""
 FAMILIES_AT_A_TIME: Final = 4
 EOF: Final = b"# EOF\n"
-
-
-class CannotCollect(Exception):
-    """The metrics could not be collected; the log says why."""
 
 
 class Some:
@@ -48,22 +44,16 @@ class Page:
         self.prepare = prepare
         self._nanos = nanos
         self._slice_ns = slice_ns
-        self._tasks = Tasks()
-        self._under_way: dict[str, asyncio.Task[bytes]] = {}
+        self._shared: SharedWork[str, bytes] = SharedWork("collection of metrics")
         self.collections = 0
 
     async def get(self, accept: str) -> tuple[bytes, str]:
-        """Return the page and its content type, in the format that an Accept header prefers. Raises CannotCollect."""
+        """Return the page and its content type, in the format that an Accept header prefers.
+
+        Raises SharedWorkFailed.
+        """
         encode, content_type = choose_encoder(accept)
-        task = self._under_way.get(content_type)
-        if task is None:
-            task = self._tasks.start(self._collect(encode), "collection of metrics")
-            self._under_way[content_type] = task
-            task.add_done_callback(lambda _task: self._under_way.pop(content_type))
-        await asyncio.wait([task])
-        if task.cancelled() or task.exception() is not None:
-            raise CannotCollect
-        return task.result(), content_type
+        return await self._shared.get(content_type, partial(self._collect, encode)), content_type
 
     async def _collect(self, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
         self.collections += 1
