@@ -9,6 +9,9 @@ from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.config import Settings
 from protocol.errors import ErrorCode
 
+PARTITIONS_PER_TOPIC_MAX: Final = 100_000
+"""librdkafka refuses the metadata of a topic with more, and with it that of all topics (RD_KAFKAP_PARTITIONS_MAX)."""
+
 
 class TopicLimits(msgspec.Struct, frozen=True):
     """The settings that bound the catalogue; the names in refusals are theirs."""
@@ -18,6 +21,8 @@ class TopicLimits(msgspec.Struct, frozen=True):
     partitions_per_request: int
     config_value_bytes: int
     config_bytes: int
+    partitions_per_topic: int = PARTITIONS_PER_TOPIC_MAX
+    """Of one topic, which no setting raises."""
 
     @classmethod
     def of(cls, settings: Settings) -> "TopicLimits":
@@ -41,7 +46,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
 
 DEFAULT_LIMITS: Final = TopicLimits.of(Settings())
 _UNBOUNDED: Final = 2**31 - 1
-THE_CLUSTERS_OWN: Final = TopicLimits(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
+THE_CLUSTERS_OWN: Final = TopicLimits(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
 """Of topics that a Kafka cluster has: that has limits of its own."""
 
 
@@ -114,6 +119,14 @@ def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> Lim
         reason = f"There may be {limits.partitions} partitions, and there are {totals.partitions} without these {more}"
         return _refused("max.partitions", reason)
     return None
+
+
+def refuse_wide_topic(partitions: int, limits: TopicLimits) -> Refusal | None:
+    """Why no topic has so many partitions; None when one may."""
+    most = limits.partitions_per_topic
+    if partitions <= most:
+        return None
+    return Refusal(ErrorCode.INVALID_PARTITIONS, f"A topic may have {most} partitions, and not {partitions}.")
 
 
 def _refused(setting: str, reason: str, error: ErrorCode = ErrorCode.POLICY_VIOLATION) -> LimitRefusal:

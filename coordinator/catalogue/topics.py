@@ -16,6 +16,7 @@ from coordinator.catalogue.limits import (
     refuse_new_partitions,
     refuse_new_settings,
     refuse_new_topic,
+    refuse_wide_topic,
 )
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, all_at_once, in_steps
@@ -88,6 +89,8 @@ class Topics(ABC):
         topic = Topic(name=name, id=topic_id, partitions=partitions, configs=dict(configs))
         if limited := refuse_new_topic(topic, self.totals, self.limits):
             return self._counted(limited)
+        if refusal := refuse_wide_topic(partitions, self.limits):
+            return refusal
         assert self.by_id(topic_id) is None, f"the id {topic_id.hex()} is taken"
         self._replace(None, topic)
         return topic
@@ -113,6 +116,8 @@ class Topics(ABC):
             )
         if limited := refuse_new_partitions(count - topic.partitions, self.totals, self.limits):
             return self._counted(limited)
+        if refusal := refuse_wide_topic(count, self.limits):
+            return refusal
         grown = msgspec.structs.replace(topic, partitions=count)
         self._replace(topic, grown)
         return grown

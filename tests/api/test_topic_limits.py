@@ -108,6 +108,19 @@ def test_partitions_beyond_the_limit_are_refused(node: FakeNode) -> None:
     assert node.catalogue.totals.partitions == 9
 
 
+@pytest.mark.parametrize(("count", "error"), [(100_000, 0), (100_001, ErrorCode.INVALID_PARTITIONS)])
+def test_no_topic_is_wider_than_librdkafka_can_read(tmp_path: Path, count: int, error: int) -> None:
+    """It refuses the whole metadata otherwise: `list_topics` fails for every topic."""
+    node = FakeNode(tmp_path, max_partitions=1_000_000, max_partitions_per_request=1_000_000)
+    node.have(a=2)
+    assert create(node, ("new", count))[0][0] == error
+    wanted = [CreatePartitionsRequest.CreatePartitionsTopic(name="a", count=count, assignments=None)]
+    request = CreatePartitionsRequest(topics=wanted, timeout_ms=30_000, validate_only=False)
+    (grown,) = node.ask(ApiKey.CREATE_PARTITIONS, 3, request).results
+    assert grown.error_code == error
+    assert node.catalogue.totals.partitions == (2 if error else 2 * count)
+
+
 def test_topics_that_metadata_would_create_are_refused_in_the_same_way(node: FakeNode) -> None:
     assert metadata(node, "a", "c", "d") == {"a": 0, "c": 0, "d": POLICY}
     assert node.names() == ["a", "b", "c"]
