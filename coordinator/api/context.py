@@ -46,7 +46,7 @@ class Sink(Protocol):
 
 
 Work: TypeAlias = Generator[None, None, Any]
-"""Answers one request: returns its response, or the pieces of its encoded body, or None where it is parked."""
+"""Answers one request: returns its response, or the pieces of its encoded body, or PARKED."""
 
 Response = TypeVar("Response")
 InSteps: TypeAlias = Generator[None, None, Response | Parked]
@@ -108,7 +108,7 @@ class RequestContext(Waiting):
         self.is_large = False
         """Whether the request itself is long, and is handled in slices."""
         self.is_unheard = False
-        """Whether its connection is closed, and nobody reads the answer: it is carried out if it changes something."""
+        """Whether the connection is closed, so that nobody reads the answer."""
         self.is_counted = False
         """Whether what the answer is made of is in the budget of unsent bytes already, until it is answered."""
         self.is_void = False

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from coordinator.api.context import PARKED, SILENT, Parked, RequestContext, Work
+from coordinator.api.context import SILENT, Parked, RequestContext, Work
 from coordinator.api.part_errors import part_errors
 from protocol.errors import ErrorCode
 
@@ -42,7 +42,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "Handled", frame: by
         yield
     else:
         response = api.handle(node, request, ctx)
-    return None if response is PARKED else response
+    return response
 
 
 def in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:

@@ -84,11 +84,9 @@ class Unsent:
             self._held.add(held)
             self._stats.limit_refusals[SETTING] += 1
 
-    def let_go(self, held: Held) -> bool:
-        """This waits no longer, whatever becomes of the budget; returns whether it waited."""
-        waited = held in self._held
+    def let_go(self, held: Held) -> None:
+        """This waits no longer, whatever becomes of the budget."""
         self._held.discard(held)
-        return waited
 
     # --- slow readers ---
 

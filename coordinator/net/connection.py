@@ -13,10 +13,11 @@ whose handler has much to do, is parked and worked on in slices. What is read an
 it is full, no more is read.
 A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
 
-What was read whole before a connection closes is carried out, whoever closes it: the requests that change something, in
-their order. The others are dropped, and so are the answers. What is left to do counts into the budget, never waits for
-it, and has the same shares of turns as open connections; until it is done the connection counts as one. A join or sync
-that is parked holds none of it back: the members that it waits for may wait for what comes behind it.
+After a connection is closed, by either side, the requests that were read whole and change something are still carried
+out, in order. The other requests are dropped, and no answers are sent. The remaining requests count towards the budget
+but never wait for it, and they get the same shares of turns as those of open connections. The connection keeps its
+place under the connection limits until they are done. A parked join or sync does not hold back the requests behind it,
+because the members that it waits for may depend on them.
 """
 
 import asyncio
@@ -98,7 +99,9 @@ class Connection:
         self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
         self._is_lost = False  # whether the transport is gone
-        self._undone_bytes = 0  # of requests that a closed connection still carries out, in the budget
+        self._undone_bytes = (
+            0  # what the requests that a closed connection still carries out take of the budget
+        )
         self._client_host = ""
         self.client_software = ""
         self.peer = ""
@@ -123,17 +126,17 @@ class Connection:
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the socket, and carry out what was read. A parked join still takes part in its group."""
+        """Forget the socket, and carry out the requests that were read."""
         self._is_lost = True
         self._begin_end()
         self._owed.emptied()
         self._server.unsent.forget(self)
         self._leave()
 
-    # --- what a closed connection has still asked for ---
+    # --- requests that a closed connection still carries out ---
 
     def _begin_end(self) -> None:
-        """Answer nothing any more. What changes nothing is dropped, the rest is carried out."""
+        """Send no more answers, and keep only the requests that change something."""
         if self._closing:
             return
         self._closing = True
@@ -152,42 +155,31 @@ class Connection:
             self.go_on_soon()
 
     def _end_parked(self, ctx: RequestContext) -> None:
-        """Drop the parked request if it changes nothing, or let what came behind it pass if it waits for members."""
+        """Drop the parked request if it changes nothing; else go on with it."""
         ctx.is_unheard = True
         api: Handled = ctx.api
-        is_dropped = not (api.may_change if ctx.request is None else api.changes(ctx.request))
-        if self._long.is_under_way and not is_dropped:
-            self._long.go_on_unheard()
-            return
-        if is_dropped:
+        if not (api.may_change if ctx.request is None else api.changes(ctx.request)):
             self._long.drop()
             ctx.abandon()
-        if is_dropped or api.waits_for_members:
             # The garbage collector does not look into a request's context, which refers to its connection.
             self._parked = None
+        elif self._long.is_under_way:
+            self._long.go_on_soon()  # it may have waited for the budget
+        else:
+            self._let_pass(ctx)
 
-    def _carry_out(self) -> None:
-        """Carry out the backlog of a closed connection for a share of this turn."""
-        turns = self._server.turns
-        now_ns = turns.nanos()
-        ends_ns = now_ns + turns.share_ns
-        nothing: list[bytes] = []
-        while self._backlog and self._parked is None:
-            self._handle(self._backlog.popleft(), nothing, now_ns)
-            now_ns = turns.nanos()
-            if now_ns >= ends_ns:
-                break
-        if self._backlog and self._parked is None:
-            self.go_on_soon(again=True)
-        self._leave()
+    def _let_pass(self, ctx: RequestContext) -> None:
+        """On a closed connection, let the next request go on if this one is answered or waits for other members."""
+        if self._parked is ctx and (ctx.frame is not None or ctx.api.waits_for_members):
+            self._parked = None
 
     @property
     def _has_to_do(self) -> bool:
         return bool(self._backlog) or self._parked is not None
 
     def _leave(self) -> None:
-        """Leave the server once the socket is gone and everything is carried out."""
-        if self._has_to_do or not self._closing:
+        """Leave the server once the socket is gone and all requests are carried out."""
+        if self._has_to_do:
             return
         if self._undone_bytes:
             count, self._undone_bytes = self._undone_bytes, 0
@@ -197,13 +189,13 @@ class Connection:
             self._server.leave(self, self._client_host[1:])
 
     def drop(self) -> None:
-        """Close, and carry out nothing any more: the node is about to end."""
+        """Close, and drop the requests that are not carried out yet: the node is about to end."""
         self._begin_end()
         self._backlog.clear()
         self._parked = None
         self._long.drop()
         self._leave()
-        self._close_transport()
+        self.close()
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -345,17 +337,14 @@ class Connection:
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
         """Whether the reply is in `out`; else it, or the place for it, is kept among those that wait."""
+        if self._closing:
+            self._let_pass(ctx)
+            return False
         frame = ctx.frame
         if frame is None:
-            if self._closing:
-                if ctx.api.waits_for_members:
-                    self._parked = None
-            elif self._parked is ctx:  # else the connection has ended
-                self._replies.queue.append(ctx)
+            self._replies.queue.append(ctx)
             return False
         self._parked = None
-        if self._closing:
-            return False
         replies = self._replies.queue
         if not replies and self._replies.is_ready(ctx, self):
             out.append(frame)
@@ -391,7 +380,12 @@ class Connection:
             self._long.begin(self, ctx, work)
 
     def finish(self, ctx: RequestContext, result: Any) -> None:
-        """Long work is done: `result` is the response, or the pieces of its body."""
+        """Long work is done: `result` is the response, the pieces of its body, or PARKED."""
+        if result is PARKED:
+            if self._closing:
+                self._let_pass(ctx)
+                self.go_on_soon()
+            return
         if isinstance(result, list) and not self._closing:
             self._owed.put_pieces(ctx, result)
         else:
@@ -422,7 +416,6 @@ class Connection:
         self._replies.drop_newest(ctx)
         self._break_here(error)
         self._after_sending()
-        self._leave()
 
     # --- replies ---
 
@@ -450,8 +443,6 @@ class Connection:
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
         self._replies.awaited = None
-        if self._closing:
-            return
         self._send_ready()
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -492,11 +483,10 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether a reply is owed that is not parked, sent bytes have not left yet, or there is more to carry out."""
-        if self._is_lost:
-            return self._has_to_do
+        """Whether replies are owed that are not parked, bytes wait to be sent, or a closed connection has work left."""
+        if self._closing and self._has_to_do:
+            return True
         owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
-        owed = owed or (self._closing and self._has_to_do)
         return owed or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
@@ -522,9 +512,6 @@ class Connection:
 
     def _go_on(self) -> None:
         self._going_on = False
-        if self._closing:
-            self._carry_out()
-            return
         self._replies.refuse_some(self, self._server.turns)
         self._send_ready()
         out: list[bytes] = []
@@ -544,7 +531,11 @@ class Connection:
 
     def _must_wait(self, frame: bytes) -> bool:
         """Whether this request is not handled yet; what it waits for lets the connection go on."""
-        if self._parked is not None or self._owed.is_full or self._owed.answers_bytes > ANSWERS_BYTES_MAX:
+        if self._parked is not None:
+            return True
+        if self._closing:
+            return False
+        if self._owed.is_full or self._owed.answers_bytes > ANSWERS_BYTES_MAX:
             return True
         server = self._server
         if not server.unsent.over or is_brief(server.node, server.capabilities, frame):
@@ -553,11 +544,13 @@ class Connection:
         return True
 
     def _after_sending(self, *, again: bool = False) -> None:
-        """Go on with the backlog where that is possible now, or close where it was the last of the connection."""
+        """Go on with the backlog if possible; else close or leave if this was the last request of the connection."""
         if self._backlog:
             if not self._must_wait(self._backlog[0]):
                 self.go_on_soon(again=again)
-        elif self._failure is not None and not self._replies.queue and not self._closing:
+        elif self._closing:
+            self._leave()
+        elif self._failure is not None and not self._replies.queue:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
                 self._transport.write(self._last_words)
@@ -586,9 +579,6 @@ class Connection:
     def close(self) -> None:
         """Close after what was written has left, for which the peer has `Server.linger_s`."""
         self._begin_end()
-        self._close_transport()
-
-    def _close_transport(self) -> None:
         self._transport.close()
         if self._transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(self._server.linger_s, self._transport.abort)

@@ -22,7 +22,7 @@ class Answerer(Protocol):
     """The connection of a request that is answered in slices."""
 
     def finish(self, ctx: RequestContext, result: Any) -> None:
-        """The work is done: `result` is the response, or the pieces of its encoded body."""
+        """The work is done: `result` is the response, the pieces of its encoded body, or PARKED."""
 
     def fail(self, ctx: RequestContext, error: Exception) -> None:
         """The work has raised this."""
@@ -79,11 +79,6 @@ class LongWork:
         if not self._running:  # else it goes on with this
             self._shares = 0
             self._go_on()
-
-    def go_on_unheard(self) -> None:
-        """Nobody hears the answer: do not wait for the budget, in which the request is from now on."""
-        if self._longest.let_go(self):
-            self.go_on_soon()
 
     def drop(self) -> None:
         """The answer is not wanted any more."""
@@ -184,10 +179,6 @@ class Longest:
         else:
             self._waiting[work] = None
         return False
-
-    def let_go(self, work: LongWork) -> bool:
-        """This work waits for the budget no longer; returns whether it did."""
-        return self._unsent.let_go(work)
 
     def leave(self, work: LongWork) -> None:
         """This work needs no place any more: those that wait longest get what is free."""

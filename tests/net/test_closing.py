@@ -241,6 +241,27 @@ async def test_a_long_commit_is_stored_whole_whenever_its_connection_closes(
     assert edge.unsent.total_bytes == 0
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_long_join_holds_nothing_back(tmp_path: Path, turns: int) -> None:
+    """Whether it is parked before its connection closes, or after, when it is decoded."""
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, initial_rebalance_delay_ms=3_000)
+    client = edge.connect()
+    client.send(
+        requests.join("waits", version=3, metadata=bytes(100_000)),
+        requests.join("waits", version=3, metadata=bytes(100_000)),
+        requests.commit("g", {0: 1}),
+    )
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await client.drop()
+    assert committed(edge) == {(requests.TOPIC, 0): 1}
+    group = classic(edge.manager, "waits")
+    assert group is not None
+    assert len(group.members) == 2
+    assert edge.server.connections == set()
+    assert edge.unsent.total_bytes == 0
+
+
 async def test_a_deletion_in_steps_goes_on_to_its_end(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, batch_bytes_max=SMALL_BATCH)
     many_groups(edge, 3, offsets=1_000)
@@ -363,8 +384,7 @@ async def test_a_closed_connection_without_anything_to_do_leaves_at_once(tmp_pat
     assert edge.server.connections == set()
 
 
-async def test_a_group_is_as_the_last_request_left_it_when_the_log_fails_meanwhile(tmp_path: Path) -> None:
-    """What a closed connection still asks for hears the same errors as anybody, and does not end."""
+async def test_a_closed_connection_ends_where_a_flush_of_its_requests_fails(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, flush_by_itself=False)
     create(edge, {"wide": 9_000})
     client = edge.connect()
