@@ -23,7 +23,6 @@ from coordinator.admin.shared import SharedWork, SharedWorkFailed
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
 SHUTDOWN_S: Final = 1.0
-FAILED: Final = "this cannot be found out; the log says why\n"
 
 
 class AdminServer:
@@ -90,14 +89,13 @@ class AdminServer:
         self.guard.began(transport)
         try:
             return await handler(request)
+        except SharedWorkFailed:
+            return web.Response(status=500, text="this could not be collected; the log says why\n")
         finally:
             self.guard.answered(transport)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        try:
-            body, content_type = await self.page.get(request.headers.get("Accept", ""))
-        except SharedWorkFailed:
-            raise web.HTTPInternalServerError(text=FAILED) from None
+        body, content_type = await self.page.get(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _health(self, _request: web.Request) -> web.Response:
@@ -115,16 +113,13 @@ class AdminServer:
         text = request.query.get("within_ms", "")
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= WITHIN_MS_MAX):
             raise web.HTTPBadRequest(text=f"within_ms: expected milliseconds up to {WITHIN_MS_MAX}\n")
-        assert self._expiring is not None, "without it there is no such route"
-        try:
-            body = await self._previews.get(int(text), partial(self._preview, self._expiring, int(text)))
-        except SharedWorkFailed:
-            raise web.HTTPInternalServerError(text=FAILED) from None
+        within_ms = int(text)
+        body = await self._previews.get(within_ms, partial(self._preview, within_ms))
         return web.Response(body=body, content_type="application/json")
 
-    @staticmethod
-    async def _preview(expiring: Callable[[int], Awaitable[object]], within_ms: int) -> bytes:
-        return msgspec.json.encode(await expiring(within_ms))
+    async def _preview(self, within_ms: int) -> bytes:
+        assert self._expiring is not None, "without it there is no such route"
+        return msgspec.json.encode(await self._expiring(within_ms))
 
 
 def is_loopback(address: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long work for those who ask over HTTP: done once for all who ask the same at the same time, one after the other."""
+"""Long work for HTTP requests: requests for the same thing at the same time share it, and only one runs at a time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -17,7 +17,7 @@ class SharedWorkFailed(Exception):
 
 
 class SharedWork(Generic[K, V]):
-    """Work of one kind. At most one runs at a time: each takes a slice of every turn of the event loop."""
+    """Work of one kind, one at a time, because each piece under way takes a slice of every turn of the event loop."""
 
     def __init__(self, name: str) -> None:
         """`name` is what the log calls it."""
@@ -27,7 +27,7 @@ class SharedWork(Generic[K, V]):
         self._under_way: dict[K, asyncio.Task[V]] = {}
 
     async def get(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """Return what `work` comes to, or what is under way for the same key. Raises SharedWorkFailed."""
+        """Return the result of `work`, or of the work that is under way for this key. Raises SharedWorkFailed."""
         task = self._under_way.get(key)
         if task is None:
             task = self._under_way[key] = self._tasks.start(self._in_turn(work), self._name)

@@ -122,7 +122,7 @@ def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> Lim
 
 
 def refuse_wide_topic(partitions: int, limits: TopicLimits) -> Refusal | None:
-    """Why no topic has so many partitions; None when one may."""
+    """Return a refusal if a topic may not have this many partitions, else None."""
     most = limits.partitions_per_topic
     if partitions <= most:
         return None

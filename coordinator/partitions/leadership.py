@@ -138,11 +138,11 @@ class Leadership:
 
     def _start_load(self, partition: Partition) -> None:
         self._loads[partition] = self._tasks.start(
-            self._load(partition), f"load of partition {partition}", partial(self._load_ended, partition)
+            self._load(partition), f"load of partition {partition}", partial(self._load_raised, partition)
         )
 
-    def _load_ended(self, partition: Partition, error: BaseException) -> None:
-        """What follows a load, or a load that has failed, has failed itself: the partition is not served."""
+    def _load_raised(self, partition: Partition, error: BaseException) -> None:
+        """Mark the partition as failed after an exception that `_load` does not handle; it is not loaded again."""
         self._manager.remove_groups_for_partition(partition)
         self.failed_partitions[partition] = repr(error)
         self.damaged.add(partition)
