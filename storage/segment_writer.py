@@ -50,7 +50,8 @@ class SegmentWriter:
         """
         written = 0
         while max_bytes is None or written < max_bytes:
-            partition = self._pending.oldest()
+            with self._journals.lock:
+                partition = self._pending.oldest()
             if partition is None:
                 break
             written += self._drain(partition)

@@ -4,8 +4,10 @@
 import errno
 import json
 import os
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -389,7 +391,18 @@ def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> No
     manager.close()
 
 
-def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Let Python change from one thread to the next wherever it can, and not only every 5 ms."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(
+    tmp_path: Path, eager_threads: None
+) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     done = threading.Event()
     errors: list[StorageError] = []
@@ -418,4 +431,23 @@ def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(tmp_path:
     for partition, labels in expected.items():
         found: Sequence[bytes] = content(manager, partition)
         assert found == [batch(label, offset) for offset, label in enumerate(labels)]
+    manager.close()
+
+
+def test_a_batch_may_come_at_any_moment_of_writing_behind(eager_threads: None) -> None:
+    """Two threads change what waits for its segments: one by appending, one by writing it there."""
+    manager = LogManager.open(Path("/data"), SETTINGS, FaultyFileSystem(Path("/data")))
+    done = threading.Event()
+
+    def keep_writing() -> None:
+        while not done.is_set():
+            manager.write_behind()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(keep_writing)
+        for label in range(15_000):
+            append(manager, label, label % 3, sync=False)
+        done.set()
+        writing.result(120)
+    assert [manager.end_offset(Partition(p)) for p in range(3)] == [5_000] * 3
     manager.close()
