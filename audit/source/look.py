@@ -3,17 +3,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from audit.errors import AuditError
 from audit.source.segments import list_segments, partition_dirs
 from storage.disk.checkpoint_file import parse_offsets
-from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC
-
-LOG_START_FILE: Final = "log-start-offset-checkpoint"
-"""Kafka's, in a log directory: by partition the offset before which somebody had everything deleted."""
+from storage.disk.layout import CLEANER_OFFSET_FILE, LOG_START_FILE, OFFSETS_TOPIC
 
 
 class LookedAt(NamedTuple):
@@ -44,7 +41,12 @@ def look(log_dir: str) -> Look:
         offsets = [segment.base_offset for segment in list_segments(directory)]
         oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
         partitions.append(LookedAt(partition, str(directory), oldest, newest))
-    return Look(partitions, _offsets(place / CLEANER_OFFSET_FILE), _offsets(place / LOG_START_FILE))
+    return Look(partitions, _offsets(place / CLEANER_OFFSET_FILE), log_starts(place))
+
+
+def log_starts(log_dir: Path) -> dict[int, int] | None:
+    """By partition the offset at which a broker noted that it starts; None where it noted none. Raises AuditError."""
+    return _offsets(log_dir / LOG_START_FILE)
 
 
 def _offsets(path: Path) -> dict[int, int] | None:

@@ -6,6 +6,7 @@ as compaction does, the offsets say what to read instead. A live directory is on
 written. Journals are read before the segments are listed, so that a batch which moves from one into the other is seen.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,7 @@ import msgspec
 
 from audit.errors import AuditError
 from audit.source.journals import JournalDamage, JournalPart, journals
+from audit.source.look import log_starts
 from audit.source.segments import Segment, list_segments, opened, partition_dirs
 from storage.columns.walk import boundaries
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
@@ -29,7 +31,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
     Or, if the file is another by the time it is read, those from offset `first_offset` up to `next_offset` (None:
     whatever comes). In the `last` range of a partition its newest segment ends, and what `journal` holds behind
-    that follows.
+    that follows. Batches that end before `log_start` count no more.
     """
 
     directory: str
@@ -40,6 +42,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     first_offset: int
     next_offset: int | None
     last: bool
+    log_start: int = 0
     journal: tuple[JournalPart, ...] = ()
 
 
@@ -88,16 +91,18 @@ def _plan(log_dir: Path, range_bytes: int) -> list[Range | JournalDamage]:
     partitions = dict(partition_dirs(log_dir))
     for partition in found.parts:
         partitions.setdefault(partition, log_dir / f"{OFFSETS_TOPIC}-{partition}")
+    starts = log_starts(log_dir) or {}
     parts: list[Range | JournalDamage] = list(found.damages)
     for partition, directory in sorted(partitions.items()):
-        parts += _ranges(directory, partition, range_bytes, tuple(found.parts.get(partition, ())))
+        journal = tuple(found.parts.get(partition, ()))
+        parts += _ranges(directory, partition, range_bytes, journal, starts.get(partition, 0))
     return parts
 
 
 def _ranges(
-    directory: Path, partition: int, range_bytes: int, journal: tuple[JournalPart, ...]
+    directory: Path, partition: int, range_bytes: int, journal: tuple[JournalPart, ...], log_start: int
 ) -> list[Range]:
-    segments = list_segments(directory)
+    segments = _from_start(list_segments(directory), log_start)
     pieces = [
         (segment, start, end, offset)
         for segment in segments
@@ -116,6 +121,7 @@ def _ranges(
                 first_offset=offset,
                 next_offset=None if last else pieces[number + 1][3],
                 last=last,
+                log_start=log_start,
                 journal=journal if last else (),
             )
         )
@@ -134,6 +140,12 @@ def _ranges(
         )
         return [only]
     return ranges
+
+
+def _from_start(segments: list[Segment], log_start: int) -> list[Segment]:
+    """The segments without those that end before the log starts."""
+    first = max(bisect_right(segments, log_start, key=lambda segment: segment.base_offset) - 1, 0)
+    return segments[first:]
 
 
 def _cut(segment: Segment, range_bytes: int) -> list[tuple[int, int, int]]:

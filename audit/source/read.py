@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a range of the log into Arrow batches, also while somebody writes and compacts it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,13 +54,31 @@ def damaged(position: int, reason: str) -> Chunk:
 def read_range(part: Range) -> Iterator[FileChunk]:
     """The pieces of a range, in the order of the log. Raises OSError."""
     reached = part.first_offset
-    for path, chunk in _segment_or_offsets(part):
+    for path, chunk in from_start(_segment_or_offsets(part), part.first_offset, part.log_start):
         yield path, chunk
         reached = max(reached, next_offset(chunk))
     for journal in part.journal:
         for path, chunk in _journal(part, journal, reached):
             yield path, chunk
             reached = max(reached, next_offset(chunk))
+
+
+def from_start(chunks: Iterable[FileChunk], first_offset: int, log_start: int) -> Iterator[FileChunk]:
+    """The chunks, from `first_offset` on, without the batches that end before a log starts, and what is among them."""
+    reached = first_offset
+    for path, chunk in chunks:
+        if reached >= log_start:
+            yield path, chunk
+            continue
+        keep = []
+        for index in range(len(chunk.starts)):
+            extent = _extent(chunk, index)
+            if extent is not None:
+                reached = max(reached, extent.next_offset)
+            if reached > log_start or (extent is None and reached == log_start):
+                keep.append(index)
+        if keep:
+            yield path, _pick(chunk, keep)
 
 
 def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:

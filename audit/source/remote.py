@@ -22,13 +22,14 @@ from pyspark.sql.types import StructType
 from audit.errors import AuditError
 from audit.schema import arrow_schema
 from audit.source.journals import journals
-from audit.source.look import LOG_START_FILE, Look, LookedAt, offsets_in
+from audit.source.look import Look, LookedAt, offsets_in
 from audit.source.plan import Range
-from audit.source.read import next_offset, read_range, rows
+from audit.source.read import from_start, next_offset, read_range, rows
 from storage.columns.walk import Read, walk
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
     JOURNAL_DIR,
+    LOG_START_FILE,
     OFFSETS_TOPIC,
     SWAP_SUFFIX,
     parse_journal,
@@ -104,10 +105,12 @@ def _read_url(
     if not segments:
         raise AuditError(f"{url}: no directory {OFFSETS_TOPIC}-<partition> with segments is in it")
     by_path = {segment.path: segment for segment in segments}
+    starts = _offsets(spark, f"{url}/{LOG_START_FILE}") or {}
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for path, content in _files(batches):
-            for batch in fold(_segment_rows(by_path[path], content, columns)):
+            segment = by_path[path]
+            for batch in fold(_segment_rows(segment, content, columns, starts.get(segment.partition, 0))):
                 yield batch.cast(arrow)
 
     files = _binary(spark, list(by_path)).select("path", "content")
@@ -186,9 +189,14 @@ def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, memoryview]
             yield batch.column("path")[index].as_py(), memoryview(content)
 
 
-def _segment_rows(segment: _Segment, content: memoryview, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    for chunk in walk(_reader(content), 0, len(content), newest=segment.newest):
-        yield from rows(segment.path, segment.partition, chunk, columns)
+def _segment_rows(
+    segment: _Segment, content: memoryview, columns: Sequence[str], log_start: int
+) -> Iterator[pa.RecordBatch]:
+    chunks = (
+        (segment.path, chunk) for chunk in walk(_reader(content), 0, len(content), newest=segment.newest)
+    )
+    for path, chunk in from_start(chunks, segment.base_offset, log_start):
+        yield from rows(path, segment.partition, chunk, columns)
 
 
 def _reader(content: memoryview) -> Read:

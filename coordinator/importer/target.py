@@ -20,12 +20,14 @@ from coordinator.importer.source import CannotImport, FoundTopic, Source
 from coordinator.importer.survey import Survey
 from coordinator.machine import Machine
 from protocol.names import Partition
+from storage.disk.checkpoint_file import read_log_start, write_offsets
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LOCK_FILE,
+    LOG_START_FILE,
     META_FILE,
     TEMPORARY_SUFFIX,
     partition_dir,
@@ -79,6 +81,7 @@ def make(
             fs.mkdir(staging)
             for partition, log_dir in source.offsets.items():
                 _copy_partition(fs, log_dir, staging, partition)
+            _copy_log_starts(fs, source, staging)
             imported = _settle(machine, staging, source, survey, identity)
             _move_in(fs, staging, data_dir)
         finally:
@@ -112,6 +115,14 @@ def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Par
         if (origin / name).is_file() and not name.endswith(_NOT_COPIED):
             _copy(fs, origin / name, directory / name)
     fs.fsync_dir(directory)
+
+
+def _copy_log_starts(fs: FileSystem, source: Source, staging: Path) -> None:
+    """What lies before them is copied, too, and counts as little as it did there."""
+    keys = {(OFFSETS_TOPIC, partition): log_dir for partition, log_dir in source.offsets.items()}
+    starts = {key: read_log_start(fs, log_dir, key) for key, log_dir in keys.items()}
+    if any(starts.values()):
+        write_offsets(fs, staging / LOG_START_FILE, {key: start for key, start in starts.items() if start})
 
 
 def _copy(fs: FileSystem, origin: Path, path: Path) -> None:

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from coordinator.partitions.shard import Shard
 from storage.disk.filesystem import FileSystem
-from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.records import UnknownRecord
 from storage.format.transactions import LogReplay, Open
-from storage.recovery.check import CheckedPartition
+from storage.recovery.check import CheckedPartition, whole_batches
 
 
 class OfflineShard(NamedTuple):
@@ -21,21 +20,14 @@ class OfflineShard(NamedTuple):
 
 
 def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) -> OfflineShard:
-    """Apply all whole batches of the segments, also those behind damage. Raises OSError."""
+    """Apply all whole batches from the log's start on, also those behind damage. Raises OSError."""
     shard = Shard(checked.partition)
     replay = LogReplay(loader)
     unknown = 0
-    for segment in checked.segments:
-        file = fs.open_read(segment.path)
-        try:
-            for piece in segment.pieces:
-                if isinstance(piece, tuple):
-                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
-                        for record in replay.replay(batch):
-                            unknown += isinstance(record, UnknownRecord)
-                            shard.apply(record)
-        finally:
-            file.close()
+    for batch in whole_batches(fs, checked):
+        for record in replay.replay(batch):
+            unknown += isinstance(record, UnknownRecord)
+            shard.apply(record)
     shard.mark_other_groups()
     for _ in shard.open_book():
         pass

@@ -13,6 +13,7 @@ import msgspec
 
 from protocol.names import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
+from storage.disk.layout import LOG_START_FILE
 
 TopicPartition = tuple[str, Partition]
 
@@ -32,6 +33,15 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | N
     without it too. Raises OSError.
     """
     return parse_offsets(_contents(fs, path))
+
+
+def read_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset:
+    """Return the offset at which a broker noted that a partition starts, 0 where it noted none.
+
+    Batches that end before it count no more, although they are still in the segments (LogManager.loadLog). Raises
+    OSError.
+    """
+    return (read_offsets(fs, data_dir / LOG_START_FILE) or {}).get(key, Offset(0))
 
 
 def parse_offsets(data: bytes) -> dict[TopicPartition, Offset] | None:

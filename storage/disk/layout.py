@@ -9,6 +9,7 @@ journal/<number>.journal             what is not in the segments yet; gone after
 journal.<node>/                      the same of one of several nodes that share the directory
 open-journals, open-journals.<node>  which of them are in use
 cleaner-offset-checkpoint            up to where each partition has been compacted
+log-start-offset-checkpoint          a broker's: before which offset nothing counts any more
 __consumer_offsets-<p>/<base>.log    the log itself
 __consumer_offsets-<p>/<base>.index, .timeindex                      where in it which offset and time is
 __consumer_offsets-<p>/leader-epoch-checkpoint, partition.metadata   its leaders' epochs, its topic's id
@@ -29,6 +30,7 @@ META_FILE: Final = "meta.properties"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
+LOG_START_FILE: Final = "log-start-offset-checkpoint"
 POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
 """Where a node that has the directory for itself keeps its journals."""

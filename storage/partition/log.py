@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from protocol.names import LeaderEpoch, Offset, Partition
+from storage.disk.checkpoint_file import read_log_start
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -57,7 +58,10 @@ class PartitionLog:
         self.directory = directory
         self.end_offset = Offset(0)
         """The offset that the next record gets."""
+        self.noted_start = Offset(0)
+        """The offset at which a broker noted that the log starts, wherever its first segment does."""
         self._fs = fs
+        self._topic = settings.topic
         self._segment_bytes = settings.segment_bytes
         self._segment_ms = settings.segment_ms
         self._index_interval_bytes = settings.index_interval_bytes
@@ -80,6 +84,7 @@ class PartitionLog:
         self._entries_dirty = finish_swaps(self._fs, self.directory)
         names = self._fs.listdir(self.directory)
         self._is_new = PARTITION_METADATA_FILE not in names
+        self.noted_start = read_log_start(self._fs, self.directory.parent, (self._topic, self.partition))
         for name in names:
             base_offset = parse_segment(name)
             if base_offset is not None:
@@ -146,7 +151,7 @@ class PartitionLog:
     @property
     def start_offset(self) -> Offset:
         """The first offset that a read can return."""
-        return self._segments[0].base_offset if self._segments else self.end_offset
+        return max(self._segments[0].base_offset, self.noted_start) if self._segments else self.end_offset
 
     @property
     def size_bytes(self) -> int:
@@ -380,6 +385,21 @@ class PartitionLog:
             self._segments.remove(segment)
         return taken
 
+    def start_anew(self) -> list[Segment]:
+        """Begin an empty log at `noted_start`, and keep the files of all segments under other names.
+
+        Raises OSError.
+        """
+        if self._noted:
+            write_rolled(self._fs, self.directory, {})
+            self._noted = {}
+        taken = self.set_aside(0)
+        self._bookmark = None
+        self._epochs.replace([])
+        self._epochs_from = None
+        self.end_offset = self.noted_start
+        return taken
+
     def read(self, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
         """Whole batches from the one that holds `start_offset` on, and the offset to read from next.
 
@@ -387,6 +407,7 @@ class PartitionLog:
         before `start_offset` in the first batch are for the caller to skip; an offset before the log's
         start reads from the start. Raises CorruptLog and StorageError.
         """
+        start_offset = max(start_offset, self.start_offset)
         try:
             while start_offset < self.end_offset and self._segments:
                 index = max(bisect_right(self._segments, start_offset, key=lambda s: s.base_offset) - 1, 0)

@@ -237,7 +237,7 @@ def _newest(log: PartitionLog) -> TimestampAndOffset:
     timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, NO_OFFSET, None))
     if segment is None or timestamp == NO_TIMESTAMP:
         return NOWHERE
-    return _first_at(segment, segment.find(offset), timestamp)
+    return _first_at(segment, segment.find(offset), timestamp, log.start_offset)
 
 
 def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
@@ -245,7 +245,9 @@ def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
     for segment in log.segments:
         if segment.index.latest(segment)[0] >= timestamp:
             position = segment.position_before(segment.index.offset_before(timestamp))
-            return _first_at(segment, position, timestamp)
+            found = _first_at(segment, position, timestamp, log.start_offset)
+            if found is not NOWHERE:
+                return found
     return NOWHERE
 
 
@@ -260,16 +262,16 @@ def _whole_batches(data: bytes, bound: Offset) -> tuple[int, Offset]:
     return pos, next_offset
 
 
-def _first_at(segment: Segment, position: int, timestamp: int) -> TimestampAndOffset:
-    """The first record from `position` on that is not older than `timestamp`."""
+def _first_at(segment: Segment, position: int, timestamp: int, start_offset: Offset) -> TimestampAndOffset:
+    """The first record from `position` on that is not older than `timestamp`, nor before the log's start."""
     for batch in segment.summaries(position):
-        if batch.max_timestamp < timestamp:
+        if batch.max_timestamp < timestamp or batch.next_offset <= start_offset:
             continue
         try:
             for offset, time, _, _ in iter_records(
                 read_batch(segment.read(batch.position, batch.size_bytes))
             ):
-                if time >= timestamp:
+                if time >= timestamp and offset >= start_offset:
                     return TimestampAndOffset(time, offset, batch.leader_epoch)
         except CorruptBatch as error:
             raise CorruptLog(segment.path, error.reason, position=batch.position) from error

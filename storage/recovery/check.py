@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from protocol.names import Offset, Partition
-from storage.disk.checkpoint_file import TopicPartition, read_offsets
+from storage.disk.checkpoint_file import TopicPartition, read_log_start, read_offsets
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
@@ -24,7 +24,7 @@ from storage.disk.layout import (
 )
 from storage.disk.lock import find_holder
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
-from storage.format.batch import Batch, check_batch, find_batch
+from storage.format.batch import Batch, check_batch, find_batch, iter_batches
 from storage.format.loader import RecordLoader
 from storage.journal.open_journals import is_as_left
 from storage.partition.rolled_segments import read_rolled
@@ -82,14 +82,15 @@ class CheckedSegment(msgspec.Struct):
 
 
 class CheckedPartition(msgspec.Struct):
-    """A partition's log as it was found.
+    """A partition's log as it was found, which starts at `start_offset` where a broker noted that.
 
-    `damages` need a repair. `unsettled` lies behind what a checkpoint made sure of: the next start settles it from
-    the journal, or cuts it as the torn end of a last write.
+    `damages` need a repair; what lies wholly before the start is none. `unsettled` lies behind what a checkpoint
+    made sure of: the next start settles it from the journal, or cuts it as the torn end of a last write.
     """
 
     partition: Partition
     directory: Path
+    start_offset: Offset
     recovery_point: Offset | None
     segments: list[CheckedSegment]
     damages: list[Damage] = []
@@ -178,12 +179,13 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     point = recovery_point(_points(fs, data_dir), key)
     # From here on nothing was ever compacted, and every offset must be there.
     dirty_from = None if cleaned is None else cleaned.get(key, Offset(0))
-    checked = CheckedPartition(partition, directory, point, [])
+    start_offset = read_log_start(fs, data_dir, key)
+    checked = CheckedPartition(partition, directory, start_offset, point, [])
     paths = current_segments(fs, directory)
     noted = _noted_sizes(fs, data_dir, directory)
     bases = sorted({*paths, *noted})
     loader = RecordLoader()
-    offset = bases[0] if bases else Offset(0)
+    offset = bases[0] if bases else start_offset
     missing: list[Damage] = []
     for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
         if base_offset not in paths:
@@ -204,8 +206,27 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
         reason = f"the log ends at offset {offset}, and offsets up to {point} were on disk"
         damages.append(Damage(where, position, 0, offset, point, reason))
     for damage in damages:
+        if damage.next_offset is not None and damage.next_offset <= start_offset:
+            continue
         (checked.unsettled if _is_unsettled(damage, checked) else checked.damages).append(damage)
     return checked
+
+
+def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
+    """Read the whole batches of a partition, also those behind damage, but none that ends before the log starts.
+
+    Raises OSError.
+    """
+    for segment in checked.segments:
+        file = fs.open_read(segment.path)
+        try:
+            for piece in segment.pieces:
+                if isinstance(piece, tuple):
+                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
+                        if batch.next_offset > checked.start_offset:
+                            yield batch
+        finally:
+            file.close()
 
 
 def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[Offset, int]:

@@ -5,7 +5,7 @@ Up to the recovery point everything is known to be on disk, and anything unreada
 whole batch counts that follows on, the journals' batches are written once more, and a torn tail is cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, atomic_write
-from storage.disk.layout import CUT_SUFFIX
+from storage.disk.layout import CUT_SUFFIX, LOG_START_FILE
 from storage.errors import CorruptLog
 from storage.format.batch import find_batch
 from storage.format.batch_format import EXTENT_BYTES, base_offset_of, batch_extent, next_offset_of
@@ -69,6 +69,7 @@ def recover_log(
             log.distrust(point or Offset(0))
         index, scan = _scan(log, point, hint)
         _recover_log(fs, log, index, scan, point, entries, cuts)
+        _set_aside_before_start(log, cuts)
     except BaseException:
         log.close()
         raise
@@ -87,7 +88,7 @@ def _scan(log: PartitionLog, point: Offset | None, hint: Position | None) -> tup
     """Up to where the log is good, and the index of the segment where that is."""
     segments = log.segments
     if not segments:
-        return 0, Scan(0, Offset(0), None)
+        return 0, Scan(0, log.noted_start, None)
     durable, gaps = point or Offset(0), point is None
     index = 0
     # What lies wholly before the recovery point needs no look.
@@ -133,8 +134,8 @@ def _recover_log(
 ) -> None:
     durable = point or Offset(0)
     log.end_offset = scan.next_offset
-    # An offset before the recovery point was on disk for good.
-    if scan.next_offset < durable:
+    # An offset before the recovery point was on disk for good; one before the log's start counts no more.
+    if scan.next_offset < durable and durable > log.noted_start:
         where = log.segments[index].path if log.segments else log.directory
         reason = scan.damage or "the log ends here"
         raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
@@ -188,7 +189,19 @@ def _cut_tail(
         saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
         atomic_write(fs, saved_as, tail)
     cuts.append(Cut(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
-    for later in log.set_aside(index + 1):
-        saved_as = later.path.with_name(later.path.name + CUT_SUFFIX)
-        cuts.append(Cut(later.path, 0, later.size_bytes, reason, log.partition, saved_as))
+    cuts += _as_cuts(log, log.set_aside(index + 1), reason)
     segment.cut(scan.position)
+
+
+def _set_aside_before_start(log: PartitionLog, cuts: list[Cut]) -> None:
+    """Leave out a log that ends before it starts (LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd)."""
+    if log.end_offset < log.noted_start:
+        where = f"and {LOG_START_FILE} says that it starts at {log.noted_start}"
+        reason = f"the log ends at offset {log.end_offset}, {where}"
+        cuts += _as_cuts(log, log.start_anew(), reason)
+
+
+def _as_cuts(log: PartitionLog, segments: Iterable[Segment], reason: str) -> Iterator[Cut]:
+    for segment in segments:
+        saved_as = segment.path.with_name(segment.path.name + CUT_SUFFIX)
+        yield Cut(segment.path, 0, segment.size_bytes, reason, log.partition, saved_as)

@@ -8,7 +8,6 @@ as it was to as it shall be, after a copy of it as it was is on disk.
 
 import csv
 import io
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -26,13 +25,13 @@ from storage.disk.layout import (
     segment_name,
 )
 from storage.errors import StorageError, storage_error
-from storage.format.batch import iter_batches, iter_records, read_batch
+from storage.format.batch import iter_records, read_batch
 from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
 from storage.format.loader import RecordLoader
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.format.transactions import LogReplay
 from storage.journal.open_journals import distrust
-from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition
+from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition, whole_batches
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -207,25 +206,21 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
     replay = LogReplay(RecordLoader())
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
     groups: dict[GroupId, bool] = {}
-    for segment, data in _contents(fs, checked):
-        for piece in segment.pieces:
-            if not isinstance(piece, tuple):
-                continue
-            for batch in iter_batches(data[piece[0] : piece[1]]):
-                # What a marker brings into effect comes from before it, from an unknown distance.
-                certain = batch.base_offset > last.offset and not batch.is_control
-                for record in replay.replay(batch):
-                    if isinstance(record, OffsetCommits):
-                        for partition, value in record.values.items():
-                            offsets[record.group, record.topic, partition] = (certain, value.offset)
-                    elif isinstance(record, OffsetCommitRecord):
-                        _note(
-                            offsets,
-                            (record.group, record.topic, record.partition),
-                            None if record.value is None else (certain, record.value.offset),
-                        )
-                    elif isinstance(record, GroupMetadataRecord):
-                        _note(groups, record.group, None if record.value is None else certain)
+    for batch in whole_batches(fs, checked):
+        # What a marker brings into effect comes from before it, from an unknown distance.
+        certain = batch.base_offset > last.offset and not batch.is_control
+        for record in replay.replay(batch):
+            if isinstance(record, OffsetCommits):
+                for partition, value in record.values.items():
+                    offsets[record.group, record.topic, partition] = (certain, value.offset)
+            elif isinstance(record, OffsetCommitRecord):
+                _note(
+                    offsets,
+                    (record.group, record.topic, record.partition),
+                    None if record.value is None else (certain, record.value.offset),
+                )
+            elif isinstance(record, GroupMetadataRecord):
+                _note(groups, record.group, None if record.value is None else certain)
     return Loss(
         certain=sum(certain for certain, _ in offsets.values()),
         older=sorted((*key, offset) for key, (certain, offset) in offsets.items() if not certain),
@@ -239,11 +234,6 @@ def _note(found: dict[K, V], key: K, value: V | None) -> None:
         found.pop(key, None)
     else:
         found[key] = value
-
-
-def _contents(fs: FileSystem, checked: CheckedPartition) -> Iterator[tuple[CheckedSegment, bytes]]:
-    for segment in checked.segments:
-        yield segment, read_file(fs, segment.path)
 
 
 def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:

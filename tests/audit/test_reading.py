@@ -17,6 +17,7 @@ from audit.source.plan import Task, plan
 from audit.source.read import read_part
 from protocol.names import Offset, Partition
 from storage.columns.walk import walk
+from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
 from storage.journal.journal import Entry
@@ -336,3 +337,28 @@ def test_a_damaged_journal_is_told_of(manager: LogManager) -> None:
     assert row["damage"] == "a frame is damaged, and flush 2 follows it"
     data[4096 + 100] ^= 1
     journal.write_bytes(data)
+
+
+@pytest.mark.parametrize("range_bytes", [1, 1_000, 1 << 20])
+def test_what_ends_before_the_log_starts_is_not_read(tmp_path: Path, range_bytes: int) -> None:
+    made = batches(20)
+    parts = [b"".join(made[:8]), b"".join(made[8:13]), b"".join(made[13:])]
+    bases = [0, 15, 25]
+    log_dir = write(tmp_path, *parts, first=bases)
+    everything = rows(plan([str(log_dir)]))
+    assert offsets(everything) == list(range(39))
+    for start in range(41):
+        checkpoint = log_dir / "log-start-offset-checkpoint"
+        write_offsets(RealFileSystem(), checkpoint, {("__consumer_offsets", Partition(3)): Offset(start)})
+        found = rows(plan([str(log_dir)], range_bytes=range_bytes, task_bytes=1))
+        ends = {row["base_offset"]: row["offset"] for row in everything}
+        assert found == [row for row in everything if ends[row["base_offset"]] >= start]
+
+
+def test_a_torn_end_is_shown_wherever_the_log_starts(tmp_path: Path) -> None:
+    made = batches(6)
+    log_dir = write(tmp_path, b"".join(made) + b"torn")
+    for start in (0, 5, 11, 12):
+        checkpoint = log_dir / "log-start-offset-checkpoint"
+        write_offsets(RealFileSystem(), checkpoint, {("__consumer_offsets", Partition(3)): Offset(start)})
+        assert [row["tail"] for row in rows(plan([str(log_dir)]))].count(True) == 1

@@ -14,10 +14,11 @@ from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
+from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem
-from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
+from storage.disk.layout import CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, OFFSETS_TOPIC
 from storage.disk.properties import encode_uuid
-from storage.format.batch import BatchBuilder
+from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -245,3 +246,21 @@ def test_a_number_of_partitions_that_somebody_chose(tmp_path: Path) -> None:
     assert fit_to_data(RealFileSystem(), chosen) is chosen
     empty = Settings(data_dir=tmp_path)
     assert fit_to_data(RealFileSystem(), empty) is empty
+
+
+def test_a_start_that_the_broker_noted_comes_along(tmp_path: Path) -> None:
+    """What lies before it was deleted there: it must not come back here."""
+    source, data_dir = broker(tmp_path / "broker", count=1), tmp_path / "data"
+    shown, fs = len(GROUPS), RealFileSystem()
+    start = source / LOG_START_FILE
+    (whole,) = iter_batches(next((source / f"{OFFSETS_TOPIC}-0").glob("*.log")).read_bytes())
+    for offset, groups in ((whole.next_offset - 1, shown), (whole.next_offset, 0)):
+        write_offsets(
+            fs, start, {(OFFSETS_TOPIC, Partition(0)): Offset(offset), ("orders", Partition(0)): Offset(3)}
+        )
+        done = run("--from-log-dirs", source, "--data-dir", data_dir, "--force")
+        assert f"imported {groups} groups, {3 * groups} offsets" in done.stdout
+        assert read_offsets(fs, data_dir / LOG_START_FILE) == {(OFFSETS_TOPIC, Partition(0)): offset}
+        manager = LogManager.open(data_dir, LogSettings(), fs)
+        assert manager.log(Partition(0)).start_offset == offset
+        manager.close()

@@ -72,7 +72,8 @@ def segments(fs: FileSystem) -> dict[str, bytes]:
 
 def loaded(manager: LogManager) -> list[int]:
     """The base offsets of all batches that a load reads."""
-    log, found = manager.log(P), []
+    log = manager.log(P)
+    found: list[int] = []
     offset = log.start_offset
     while offset < manager.end_offset(P):
         data, offset = manager.read(P, offset, 1)
