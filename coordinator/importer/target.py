@@ -5,8 +5,9 @@ It is built in `importing/` within the data directory, recovered there as after 
 renames, the catalogue last. A node does not start where that has been left half done.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,10 @@ from storage.log_manager import Cut, LogManager
 from storage.recovery.recovery import topic_id_on_disk
 from storage.settings import LogSettings
 
+_ASIDE: Final = "before-import-"
+"""Directories in a data directory that begin so hold what was there before an import."""
+_LOST_AND_FOUND: Final = "lost+found"
+"""Stands in every new file system of some kinds, and belongs to root."""
 _COPY_BYTES: Final = 4 << 20
 # What a broker derives from the log, or was about to throw away.
 _NOT_COPIED: Final = (*INDEX_SUFFIXES, CLEANED_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
@@ -93,18 +98,35 @@ def make(
 
 
 def _make_room(fs: FileSystem, data_dir: Path, *, force: bool, now: datetime) -> Path | None:
-    names = [name for name in fs.listdir(data_dir) if name != LOCK_FILE]
+    """Set aside what is in the data directory, within it: it may be the root of a file system."""
+    found = fs.listdir(data_dir)
+    names = [
+        name for name in found if name not in (LOCK_FILE, _LOST_AND_FOUND) and not name.startswith(_ASIDE)
+    ]
     if not names:
         return None
     if not force:
         raise CannotImport(f"{data_dir}: it is not empty ({names[0]}); --force sets aside what is in it")
-    aside = data_dir.with_name(f"{data_dir.name}.before-import-{now:%Y%m%dT%H%M%SZ}")
+    at = f"{_ASIDE}{now:%Y%m%dT%H%M%SZ}"
+    aside = data_dir / next(
+        name for name in chain([at], (f"{at}.{n}" for n in count(2))) if name not in found
+    )
     fs.mkdir(aside)
-    for name in names:
-        fs.rename(data_dir / name, aside / name)
-    fs.fsync_dir(aside)
-    fs.fsync_dir(data_dir)
+    try:
+        _move(fs, names, data_dir, aside)
+    except OSError:
+        # Another file system may be mounted there: then all stays as it was.
+        _move(fs, fs.listdir(aside), aside, data_dir)
+        fs.rmdir(aside)
+        raise
     return aside
+
+
+def _move(fs: FileSystem, names: Iterable[str], origin: Path, target: Path) -> None:
+    for name in names:
+        fs.rename(origin / name, target / name)
+    fs.fsync_dir(target)
+    fs.fsync_dir(origin)
 
 
 def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Partition) -> None:

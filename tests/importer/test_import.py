@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`groupkeeper import` from directories as a broker leaves them: whole or not at all, and nothing written there."""
 
+import dataclasses
+import errno
 import fcntl
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -12,19 +15,26 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
+from coordinator.importer.source import find
+from coordinator.importer.survey import take
+from coordinator.importer.target import Identity, Imported, make
+from coordinator.machine import real_machine
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
-from storage.disk.filesystem import RealFileSystem
+from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, OFFSETS_TOPIC
 from storage.disk.properties import encode_uuid
+from storage.errors import StorageError
 from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.foreign import plain, transactional
+from tests.support import raw
 from tests.support.command import groupkeeper
+from tests.support.service import Service
 
 pytestmark = pytest.mark.process
 
@@ -193,9 +203,84 @@ def test_a_target_that_holds_something(tmp_path: Path) -> None:
     assert everything(data_dir) | {".lock": None} == {"precious": b"!", ".lock": None}
     done = run("--from-log-dirs", source, "--data-dir", data_dir, "--force")
     assert done.returncode == 0
-    (aside,) = tmp_path.glob("data.before-import-*")
-    assert (aside / "precious").read_text() == "!"
-    assert f"is in {aside}" in done.stdout
+    (aside,) = data_dir.glob("before-import-*")
+    assert everything(aside) == {"precious": b"!"}
+    assert f"what was in {data_dir} is in {aside}" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broker", "data"]
+
+
+class MountedFileSystem(RealFileSystem):
+    """Real files, with a file system of its own at `mount`, and another one below it if `inner` is given."""
+
+    def __init__(self, mount: Path, inner: Path | None = None) -> None:
+        super().__init__()
+        self._mount = mount
+        self._inner = inner
+
+    def rename(self, source: Path, target: Path) -> None:
+        if (self._mount in source.parents) != (self._mount in target.parents):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(source))
+        if source == self._inner:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(source))
+        super().rename(source, target)
+
+
+def import_into(fs: FileSystem, source: Path, data_dir: Path, *, force: bool) -> Imported:
+    """Import as the command does, on this file system."""
+    found = find(fs, [source])
+    survey = take(fs, found.offsets, found.num_partitions)
+    machine = dataclasses.replace(real_machine(), fs=fs)
+    return make(machine, data_dir, found, survey, Identity(1, None), force=force)
+
+
+def test_a_fresh_volume_is_empty(tmp_path: Path) -> None:
+    source, volume = broker(tmp_path / "broker"), tmp_path / "volume"
+    (volume / "lost+found").mkdir(parents=True)
+    (volume / "lost+found" / "#12").write_text("root's")
+    assert import_into(MountedFileSystem(volume), source, volume, force=False).set_aside is None
+    assert (volume / "lost+found" / "#12").read_text() == "root's"
+
+
+def test_what_a_volume_holds_is_set_aside_within_it_and_then_ignored(tmp_path: Path) -> None:
+    source, volume = broker(tmp_path / "broker"), tmp_path / "volume"
+    (volume / "lost+found").mkdir(parents=True)
+    fs = MountedFileSystem(volume)
+    import_into(fs, broker(tmp_path / "other", groups=["precious"]), volume, force=False)
+    before = everything(volume)
+    asides = []
+    for _ in range(3):  # within one second, or not
+        aside = import_into(fs, source, volume, force=True).set_aside
+        assert aside is not None
+        asides.append(aside)
+    assert len(set(asides)) == 3
+    kept = everything(asides[0])
+    assert kept == {name: data for name, data in before.items() if name not in (".lock", "lost+found")}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broker", "other", "volume"]
+
+    checked = groupkeeper("log", "check", "--data-dir", volume, "--json")
+    assert (checked.returncode, len(json.loads(checked.stdout)["partitions"])) == (0, COUNT)
+    done = run("--from-log-dirs", volume, "--data-dir", tmp_path / "next")
+    assert f"imported {len(GROUPS)} groups, {3 * len(GROUPS)} offsets" in done.stdout
+    service = Service(tmp_path / "served")
+    service.data_dir = volume
+    try:
+        service.start()
+        assert raw.list_groups(service.bootstrap).keys() == set(GROUPS)
+        service.terminate()
+    finally:
+        service.close()
+    assert everything(asides[0]) == kept
+
+
+def test_what_cannot_be_set_aside_stays_where_it_is(tmp_path: Path) -> None:
+    source, volume = broker(tmp_path / "broker"), tmp_path / "volume"
+    for name in ("a", "b", "c"):
+        (volume / name).mkdir(parents=True)
+        (volume / name / "precious").write_text(name)
+    before = everything(volume)
+    with pytest.raises(StorageError, match="busy"):
+        import_into(MountedFileSystem(volume, volume / "b"), source, volume, force=True)
+    assert {name: data for name, data in everything(volume).items() if name != ".lock"} == before
 
 
 def test_what_is_left_half_done_is_not_served(tmp_path: Path) -> None:
