@@ -27,6 +27,9 @@ DIFFERENCES: Final = pa.schema(
 )
 """What is not the same in the log and elsewhere; a check asks for the rows of one `kind`."""
 
+MISPLACED: Final = pa.schema([*DIFFERENCES, ("count", pa.int64())])
+"""Partitions with groups that belong to others, by the `kind` of what that means, and how many groups these are."""
+
 CHANGED_MEANWHILE: Final = "changed meanwhile"
 """How `damage` starts in the row for a file that went away during the audit, with nothing in its place."""
 

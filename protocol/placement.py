@@ -1,13 +1,110 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which partition of `__consumer_offsets` a group lives in."""
+"""Which partition of `__consumer_offsets` a group lives in, and what it means where groups lie elsewhere."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from protocol.java import java_string_hash
 from protocol.names import GroupId, Partition
 
+COUNTS_MAX: Final = 1_000
+"""Numbers of partitions that are tried, to explain where groups lie."""
+NAMES_MAX: Final = 20
+GROWN_MIN: Final = 5
+"""Fewer groups are placed by some smaller number of partitions by chance."""
+
 
 def partition_for(group_id: GroupId, num_partitions: int) -> Partition:
     """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
+    return Partition(_hash(group_id) % num_partitions)
+
+
+def _hash(group_id: GroupId) -> int:
     hashed = java_string_hash(group_id)
     if hashed < 0:
         hashed = 0 if hashed == -(1 << 31) else -hashed
-    return Partition(hashed % num_partitions)
+    return hashed
+
+
+class Placement:
+    """The groups that were found in one of `num_partitions` partitions, and where they belong."""
+
+    __slots__ = ("counts", "elsewhere", "groups", "names", "num_partitions", "partition")
+
+    def __init__(self, partition: Partition, num_partitions: int) -> None:
+        self.partition = partition
+        self.num_partitions = num_partitions
+        self.groups = 0
+        """How many groups there are in all."""
+        self.elsewhere: dict[Partition, int] = {}
+        """How many of them belong to which other partition."""
+        self.names: list[GroupId] = []
+        """The first NAMES_MAX of those that belong elsewhere."""
+        self.counts: Collection[int] = ()
+        """The numbers of partitions with which all of those would be in their place."""
+
+    def add(self, group_id: GroupId) -> None:
+        """Count a group."""
+        self.groups += 1
+        hashed = _hash(group_id)
+        home = Partition(hashed % self.num_partitions)
+        if home == self.partition:
+            return
+        if not self.elsewhere:
+            self.counts = range(self.partition + 1, max(COUNTS_MAX, 4 * self.num_partitions))
+        self.counts = [count for count in self.counts if hashed % count == self.partition]
+        self.elsewhere[home] = self.elsewhere.get(home, 0) + 1
+        if len(self.names) < NAMES_MAX:
+            self.names.append(group_id)
+
+    @property
+    def misplaced(self) -> int:
+        """How many groups belong to another partition."""
+        return sum(self.elsewhere.values())
+
+    @property
+    def belongs_to(self) -> Partition | None:
+        """The partition that all groups belong to, where that is another one, and the same for all."""
+        if len(self.elsewhere) == 1 and self.misplaced == self.groups:
+            return next(iter(self.elsewhere))
+        return None
+
+
+def in_wrong_place(placements: Iterable[Placement]) -> dict[Partition, Partition]:
+    """Return the partitions whose directories seem to be those of others, each with that other one.
+
+    Where the topic has got more partitions there is none: then groups lie where a smaller number had placed them, also
+    in partitions that have groups of their own.
+    """
+    misplaced = [each for each in placements if each.elsewhere]
+    found = {each.partition: each.belongs_to for each in misplaced if each.belongs_to is not None}
+    has_grown = len(found) < len(misplaced) and earlier_count(misplaced) is not None
+    return {} if has_grown else found
+
+
+def earlier_count(placements: Iterable[Placement]) -> int | None:
+    """Return the smaller number of partitions by which all misplaced groups were placed, None if there is none.
+
+    A topic that has got more partitions has such groups.
+    """
+    misplaced = [each for each in placements if each.elsewhere]
+    if sum(each.misplaced for each in misplaced) < GROWN_MIN:
+        return None
+    return max(
+        (count for count in _explaining(misplaced) if count < misplaced[0].num_partitions), default=None
+    )
+
+
+def later_count(placements: Iterable[Placement]) -> int | None:
+    """Return the larger number of partitions by which all misplaced groups were placed, None if there is none."""
+    misplaced = [each for each in placements if each.elsewhere]
+    return min(
+        (count for count in _explaining(misplaced) if count > misplaced[0].num_partitions), default=None
+    )
+
+
+def _explaining(misplaced: Sequence[Placement]) -> set[int]:
+    """The numbers of partitions that would place all of these groups where they are."""
+    if not misplaced:
+        return set()
+    return set(misplaced[0].counts).intersection(*(each.counts for each in misplaced[1:]))

@@ -60,14 +60,4 @@ CHECKS: Final = (
         todo="A newer Kafka has written this directory. It is kept, and not served.",
         query=sightings_of("unknown_type"),
     ),
-    Check(
-        name="wrong_partition",
-        severity="error",
-        about="A group has records in a partition where no coordinator looks for it.",
-        todo=(
-            "The number of partitions differs from when this was written: check "
-            "offsets.topic.num.partitions, or give --partitions."
-        ),
-        query=sightings_of("wrong_partition"),
-    ),
 )

@@ -18,6 +18,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which only
     their names are read. `differences` are those to a running cluster (`audit.compared.against`) and to the log once
     compacted (`audit.compared.compaction`), None when neither was asked for.
+    `misplaced` are the partitions with groups that belong to others (`audit.facts.misplaced`), None without any.
     `previous_offsets` is the last audit's state, if there was one, `previous_runs` what earlier audits said of
     themselves, oldest first.
     `spread` is over how many tasks the larger tables are spread. `ranges` has beside each range what the one before
@@ -38,6 +39,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     offsets: DataFrame
     groups: DataFrame
     differences: DataFrame | None = None
+    misplaced: DataFrame | None = None
     previous_offsets: DataFrame | None = None
     previous_runs: Sequence["RunFacts"] = ()
 

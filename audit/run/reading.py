@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import Inventory
+from audit.facts.misplaced import misplaced
 from audit.facts.plan import fold_rules, kept, planned
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
@@ -40,13 +41,14 @@ class Reading:
         """Planned for a summary that one task can hold, as it seldom is larger."""
 
     def finish(self) -> Facts:
-        """Wait for the end; returns `facts`, or others that more tasks make, from a large log."""
+        """Wait for the end; returns `facts`, or others where more tasks make them, or groups are out of place."""
         spread = 1 + self._rows.result() // self.facts.options.cutting.merged_rows
         self._thread.shutdown()
         if spread > 1:
             _compile_queries(self.facts.spark, True)
-            return self._plan(spread)
-        return self.facts
+        facts = self._plan(spread) if spread > 1 else self.facts
+        elsewhere = misplaced(facts)
+        return facts if elsewhere is None else msgspec.structs.replace(facts, misplaced=elsewhere)
 
 
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:

@@ -6,9 +6,11 @@ from typing import NotRequired, TypedDict
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.misplaced import PUT_IN_PLACE
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.telemetry.stats import Stats
+from protocol.placement import in_wrong_place
 from storage.log_manager import LogManager
 
 
@@ -32,6 +34,7 @@ class NodeReady(Ready):
     partitions_waiting: list[int]
     loads: dict[str, dict[str, int]]
     partitions_failed: dict[str, str]
+    partitions_in_wrong_place: dict[str, str]
     upstream: NotRequired[dict[str, object]]
     """How the cluster is that a gateway stands before."""
 
@@ -60,13 +63,14 @@ class Readiness:
     def shown(self) -> NodeReady:
         """The fields of /ready: `ready` while most partitions are served, `complete` while all can be written, too."""
         manager, failed = self._manager, self._log.failed
+        wrong = in_wrong_place(manager.misplaced)
         now_ms = self._clock.mono_ms()
         waiting = manager.waiting_partitions
         since_ms = self._stats.log_refusing_since_ms
         failing = [job for job in self._scheduler.jobs.values() if job.failing_since_ms]
         return {
             "ready": self._leadership.mostly_ready,
-            "complete": self._leadership.ready and not since_ms,
+            "complete": self._leadership.ready and not since_ms and not wrong,
             "log_refusing_since": since_ms / 1e3 if since_ms else None,
             "log_refusing_reason": str(failed) if failed else None,
             "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
@@ -75,4 +79,8 @@ class Readiness:
             "partitions_waiting": sorted(waiting),
             "loads": {str(p): each.shown(now_ms) for p, each in self._loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self._leadership.failed_partitions.items()},
+            "partitions_in_wrong_place": {
+                str(p): f"all its groups belong to partition {home}: {PUT_IN_PLACE}"
+                for p, home in wrong.items()
+            },
         }

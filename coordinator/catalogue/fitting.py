@@ -25,16 +25,21 @@ def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
     Data of a broker brings its number along. A setting that is not the default and says otherwise is left for the
     node to refuse, as is a catalogue that cannot be read.
     """
-    path = settings.data_dir / FILE_NAME
-    try:
-        there = file_format.offsets_partitions(read_file(fs, path), path)
-    except (OSError, StorageError):
-        return settings
+    there = partitions_there(fs, settings.data_dir)
     given = settings.offsets_topic_num_partitions
-    if given == there or given != Settings().offsets_topic_num_partitions:
+    if there is None or given == there or given != Settings().offsets_topic_num_partitions:
         return settings
     log.info("the number of partitions is taken from the data directory", partitions=there, default=given)
     return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
+
+
+def partitions_there(fs: FileSystem, data_dir: Path) -> int | None:
+    """Return the number of partitions that a data directory was made with, None where its catalogue does not say."""
+    path = data_dir / FILE_NAME
+    try:
+        return file_format.offsets_partitions(read_file(fs, path), path)
+    except (OSError, StorageError):
+        return None
 
 
 def refuse_unfit(fs: FileSystem, settings: Settings) -> None:

@@ -11,6 +11,7 @@ import typer
 from coordinator.cli.data_dir import DataDir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
+from protocol.placement import in_wrong_place
 
 if TYPE_CHECKING:
     from coordinator.config import Settings
@@ -41,6 +42,14 @@ def import_broker(
         list[str] | None,
         typer.Option(metavar="TOPIC", help="With --from-bootstrap: only topics like this; repeatable."),
     ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="With --from-log-dirs: how many partitions __consumer_offsets has, where that is doubtful.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -62,12 +71,15 @@ def import_broker(
     It is one that has been stopped, or a cluster that runs. With --from-log-dirs they go to a data directory
     that no node uses; with --from-bootstrap to the node or cluster of --bootstrap, which runs.
 
-    Exit code 0: all was taken over; 1: it was not, or a partition is damaged; 2: a mistake in the command.
+    Exit code 0: all was taken over; 1: it was not, or a partition is damaged or in the wrong place; 2: a mistake in
+    the command.
     """
     with one_line_errors():
         _refuse_mixed(
             from_log_dirs, from_bootstrap, data_dir, is_limited=bool(group or topic or from_command_config)
         )
+        if from_bootstrap is not None and partitions is not None:
+            raise CommandError("--partitions belongs to --from-log-dirs", EXIT_USAGE)
         if from_bootstrap is not None:
             from coordinator.cli.import_cluster import WantedImport, import_cluster
 
@@ -77,7 +89,7 @@ def import_broker(
             )
             return
     assert from_log_dirs is not None
-    _import_directories(from_log_dirs, data_dir, dry_run, force)
+    _import_directories(from_log_dirs, data_dir, partitions, dry_run=dry_run, force=force)
 
 
 def _refuse_mixed(
@@ -92,7 +104,9 @@ def _refuse_mixed(
         raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
 
 
-def _import_directories(from_log_dirs: str, data_dir: str | None, dry_run: bool, force: bool) -> None:
+def _import_directories(
+    from_log_dirs: str, data_dir: str | None, partitions: int | None, *, dry_run: bool, force: bool
+) -> None:
     with one_line_errors():
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
@@ -110,14 +124,17 @@ def _import_directories(from_log_dirs: str, data_dir: str | None, dry_run: bool,
                 sources.hold(machine.fs, log_dirs, stack)
                 source = sources.find(machine.fs, log_dirs)
                 _check_setting(settings, source)
+                _check_stated(partitions, source)
                 survey = surveys.take(machine.fs, source.offsets, source.num_partitions)
+                if partitions is None:
+                    surveys.refuse_missing_partitions(survey)
                 if not dry_run:
                     identity = Identity(settings.node_id, settings.cluster_id or source.cluster_id)
                     imported = make(machine, settings.data_dir, source, survey, identity, force=force)
         except (StorageError, sources.CannotImport) as error:
             raise CommandError(str(error)) from error
         _print(source, survey, imported, settings.data_dir)
-    if survey.damaged or (imported is not None and imported.failed):
+    if survey.damaged or in_wrong_place(survey.placements) or (imported is not None and imported.failed):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -133,7 +150,18 @@ def _check_setting(settings: "Settings", source: "Source") -> None:
         )
 
 
+def _check_stated(partitions: int | None, source: "Source") -> None:
+    """What --partitions says must be there."""
+    if partitions is not None and partitions != source.num_partitions:
+        raise CommandError(
+            f"--partitions says {partitions}, and there are {source.num_partitions}: give all log directories of the "
+            "broker"
+        )
+
+
 def _print(source: "Source", survey: "Survey", imported: "Imported | None", data_dir: Path) -> None:
+    from coordinator.partitions.misplaced import describe_misplaced
+
     lines = [f"{log_dir}: not stopped cleanly; torn ends were left out" for log_dir in source.unclean]
     for partition, damages in survey.damaged.items():
         where = f"{damages[0].path} at byte {damages[0].position}"
@@ -141,6 +169,7 @@ def _print(source: "Source", survey: "Survey", imported: "Imported | None", data
             f"partition {partition} is damaged: {where}: {damages[0].reason}; mend it before you serve it: "
             f"groupkeeper log repair --partition {partition} --data-dir {data_dir}"
         )
+    lines += describe_misplaced(survey.placements)
     if survey.open_transactions:
         lines.append(
             f"{survey.open_transactions} transactions are open: the {survey.open_offsets} offsets in them do not show"

@@ -2,7 +2,7 @@
 """`groupkeeper log check` and `groupkeeper log repair`: the files of the log, with no node in between."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -13,10 +13,12 @@ from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_fo
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.config import Settings
 from protocol.names import Partition
+from protocol.placement import in_wrong_place, later_count
 
 if TYPE_CHECKING:
     from coordinator.importer.lost_catalogue import LostCatalogue
     from coordinator.machine import Machine
+    from protocol.placement import Placement
     from storage.disk.filesystem import FileSystem
     from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
     from storage.recovery.journal_loss import AcceptedLoss
@@ -39,8 +41,8 @@ def check_log(
 
     Changes nothing.
 
-    Exit code 0: all is whole; 1: something is damaged; 2: the check could not be made. A node may be running on
-    the directory.
+    Exit code 0: all is whole; 1: something is damaged, or a partition's directory is in the wrong place; 2: the check
+    could not be made. A node may be running on the directory.
     """
     with one_line_errors():
         from coordinator.cli import render
@@ -48,9 +50,11 @@ def check_log(
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
-        directory = existing(settings_for(data_dir).data_dir)
+        directory, fs = existing(settings_for(data_dir).data_dir), real_machine().fs
         try:
-            found = check_directory(real_machine().fs, directory, partition)
+            found = check_directory(fs, directory, partition)
+            # A node that runs says it itself, and may compact what is read.
+            placements = [] if found.in_use else _placements(fs, directory, found)
         except StorageError as error:
             raise CommandError(str(error), EXIT_USAGE) from error
         if partition is not None and not found.partitions:
@@ -58,11 +62,36 @@ def check_log(
         if not found.partitions and not is_data_dir(directory):
             raise CommandError(f"{directory}: no node has kept its data here", EXIT_USAGE)
         if json:
-            render.print_json(_as_json(found))
+            render.print_json(_as_json(found, placements))
         else:
-            _print_check(found)
-    if not found.clean:
+            _print_check(found, placements)
+    if not found.clean or in_wrong_place(placements):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") -> "list[Placement]":
+    """Where the groups of each partition belong; nothing where it is not known how many there are. Raises StorageError.
+
+    One of several directories of a broker does not have all of them.
+    """
+    from coordinator.catalogue.fitting import partitions_there
+    from coordinator.partitions.offline import placement_of, read_shard
+    from storage.disk.layout import OFFSETS_TOPIC
+    from storage.errors import storage_error
+    from storage.format.loader import RecordLoader
+    from storage.recovery.check import expected_partitions
+
+    loader = RecordLoader()
+    try:
+        stated = partitions_there(fs, directory)
+        there = expected_partitions(fs, directory, OFFSETS_TOPIC)
+        if stated is None and there != list(range(len(there))):
+            return []
+        count = stated or len(there)
+        placements = [placement_of(read_shard(fs, p, loader).shard, count) for p in found.partitions]
+        return [] if stated is None and later_count(placements) is not None else placements
+    except OSError as error:
+        raise storage_error(directory, error, "reading") from error
 
 
 @app.command("repair")
@@ -185,7 +214,10 @@ def _mend_catalogue(machine: "Machine", settings: Settings, *, accept: bool) -> 
         raise typer.Exit(EXIT_FAILED)
 
 
-def _as_json(found: "CheckedDirectory") -> dict[str, object]:
+def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> dict[str, object]:
+    groups = {each.partition: each for each in placements}
+    wrong = in_wrong_place(placements)
+
     def damage(one: "Damage") -> dict[str, object]:
         return {
             "file": str(one.path),
@@ -212,6 +244,9 @@ def _as_json(found: "CheckedDirectory") -> dict[str, object]:
                 "last_offset": _last_offset(p),
                 "damages": [damage(one) for one in p.damages],
                 "unsettled": [damage(one) for one in p.unsettled],
+                "groups": groups[p.partition].groups if p.partition in groups else None,
+                "misplaced_groups": groups[p.partition].names if p.partition in groups else None,
+                "belongs_to": wrong.get(p.partition),
             }
             for p in found.partitions
         ],
@@ -222,9 +257,10 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
     return None if partition.first_offset is None else partition.next_offset - 1
 
 
-def _print_check(found: "CheckedDirectory") -> None:
+def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -> None:
     from coordinator.cli import render
     from coordinator.cli.words import counted
+    from coordinator.partitions.misplaced import describe_misplaced
 
     columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]
     render.print_table(
@@ -252,6 +288,7 @@ def _print_check(found: "CheckedDirectory") -> None:
                 for one in p.unsettled
             ]
     lines += [f"the journal is damaged: {each}" for each in found.journals]
+    lines += describe_misplaced(placements)
     if found.in_use is not None:
         lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
     damaged = sum(bool(p.damages) for p in found.partitions)

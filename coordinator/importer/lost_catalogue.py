@@ -12,9 +12,11 @@ from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
+from coordinator.importer.source import CannotImport
 from coordinator.importer.survey import Survey, take
 from coordinator.importer.target import topics_of
 from coordinator.machine import Machine
+from coordinator.partitions.misplaced import describe_misplaced
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
 from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
@@ -59,6 +61,8 @@ def plan(machine: Machine, data_dir: Path, num_partitions: int) -> LostCatalogue
     except OSError as error:
         raise storage_error(data_dir, error, "looking for partitions") from error
     survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
+    for line in describe_misplaced(survey.placements):
+        raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
     skipped: list[str] = []
     return LostCatalogue(damage, list(topics_of({}, survey, skipped, machine.new_topic_id)), skipped, survey)
 

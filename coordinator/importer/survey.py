@@ -8,10 +8,10 @@ import msgspec
 
 from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.importer.source import CannotImport
-from coordinator.partitions.offline import read_shard
+from coordinator.partitions.offline import placement_of, read_shard
 from coordinator.partitions.shard import Shard
 from protocol.names import Partition
-from protocol.placement import partition_for
+from protocol.placement import Placement, later_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
 from storage.format.loader import RecordLoader
@@ -19,7 +19,10 @@ from storage.recovery.check import Damage, check_partition
 
 
 class Survey(msgspec.Struct):
-    """What is there to be taken over. `topics` are those that offsets name, with the partitions they need."""
+    """What is there to be taken over. `topics` are those that offsets name, with the partitions they need.
+
+    `placements` say of each partition where its groups belong.
+    """
 
     groups: int = 0
     offsets: int = 0
@@ -28,12 +31,13 @@ class Survey(msgspec.Struct):
     open_transactions: int = 0
     open_offsets: int = 0
     topics: dict[str, int] = {}
+    placements: list[Placement] = []
     damaged: dict[Partition, list[Damage]] = {}
     unsettled: dict[Partition, list[Damage]] = {}
 
 
 def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
-    """Read partitions, one after the other; changes nothing. Raises CannotImport and StorageError.
+    """Read partitions, one after the other; changes nothing. Raises StorageError.
 
     `offsets` has the log directory of each, `num_partitions` is how many the topic has in all. Behind damage it goes
     on, so that one sees what a repair would leave.
@@ -54,21 +58,27 @@ def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int)
         survey.unknown_records += found.unknown_records
         survey.open_transactions += found.open.transactions
         survey.open_offsets += found.open.offsets
-        _count(found.shard, num_partitions, survey)
+        survey.placements.append(placement_of(found.shard, num_partitions))
+        _count(found.shard, survey)
     return survey
 
 
-def _count(shard: Shard, num_partitions: int, survey: Survey) -> None:
+def _count(shard: Shard, survey: Survey) -> None:
     for kept in shard.groups.values():
         if is_no_group(kept.group, kept.offsets):
             continue
-        home = partition_for(kept.group_id, num_partitions)
-        if home != shard.partition:
-            raise CannotImport(
-                f"group '{kept.group_id}' is in partition {shard.partition}, and with {num_partitions} "
-                f"partitions it would be in {home}: these are not all partitions, or their number was changed"
-            )
         survey.groups += 1
         survey.offsets += kept.offsets.count
         for topic, partitions in kept.offsets.by_topic.items():
             survey.topics[topic] = max(survey.topics.get(topic, 0), max(partitions, default=-1) + 1)
+
+
+def refuse_missing_partitions(survey: Survey) -> None:
+    """Raise CannotImport where a larger number of partitions than were found explains where the groups are."""
+    count = later_count(survey.placements)
+    if count is not None:
+        there = len(survey.placements)
+        raise CannotImport(
+            f"with {count} partitions each group would be where it is, and there are only {there}: "
+            f"give all log directories of the broker; if it had no more partitions, add --partitions {there}"
+        )

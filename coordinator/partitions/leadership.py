@@ -18,12 +18,14 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.misplaced import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.names import LeaderEpoch, Partition
+from protocol.placement import in_wrong_place
 
 log = get_logger("leadership")
 
@@ -219,7 +221,24 @@ class Leadership:
         self._incidents.is_over(partition, "a partition can be loaded again", partition=partition)
         self._loads.pop(partition, None)
         self.on_loaded(partition, self.epochs[partition], None)
+        if not self._is_start:
+            self._report_misplaced(partition)
         self._end_start()
+
+    def _report_misplaced(self, *partitions: Partition) -> None:
+        """Log which groups of partitions that are served now belong to others. They are served, as in Kafka."""
+        misplaced = self._manager.misplaced
+        wrong = in_wrong_place(misplaced)
+        for each in misplaced:
+            if each.partition not in partitions:
+                continue
+            fields = {"partition": each.partition, "groups": each.misplaced, "names": each.names}
+            if each.partition in wrong:
+                log.error(
+                    DIRECTORY_IN_WRONG_PLACE, belongs_to=wrong[each.partition], todo=PUT_IN_PLACE, **fields
+                )
+            else:
+                log.warning("groups are in a partition where no client looks for them", **fields)
 
     async def _read(self, shard: Shard) -> LogWriter | None:
         """Claim a partition and load it; None where it is not wanted any more. Raises LogError."""
@@ -264,6 +283,7 @@ class Leadership:
         # Only once: each time would keep the garbage of that moment for good.
         self._is_start = False
         gc.freeze()
+        self._report_misplaced(*self._manager.owned_partitions)
 
 
 async def _at_once(_: Partition) -> None:

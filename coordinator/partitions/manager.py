@@ -21,7 +21,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
-from protocol.placement import partition_for
+from protocol.placement import Placement, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_of
@@ -115,6 +115,14 @@ class GroupMetadataManager:
         for shard in self.owned_partitions.values():
             yield from shard.groups.values()
 
+    @property
+    def misplaced(self) -> list[Placement]:
+        """The owned partitions that were loaded with groups which belong to others, where clients look for them."""
+        shards = self.owned_partitions.values()
+        return [
+            shard.placement for shard in shards if shard.placement is not None and shard.placement.elsewhere
+        ]
+
     # --- gaining and losing partitions ---
 
     def begin_load(self, partition: Partition) -> Shard:
@@ -137,10 +145,12 @@ class GroupMetadataManager:
         """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
         yield from shard.open_book()
+        shard.placement = Placement(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
             if expiry.is_no_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
+                shard.placement.add(kept.group_id)
                 self.load_group(kept)
             yield
 

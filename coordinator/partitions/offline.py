@@ -3,7 +3,9 @@
 
 from typing import NamedTuple
 
+from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.partitions.shard import Shard
+from protocol.placement import Placement
 from storage.disk.filesystem import FileSystem
 from storage.format.loader import RecordLoader
 from storage.format.records import UnknownRecord
@@ -32,3 +34,12 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
     for _ in shard.open_book():
         pass
     return OfflineShard(shard, unknown, replay.open)
+
+
+def placement_of(shard: Shard, num_partitions: int) -> Placement:
+    """Return where the groups of a partition belong, of which there are `num_partitions`."""
+    placement = Placement(shard.partition, num_partitions)
+    for kept in shard.groups.values():
+        if not is_no_group(kept.group, kept.offsets):
+            placement.add(kept.group_id)
+    return placement

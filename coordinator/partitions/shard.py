@@ -15,6 +15,7 @@ from coordinator.partitions.book import BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
 from protocol.names import GroupId, Offset, Partition
+from protocol.placement import Placement
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -86,6 +87,7 @@ class Shard:
         "moving",
         "other_groups",
         "partition",
+        "placement",
         "readings_from_ms",
         "usage",
         "vacant",
@@ -99,6 +101,8 @@ class Shard:
         """
         self.partition = partition
         self.usage = Usage() if usage is None else usage
+        self.placement: Placement | None = None
+        """Where the groups belong that were loaded; None before that."""
         self.is_lost = False
         """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
         self.groups: dict[GroupId, KeptGroup] = {}

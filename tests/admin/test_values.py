@@ -103,6 +103,7 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
             "partitions_loading": [last],
             "partitions_waiting": [],
             "partitions_failed": {},
+            "partitions_in_wrong_place": {},
         }
         size = running.app.log.log(Partition(last)).size_bytes
         assert await metric(running, "loading_size_bytes") == size > 0

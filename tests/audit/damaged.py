@@ -106,10 +106,19 @@ def old_epoch_replayed(log: Log) -> None:
     healthy(log).add(commit(log.group, 105), epoch=7).add(commit(log.group, 106), epoch=6)
 
 
-def swapped_partition(log: Log) -> None:
-    """Records of a group that belongs to the next partition."""
+def directory_of_another(log: Log) -> None:
+    """Records of two groups that belong to the next partition, and nothing else."""
     log.group = group_in((log.partition + 1) % PARTITIONS)
     healthy(log)
+    other = group_in((log.partition + 1) % PARTITIONS, 1)
+    log.add(commit(other, 7), stored(other, 1))
+
+
+def stray_group(log: Log) -> None:
+    """Records of a group that belongs to the next partition, beside others."""
+    healthy(log)
+    group = group_in((log.partition + 1) % PARTITIONS, 1)
+    log.add(commit(group, 7), stored(group, 1))
 
 
 def broken_key(log: Log) -> None:
@@ -220,7 +229,8 @@ MUST_FLAG: Mapping[str, tuple[str, Callable[[Log], None]]] = {
     "front segment lost": ("offset_gap", front_segment_lost),
     "front segment cut": ("offset_gap", front_segment_cut),
     "old epoch replayed": ("leader_epoch_back", old_epoch_replayed),
-    "swapped partition": ("wrong_partition", swapped_partition),
+    "directory of another partition": ("directory_misplaced", directory_of_another),
+    "stray group": ("wrong_partition", stray_group),
     "broken key": ("undecodable", broken_key),
     "broken value": ("undecodable", broken_value),
     "unknown type": ("unknown_type", unknown_type),

@@ -15,8 +15,10 @@ from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run.audit import audit
 from audit.run.reading import gather
+from protocol.names import GroupId
+from protocol.placement import partition_for
 from tests.audit.damaged import ALSO, MUST_FLAG, MUST_PASS, write_all
-from tests.audit.logs import NOW, PARTITIONS, inventory_of
+from tests.audit.logs import NOW, PARTITIONS, Log, commit, inventory_of, stored
 
 
 class Audited(msgspec.Struct):
@@ -89,3 +91,23 @@ def test_nothing_is_said_of_all_the_other_logs(audited: Audited) -> None:
     told = {finding.partition for finding in audited.report.findings}
     assert told == set(range(len(MUST_FLAG)))
     assert audited.report.run.partitions == PARTITIONS
+
+
+def test_a_topic_that_has_got_more_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    logs = [Log(tmp_path, partition) for partition in range(PARTITIONS)]
+    names = [f"group-{number}" for number in range(60)]
+    for name in names:
+        logs[partition_for(GroupId(name), 20)].add(commit(name, 7), stored(name, 1))
+    options = AuditOptions(log_dirs=(str(tmp_path),), out="", as_of_ms=NOW)
+    found = collect_findings(findings(gather(spark, options, inventory_of(options))))
+    moved = [
+        name for name in names if partition_for(GroupId(name), 20) != partition_for(GroupId(name), PARTITIONS)
+    ]
+    grown = [
+        one for one in found if one.check in ("topic_has_grown", "wrong_partition", "directory_misplaced")
+    ]
+    assert {(one.check, one.severity) for one in grown} == {("topic_has_grown", "warning")}
+    assert sum(one.count for one in grown) == len(moved) > 20
+    said = " ".join(one.message for one in grown)
+    assert all(repr(name) in said for name in moved)
+    assert {one.message.partition(":")[0] for one in grown} == {"these groups were placed by 20 partitions"}

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,13 @@ from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import FileSystem, RealFileSystem
-from storage.disk.layout import CLEAN_SHUTDOWN_FILE, LOG_START_FILE, META_FILE, OFFSETS_TOPIC
+from storage.disk.layout import (
+    CLEAN_SHUTDOWN_FILE,
+    LOG_START_FILE,
+    META_FILE,
+    OFFSETS_TOPIC,
+    RECOVERY_POINT_FILE,
+)
 from storage.disk.properties import encode_uuid
 from storage.errors import StorageError
 from storage.format.batch import BatchBuilder, iter_batches
@@ -300,7 +307,13 @@ def test_groups_that_lie_elsewhere(tmp_path: Path) -> None:
     (source / f"{OFFSETS_TOPIC}-{COUNT - 1}").rmdir()
     done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
     assert done.returncode == 1
-    assert "with 6 partitions it would be in" in done.stderr
+    assert (
+        f"with {COUNT} partitions each group would be where it is, and there are only {COUNT - 1}: give all log "
+        f"directories of the broker; if it had no more partitions, add --partitions {COUNT - 1}"
+    ) in done.stderr
+    assert (
+        run("--from-log-dirs", source, "--data-dir", tmp_path / "data", "--partitions", COUNT).returncode == 1
+    )
     assert not (tmp_path / "data").exists()
 
 
@@ -349,3 +362,58 @@ def test_a_start_that_the_broker_noted_comes_along(tmp_path: Path) -> None:
         manager = LogManager.open(data_dir, LogSettings(), fs)
         assert manager.log(Partition(0)).start_offset == offset
         manager.close()
+
+
+def test_a_topic_that_had_got_more_partitions(tmp_path: Path) -> None:
+    """Kafka serves it as it is: whatever was stored before lies where nobody looks for it."""
+    source, data_dir = broker(tmp_path / "broker", count=3), tmp_path / "data"
+    for partition in range(3, COUNT):
+        (source / f"{OFFSETS_TOPIC}-{partition}").mkdir()
+    lost = [name for name in GROUPS if partition_for(GroupId(name), 3) != partition_for(GroupId(name), COUNT)]
+    done = run("--from-log-dirs", source, "--data-dir", data_dir)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"imported {len(GROUPS)} groups, {3 * len(GROUPS)} offsets" in done.stdout
+    assert all(repr(name) in done.stdout for name in lost)
+    assert "these groups were placed by 3 partitions" in done.stdout
+    checked = groupkeeper("log", "check", "--data-dir", data_dir)
+    assert checked.returncode == 0
+    assert "these groups were placed by 3 partitions" in checked.stdout
+    found = json.loads(groupkeeper("log", "check", "--data-dir", data_dir, "--json").stdout)["partitions"]
+    assert sorted(name for each in found for name in each["misplaced_groups"]) == sorted(lost)
+    assert {each["belongs_to"] for each in found} == {None}
+
+
+def test_a_directory_in_the_wrong_place(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    (source / f"{OFFSETS_TOPIC}-0").rename(source / "x")
+    (source / f"{OFFSETS_TOPIC}-1").rename(source / f"{OFFSETS_TOPIC}-0")
+    (source / "x").rename(source / f"{OFFSETS_TOPIC}-1")
+    says = [
+        f"and all belong to partition {1 - partition}: its directory seems to be that of partition {1 - partition}; "
+        "stop the node, put each partition's directory back under its own number"
+        for partition in range(2)
+    ]
+    done = run("--from-log-dirs", source, "--data-dir", data_dir)
+    assert done.returncode == 1
+    assert all(text in done.stdout for text in says)
+    for directory in (source, data_dir):
+        checked = groupkeeper("log", "check", "--data-dir", directory)
+        assert checked.returncode == 1
+        assert all(text in checked.stdout for text in says)
+        found = json.loads(groupkeeper("log", "check", "--data-dir", directory, "--json").stdout)[
+            "partitions"
+        ]
+        assert [each["belongs_to"] for each in found] == [1, 0, *([None] * (COUNT - 2))]
+
+
+def test_one_of_several_log_directories_says_nothing_of_where_groups_belong(tmp_path: Path) -> None:
+    source = broker(tmp_path / "broker")
+    for partition in (1, 3, 5, 6):
+        shutil.rmtree(source / f"{OFFSETS_TOPIC}-{partition}")
+    (source / RECOVERY_POINT_FILE).unlink()
+    checked = groupkeeper("log", "check", "--data-dir", source)
+    assert (checked.returncode, "belong" in checked.stdout) == (0, False)
+    (source / f"{OFFSETS_TOPIC}-2").rename(source / "x")
+    (source / f"{OFFSETS_TOPIC}-4").rename(source / "y")
+    checked = groupkeeper("log", "check", "--data-dir", source)
+    assert (checked.returncode, "belong" in checked.stdout) == (0, False)

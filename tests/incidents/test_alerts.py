@@ -103,6 +103,9 @@ BY_HAND: Final[Mapping[str, ByHand]] = {
     "GroupkeeperLogCannotBeCompacted": ByHand(
         {"groupkeeper_log_uncleanable_partitions": "0+0x9 1+0x9 0+0x9"}, ["10m", "19m"], ["9m", "20m"]
     ),
+    "GroupkeeperPartitionInWrongPlace": ByHand(
+        {"groupkeeper_partitions_in_wrong_place": "0+0x9 1+0x9 0+0x9"}, ["11m", "19m"], ["9m", "10m", "20m"]
+    ),
     "GroupkeeperLogNotCompacted": ByHand(
         {"groupkeeper_log_dirty_ratio_max": "0.95+0x400 0.2+0x9"}, ["361m", "400m"], ["359m", "402m"]
     ),

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which partition a group is in: Java's String.hashCode, and Utils.abs of it."""
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java import java_string_hash
-from protocol.names import GroupId
-from protocol.placement import partition_for
+from protocol.names import GroupId, Partition
+from protocol.placement import Placement, earlier_count, in_wrong_place, later_count, partition_for
 
 # From Java: "...".hashCode()
 KNOWN = {
@@ -67,3 +69,58 @@ def test_the_smallest_int_has_no_absolute_value_and_counts_as_zero() -> None:
 )
 def test_partitions_of_fifty(group: str, partition: int) -> None:
     assert partition_for(GroupId(group), 50) == partition
+
+
+# --- groups that lie elsewhere
+
+
+def names(count: int) -> list[GroupId]:
+    return [GroupId(f"group-{number}") for number in range(count)]
+
+
+def placed(
+    groups: Iterable[GroupId], by: int, now: int, moved: Mapping[int, int] | None = None
+) -> list[Placement]:
+    """Groups that were placed by a number of partitions, seen with another; `moved` are directories."""
+    found = [Placement(Partition(partition), now) for partition in range(now)]
+    for group in groups:
+        home = partition_for(group, by)
+        found[(moved or {}).get(home, home)].add(group)
+    return found
+
+
+def test_groups_in_their_places() -> None:
+    found = placed(names(500), 50, 50)
+    assert sum(each.groups for each in found) == 500
+    assert [each.partition for each in found if each.elsewhere or each.names or each.belongs_to] == []
+    assert (in_wrong_place(found), earlier_count(found), later_count(found)) == ({}, None, None)
+
+
+@pytest.mark.parametrize("groups", [20, 100, 1_000])
+def test_two_directories_that_were_exchanged(groups: int) -> None:
+    found = placed(names(groups), 8, 8, {1: 0, 0: 1})
+    assert in_wrong_place(found) == {0: 1, 1: 0}
+    assert [each.belongs_to for each in found[:3]] == [1, 0, None]
+    first = found[0]
+    assert first.misplaced == first.groups == first.elsewhere[Partition(1)] > 1
+    assert first.names == [name for name in names(groups) if partition_for(name, 8) == 1][:20]
+
+
+def test_a_directory_of_one_group() -> None:
+    found = placed(names(1), 8, 8, {partition_for(names(1)[0], 8): 7 - partition_for(names(1)[0], 8)})
+    assert in_wrong_place(found) == {7 - partition_for(names(1)[0], 8): partition_for(names(1)[0], 8)}
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 8), (4, 8), (10, 50), (25, 50), (49, 50)])
+def test_a_topic_that_has_got_more_partitions_has_no_directory_in_the_wrong_place(
+    before: int, after: int
+) -> None:
+    found = placed(names(200), before, after)
+    assert in_wrong_place(found) == {}
+    assert (earlier_count(found), later_count(found)) == (before, None)
+
+
+@pytest.mark.parametrize(("whole", "seen"), [(50, 49), (8, 6), (50, 30)])
+def test_directories_that_are_missing_behind_those_that_are_there(whole: int, seen: int) -> None:
+    found = placed([name for name in names(300) if partition_for(name, whole) < seen], whole, seen)
+    assert (earlier_count(found), later_count(found)) == (None, whole)

@@ -61,6 +61,20 @@ PARTITIONS_UNWRITABLE: Final = Gauge(
     since=NOW,
     more="All of them while the log refuses appends, else those that are loading, waiting or failed.",
 )
+PARTITIONS_IN_WRONG_PLACE: Final = Gauge(
+    "groupkeeper_partitions_in_wrong_place",
+    "Partitions whose groups all belong to one other partition: their directories seem to be that one's.",
+    "partitions",
+    since=NOW,
+    more="`/ready` names them. Clients look for these groups elsewhere, and find no offsets.",
+)
+MISPLACED_GROUPS: Final = Gauge(
+    "groupkeeper_misplaced_groups",
+    "Groups that were loaded from a partition where no client looks for them.",
+    "groups",
+    since=NOW,
+    more="A broker's topic that got more partitions has such groups; the log names them.",
+)
 LOADING_BYTES: Final = Gauge(
     "groupkeeper_loading_bytes",
     "Bytes read so far of the partitions that are loading.",

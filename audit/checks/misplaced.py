@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that are in a partition where no coordinator looks for them, by what that means."""
+
+from collections.abc import Callable
+from typing import Final
+
+from audit.checks.base import Check, by_partition
+from audit.facts.facts import Facts
+from audit.facts.misplaced import Misplaced
+
+
+def _of_kind(kind: Misplaced) -> Callable[[Facts], str]:
+    rows = f"select * from misplaced where kind = '{kind.value}'"
+    return lambda facts: "" if facts.misplaced is None else by_partition(rows, "message", count="count")
+
+
+CHECKS: Final = (
+    Check(
+        name="directory_misplaced",
+        severity="error",
+        about="All groups of a partition belong to one other partition: its directory seems to be that one's.",
+        todo="Stop the node, put each partition's directory back under its own number, and start the node again.",
+        query=_of_kind(Misplaced.DIRECTORY),
+    ),
+    Check(
+        name="topic_has_grown",
+        severity="warning",
+        about="Groups are where a smaller number of partitions had placed them: no coordinator looks for them there.",
+        todo=(
+            "Kafka does not find these groups either once __consumer_offsets got more partitions. If it did not get "
+            "any, check offsets.topic.num.partitions, or give --partitions."
+        ),
+        query=_of_kind(Misplaced.GROWN),
+    ),
+    Check(
+        name="wrong_partition",
+        severity="error",
+        about="A group has records in a partition where no coordinator looks for it.",
+        todo=(
+            "The number of partitions differs from when this was written: check "
+            "offsets.topic.num.partitions, or give --partitions."
+        ),
+        query=_of_kind(Misplaced.GROUPS),
+    ),
+)

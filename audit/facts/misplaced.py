@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that belong to other partitions than those they are in, and what that means for the log as a whole."""
+
+import enum
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from audit.facts.facts import Facts
+from audit.schema import MISPLACED, local_table
+from protocol.names import GroupId, Partition
+from protocol.placement import Placement, earlier_count, in_wrong_place
+
+
+class Misplaced(enum.StrEnum):
+    """What it means that groups of a partition belong to others."""
+
+    DIRECTORY = "directory"
+    """All belong to one other partition, whose directory this seems to be."""
+    GROWN = "grown"
+    """The topic has got more partitions since they were placed."""
+    GROUPS = "groups"
+    """None of that."""
+
+
+def misplaced(facts: Facts) -> DataFrame | None:
+    """Return a row of MISPLACED for each partition with such groups, None where the fold has seen no such partition."""
+    seen = facts.sightings.where("check = 'wrong_partition'").orderBy("partition", "file").collect()
+    count = facts.inventory.num_partitions(facts.options.num_partitions)
+    if not seen or count is None:
+        return None
+    first = {row.partition: row for row in reversed(seen)}
+    placements = [each for each in _placements(facts, list(first), count) if each.elsewhere]
+    wrong, earlier = in_wrong_place(placements), earlier_count(placements)
+    rows = []
+    for each in placements:
+        kind, message = _meaning(each, wrong.get(each.partition), earlier)
+        place = first[each.partition]
+        rows.append((kind.value, each.partition, place.file, place.position, message, each.misplaced))
+    return local_table(facts.spark, MISPLACED, rows)
+
+
+def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence[Placement]:
+    placements = {partition: Placement(Partition(partition), count) for partition in partitions}
+    names = (
+        facts.offsets.select("partition", "group").union(facts.groups.select("partition", "group")).distinct()
+    )
+    for row in names.where(names.partition.isin(*partitions)).orderBy("partition", "group").collect():
+        placements[row.partition].add(GroupId(row.group))
+    return list(placements.values())
+
+
+def _meaning(placement: Placement, home: Partition | None, earlier: int | None) -> tuple[Misplaced, str]:
+    names = ", ".join(map(repr, placement.names))
+    if home is not None:
+        return (
+            Misplaced.DIRECTORY,
+            f"all groups belong to partition {home}, whose directory this seems to be: {names}",
+        )
+    if earlier is not None:
+        return Misplaced.GROWN, f"these groups were placed by {earlier} partitions: {names}"
+    return Misplaced.GROUPS, f"these groups belong to other partitions: {names}"

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of groups that are in a partition where no client looks for them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from protocol.placement import Placement, earlier_count, in_wrong_place
+
+DIRECTORY_IN_WRONG_PLACE: Final = "the directory of a partition seems to be that of another one"
+PUT_IN_PLACE: Final = (
+    "stop the node, put each partition's directory back under its own number, start the node again"
+)
+
+
+def describe_misplaced(placements: Iterable[Placement]) -> Iterator[str]:
+    """Yield a line for each partition with such groups, and one on a topic that has got more partitions."""
+    misplaced = [each for each in placements if each.elsewhere]
+    wrong = in_wrong_place(misplaced)
+    for each in misplaced:
+        home = wrong.get(each.partition)
+        if home is None:
+            yield f"partition {each.partition} has {_groups(each)} of other partitions, where clients look for them"
+        else:
+            yield (
+                f"partition {each.partition} has only {_groups(each)}, and all belong to partition {home}: "
+                f"its directory seems to be that of partition {home}; {PUT_IN_PLACE}"
+            )
+    earlier = earlier_count(misplaced)
+    if earlier is not None and len(wrong) < len(misplaced):
+        yield (
+            f"these groups were placed by {earlier} partitions: the topic has got more since, and Kafka does not find "
+            "them either"
+        )
+
+
+def _groups(placement: Placement) -> str:
+    names = ", ".join(map(repr, placement.names))
+    more = placement.misplaced - len(placement.names)
+    noun = "group" if placement.misplaced == 1 else "groups"
+    return f"{placement.misplaced} {noun} ({names}{f' and {more} more' if more else ''})"
