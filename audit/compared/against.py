@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from audit.checks.owners import NO_BOOK
@@ -169,7 +169,15 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
 
 
 def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
-    """What the log says: all stored groups, and the offsets of `groups`; `only`: nothing of other groups."""
+    """What the log says: all stored groups, and the offsets of `groups`; `only`: nothing of other groups.
+
+    Not of groups in a partition where the cluster does not look for them.
+    """
+    count = facts.inventory.num_partitions(facts.options.num_partitions)
+
+    def is_looked_for(row: Row) -> bool:
+        return count is None or partition_for(GroupId(row["group"]), count) == row["partition"]
+
     names = local_table(facts.spark, pa.schema([("group", pa.string())]), [(group,) for group in groups])
 
     def of(table: DataFrame) -> DataFrame:
@@ -183,12 +191,13 @@ def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logg
             row["last_position"],
         )
         for row in of(facts.live_offsets).collect()
+        if is_looked_for(row)
     }
     found = {
         key[0]: LoggedGroup(None, None, frozenset(), value.partition, value.file, value.position)
         for key, value in offsets.items()
     }
-    for row in (of(facts.live_groups) if only else facts.live_groups).collect():
+    for row in filter(is_looked_for, (of(facts.live_groups) if only else facts.live_groups).collect()):
         members = frozenset(member["member_id"] for member in row["members"] or ())
         found[row["group"]] = LoggedGroup(
             row["state"], row["protocol_type"], members, row["partition"], row["file"], row["last_position"]

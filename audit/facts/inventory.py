@@ -20,6 +20,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     `cleaner_checkpoint` has those partitions for which a cleaner has noted how far it came. `oldest_segment` has the
     base offset of the first segment, which keeps its name when compaction empties it, `newest_segment` that of the one
     that is written to, which no cleaner touches; `log_start` the offset at which a log starts that does not at 0.
+    `written_from` has the offset from which on a node of this kind wrote it, and nothing of what only a broker wrote.
     `has_checkpoint` says whether the cleaner's file was there at all.
     """
 
@@ -29,6 +30,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     oldest_segment: Mapping[int, int]
     newest_segment: Mapping[int, int]
     log_start: Mapping[int, int]
+    written_from: Mapping[int, int]
     has_checkpoint: bool
 
     @property
@@ -57,6 +59,7 @@ def take_inventory(looks: Mapping[str, Look]) -> Inventory:
     homes: dict[int, str] = {}
     checkpoint: dict[int, int] = {}
     log_start: dict[int, int] = {}
+    written_from: dict[int, int] = {}
     for log_dir, look in looks.items():
         for partition, directory, oldest_segment, newest_segment in look.partitions:
             if partition in homes:
@@ -71,6 +74,7 @@ def take_inventory(looks: Mapping[str, Look]) -> Inventory:
                 newest[partition] = newest_segment
         checkpoint |= look.cleaner_checkpoint or {}
         log_start |= look.log_start or {}
+        written_from |= look.written_from or {}
     if not directories:
         raise AuditError(f"{', '.join(looks)}: no directory {OFFSETS_TOPIC}-<partition> is in it")
     return Inventory(
@@ -82,5 +86,6 @@ def take_inventory(looks: Mapping[str, Look]) -> Inventory:
         oldest_segment=oldest,
         newest_segment=newest,
         log_start=log_start,
+        written_from=written_from,
         has_checkpoint=any(look.cleaner_checkpoint is not None for look in looks.values()),
     )

@@ -10,7 +10,16 @@ import msgspec
 from audit.errors import AuditError
 from audit.source.segments import list_segments, partition_dirs
 from storage.disk.checkpoint_file import parse_offsets
-from storage.disk.layout import CLEANER_OFFSET_FILE, LOG_START_FILE, OFFSETS_TOPIC
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import (
+    CLEANER_OFFSET_FILE,
+    LOG_START_FILE,
+    OFFSETS_TOPIC,
+    TAKEN_OVER_FILE,
+    parse_partition_dir,
+)
+from storage.errors import CorruptLog
+from storage.journal.open_journals import is_as_left
 
 
 class LookedAt(NamedTuple):
@@ -25,12 +34,14 @@ class LookedAt(NamedTuple):
 class Look(msgspec.Struct, frozen=True):
     """One log directory with its partitions.
 
-    `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file.
+    `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file. `written_from` has
+    the offset from which on a node of this kind wrote a partition; None where a broker was the last to write.
     """
 
     partitions: Sequence[LookedAt]
     cleaner_checkpoint: Mapping[int, int] | None
     log_start: Mapping[int, int] | None
+    written_from: Mapping[int, int] | None
 
 
 def look(log_dir: str) -> Look:
@@ -41,12 +52,32 @@ def look(log_dir: str) -> Look:
         offsets = [segment.base_offset for segment in list_segments(directory)]
         oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
         partitions.append(LookedAt(partition, str(directory), oldest, newest))
-    return Look(partitions, _offsets(place / CLEANER_OFFSET_FILE), log_starts(place))
+    home = _home(place)
+    written_from = None
+    if _is_ours(home):
+        taken_over = _offsets(home / TAKEN_OVER_FILE) or {}
+        written_from = {found.partition: taken_over.get(found.partition, 0) for found in partitions}
+    return Look(partitions, _offsets(home / CLEANER_OFFSET_FILE), log_starts(place), written_from)
 
 
 def log_starts(log_dir: Path) -> dict[int, int] | None:
     """By partition the offset at which a broker noted that it starts; None where it noted none. Raises AuditError."""
-    return _offsets(log_dir / LOG_START_FILE)
+    return _offsets(_home(log_dir) / LOG_START_FILE)
+
+
+def _home(place: Path) -> Path:
+    """Where it is noted what is so of the partitions: beside them, also where one of them is named alone."""
+    absolute = place.absolute()
+    return place if parse_partition_dir(absolute.name, OFFSETS_TOPIC) is None else absolute.parent
+
+
+def _is_ours(log_dir: Path) -> bool:
+    try:
+        return is_as_left(RealFileSystem(), log_dir)
+    except CorruptLog:
+        return True  # a node wrote it, or tried to
+    except OSError as error:
+        raise AuditError(f"{log_dir}: {error.strerror or error}") from error
 
 
 def _offsets(path: Path) -> dict[int, int] | None:

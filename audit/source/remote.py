@@ -9,7 +9,7 @@ node that lives, are read in ranges, in bounded memory.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -27,15 +27,20 @@ from audit.source.plan import Range
 from audit.source.read import from_start, next_offset, read_range, rows
 from storage.columns.walk import Read, walk
 from storage.disk.layout import (
+    CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
     JOURNAL_DIR,
     LOG_START_FILE,
     OFFSETS_TOPIC,
+    OPEN_JOURNALS_FILE,
     SWAP_SUFFIX,
+    TAKEN_OVER_FILE,
     parse_journal,
     parse_partition_dir,
     parse_segment,
 )
+from storage.errors import CorruptLog
+from storage.journal.open_journals import is_closed_by, parse_note
 
 FILE_BYTES_MAX: Final = 256 << 20
 """A longer segment is refused: it would have to fit into memory several times."""
@@ -73,14 +78,51 @@ def look_at(spark: SparkSession, url: str) -> Look:
         ],
         _offsets(spark, f"{url}/{CLEANER_OFFSET_FILE}"),
         _offsets(spark, f"{url}/{LOG_START_FILE}"),
+        _written_from(spark, url, segments) if _is_ours(spark, url) else None,
     )
 
 
 def _offsets(spark: SparkSession, path: str) -> dict[int, int] | None:
-    if not _listed(spark, [path]):
-        return None
-    (row,) = _binary(spark, [path]).select("content").collect()
-    return offsets_in(row.content)
+    content = _content(spark, path)
+    return None if content is None else offsets_in(content)
+
+
+def _content(spark: SparkSession, path: str) -> bytes | None:
+    """The bytes of a small file, None where there is none. Raises AuditError.
+
+    Read from the file system itself, for Spark's reader passes over files whose names begin with a dot.
+    """
+    java, context = spark._jvm, spark._jsc
+    assert java is not None, "Spark has started"
+    try:
+        place = java.org.apache.hadoop.fs.Path(path)
+        system = place.getFileSystem(context.hadoopConfiguration())
+        if not system.exists(place):
+            return None
+        stream = system.open(place)
+        try:
+            return bytes(java.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+    except Py4JJavaError as error:
+        raise AuditError(f"{path}: {error.java_exception.toString()}") from error
+
+
+def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
+    taken_over = _offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}
+    return {partition: taken_over.get(partition, 0) for partition in partitions}
+
+
+def _is_ours(spark: SparkSession, url: str) -> bool:
+    """Whether a node of this kind was the last to write there, as `is_as_left` says of a local directory."""
+    noted = _content(spark, f"{url}/{OPEN_JOURNALS_FILE}")
+    if noted is None:
+        return False
+    try:
+        note = parse_note(noted, Path(OPEN_JOURNALS_FILE))
+    except CorruptLog:
+        return True
+    return note.closed is None or is_closed_by(note, _content(spark, f"{url}/{CLEAN_SHUTDOWN_FILE}") or b"")
 
 
 def read_urls(

@@ -145,12 +145,12 @@ class GroupMetadataManager:
         """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
         yield from shard.open_book()
-        shard.placement = Placement(shard.partition, self.num_partitions)
+        placement = shard.placement = Placement(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
             if expiry.is_no_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
-                shard.placement.add(kept.group_id)
+                placement.add(kept.group_id)
                 self.load_group(kept)
             yield
 

@@ -14,14 +14,16 @@ from typing import Final
 import msgspec
 
 from coordinator.topology.view import NOBODY, Leader
-from protocol.names import LeaderEpoch
+from protocol.names import LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
-from storage.errors import StorageError, storage_error
+from storage.disk.layout import OFFSETS_TOPIC
+from storage.errors import StorageError, is_unreadable, storage_error
+from storage.partition.epochs import next_epoch
 
 FILE_NAME: Final = "leaders.json"
 VERSION: Final = 1
 SINGLE_NODE_EPOCH: Final = LeaderEpoch(0)
-"""The epoch that a node uses where there never were several."""
+"""The epoch that a node uses in a new directory where there never were several."""
 
 
 class CorruptLeaders(StorageError):
@@ -61,20 +63,37 @@ def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
         raise storage_error(path, error, "noting who leads what") from error
 
 
-def of_partitions(known: Sequence[Leader] | None, count: int) -> list[Leader]:
-    """One for each of `count` partitions, whatever is known."""
-    found = list(known or ())[:count]
-    return found + [Leader(NOBODY, SINGLE_NODE_EPOCH)] * (count - len(found))
+def of_partitions(fs: FileSystem, data_dir: Path, count: int) -> list[Leader]:
+    """One for each of `count` partitions: what is noted, and no epoch below that of the log. Blocks.
+
+    Raises CorruptLeaders and StorageError.
+    """
+    found = list(read(fs, data_dir) or ())[:count]
+    found += [Leader(NOBODY, SINGLE_NODE_EPOCH)] * (count - len(found))
+    epochs = _epochs_of_the_log(fs, data_dir, count)
+    return [Leader(each.node_id, max(each.epoch, epoch)) for each, epoch in zip(found, epochs, strict=True)]
 
 
 def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
     """The epochs under which a node that is alone leads all partitions. Blocks. Raises StorageError.
 
-    Where there never were several nodes nothing is noted, and the epoch is always the same.
+    Where there never were several nodes nothing is noted, and the epochs are always the same, but for what a broker
+    has written meanwhile.
     """
-    known = read(fs, data_dir)
-    if known is None:
-        return [SINGLE_NODE_EPOCH] * count
-    leaders = [Leader(node_id, LeaderEpoch(leader.epoch + 1)) for leader in of_partitions(known, count)]
+    if read(fs, data_dir) is None:
+        return _epochs_of_the_log(fs, data_dir, count)
+    leaders = [Leader(node_id, LeaderEpoch(each.epoch + 1)) for each in of_partitions(fs, data_dir, count)]
     write(fs, data_dir, leaders)
     return [leader.epoch for leader in leaders]
+
+
+def _epochs_of_the_log(fs: FileSystem, data_dir: Path, count: int) -> list[LeaderEpoch]:
+    """Those that `next_epoch` gives, and the lowest for a partition that the disk cannot read: the others serve."""
+    epochs = [SINGLE_NODE_EPOCH] * count
+    for partition in range(count):
+        try:
+            epochs[partition] = next_epoch(fs, data_dir, (OFFSETS_TOPIC, Partition(partition)))
+        except OSError as error:
+            if not is_unreadable(error):
+                raise storage_error(data_dir, error, "reading the epochs of the log") from error
+    return epochs

@@ -160,8 +160,8 @@ class Supervisor:
         return store
 
     def _last_assignment(self) -> Assignment:
-        known = leaders_file.read(self.fs, self.settings.data_dir)
-        last = leaders_file.of_partitions(known, self.settings.offsets_topic_num_partitions)
+        count = self.settings.offsets_topic_num_partitions
+        last = leaders_file.of_partitions(self.fs, self.settings.data_dir, count)
         assignment = Assignment(last, self.nodes)
         for partition in self.shared.failed:
             assignment.places[partition].failed = True

@@ -10,6 +10,7 @@ journal.<node>/                      the same of one of several nodes that share
 open-journals, open-journals.<node>  which of them are in use
 cleaner-offset-checkpoint            up to where each partition has been compacted
 log-start-offset-checkpoint          a broker's: before which offset nothing counts any more
+taken-over-offset-checkpoint         up to where a broker wrote each partition
 __consumer_offsets-<p>/<base>.log    the log itself
 __consumer_offsets-<p>/<base>.index, .timeindex                      where in it which offset and time is
 __consumer_offsets-<p>/leader-epoch-checkpoint, partition.metadata   its leaders' epochs, its topic's id
@@ -31,6 +32,7 @@ CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
+TAKEN_OVER_FILE: Final = "taken-over-offset-checkpoint"
 POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
 """Where a node that has the directory for itself keeps its journals."""

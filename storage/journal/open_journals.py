@@ -66,6 +66,11 @@ def read_note(fs: FileSystem, path: Path) -> Note | None:
         data = read_file(fs, path)
     except FileNotFoundError:
         return None
+    return parse_note(data, path)
+
+
+def parse_note(data: bytes, path: Path) -> Note:
+    """What the content of such a file says. Raises CorruptLog when it makes no sense."""
     try:
         note = msgspec.json.decode(data, type=Note)
     except (msgspec.DecodeError, ValueError) as error:
@@ -135,17 +140,23 @@ def distrust(fs: FileSystem, data_dir: Path) -> None:
         fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
 
 
-def _clean_id(fs: FileSystem, data_dir: Path) -> str:
-    try:
-        return msgspec.json.decode(read_file(fs, data_dir / CLEAN_SHUTDOWN_FILE), type=_CleanMark).id or ""
-    except (FileNotFoundError, msgspec.DecodeError):
-        return ""
-
-
 def is_as_left(fs: FileSystem, data_dir: Path) -> bool:
     """As `take_over` returns, and changes nothing. Raises CorruptLog and OSError."""
     note = read_note(fs, data_dir / OPEN_JOURNALS_FILE)
-    return note is not None and note.closed in (None, _clean_id(fs, data_dir))
+    if note is None or note.closed is None:
+        return note is not None
+    try:
+        return is_closed_by(note, read_file(fs, data_dir / CLEAN_SHUTDOWN_FILE))
+    except FileNotFoundError:
+        return False
+
+
+def is_closed_by(note: Note, clean_mark: bytes) -> bool:
+    """Whether the content of `.kafka_cleanshutdown` is of the stop that is noted."""
+    try:
+        return msgspec.json.decode(clean_mark, type=_CleanMark).id == note.closed
+    except msgspec.DecodeError:
+        return False
 
 
 def noted_dirs(fs: FileSystem, data_dir: Path) -> list[Path]:

@@ -12,8 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 
 from protocol.names import LeaderEpoch, Offset
+from storage.disk.checkpoint_file import TopicPartition, read_offsets
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
-from storage.disk.layout import LEADER_EPOCH_FILE
+from storage.disk.layout import LEADER_EPOCH_FILE, TAKEN_OVER_FILE, partition_dir
 
 
 class LeaderEpochs:
@@ -107,6 +108,19 @@ class LeaderEpochs:
             lines = ["0", str(len(self.entries)), *(f"{epoch} {offset}" for epoch, offset in self.entries)]
             atomic_write(self._fs, self._path, "".join(line + "\n" for line in lines).encode())
             self.dirty = False
+
+
+def next_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
+    """Return the lowest epoch under which a node may lead a partition that no other node has led; 0 for a new one.
+
+    It goes on under the epoch of its last life, and begins one of its own behind what a broker wrote. Raises OSError.
+    """
+    epochs = LeaderEpochs(fs, partition_dir(data_dir, *key))
+    if not epochs.load() or not epochs.entries:
+        return LeaderEpoch(0)
+    epoch, first_offset = epochs.entries[-1]
+    taken_over = (read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}).get(key, Offset(0))
+    return LeaderEpoch(epoch + 1) if first_offset < taken_over else epoch
 
 
 def _goes_up(entries: list[tuple[LeaderEpoch, Offset]]) -> bool:

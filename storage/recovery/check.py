@@ -18,6 +18,7 @@ from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
     OFFSETS_TOPIC,
+    TAKEN_OVER_FILE,
     journal_dirs,
     partition_dir,
     segment_name,
@@ -175,10 +176,8 @@ def check_partition(
 def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic: str) -> CheckedPartition:
     directory = partition_dir(data_dir, topic, partition)
     key = (topic, partition)
-    cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
     point = recovery_point(_points(fs, data_dir), key)
-    # From here on nothing was ever compacted, and every offset must be there.
-    dirty_from = None if cleaned is None else cleaned.get(key, Offset(0))
+    dirty_from = _dirty_from(fs, data_dir, key)
     start_offset = read_log_start(fs, data_dir, key)
     checked = CheckedPartition(partition, directory, start_offset, point, [])
     paths = current_segments(fs, directory)
@@ -212,6 +211,25 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     return checked
 
 
+def _dirty_from(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset | None:
+    """From where on every offset must be there, as no cleaner ever was; None where that is not known.
+
+    A broker's cleaner notes how far it came, but what it copies from another replica may have been compacted there.
+    """
+    cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
+    if cleaned is None or not _is_ours(fs, data_dir):
+        return None
+    taken_over = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
+    return max(cleaned.get(key, Offset(0)), taken_over.get(key, Offset(0)))
+
+
+def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
+    try:
+        return is_as_left(fs, data_dir)
+    except CorruptLog:
+        return True  # a start names the file
+
+
 def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
     """Read the whole batches of a partition, also those behind damage, but none that ends before the log starts.
 
@@ -232,7 +250,7 @@ def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
 def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[Offset, int]:
     """The least size of each segment that must be there, by base offset, as far as is known."""
     try:
-        return (read_rolled(fs, directory) or {}) if is_as_left(fs, data_dir) else {}
+        return (read_rolled(fs, directory) or {}) if _is_ours(fs, data_dir) else {}
     except CorruptLog:
         return {}  # that is no part of the log; a start names it
 

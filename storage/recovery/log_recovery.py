@@ -55,7 +55,8 @@ def recover_log(
 ) -> list[Cut]:
     """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
 
-    `as_left` says that what is noted of its segments is true: no broker has compacted them since. Returns what
+    `as_left` says that what is noted of its segments is true: no broker has written there since. One leaves gaps
+    wherever it likes: what it copies from another replica may have been compacted there. Returns what
     had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
     """
     cuts: list[Cut] = []
@@ -67,7 +68,7 @@ def recover_log(
             log.forget_noted()
         if not clean:
             log.distrust(point or Offset(0))
-        index, scan = _scan(log, point, hint)
+        index, scan = _scan(log, point, hint, gaps=point is None or not as_left)
         _recover_log(fs, log, index, scan, point, entries, cuts)
         _set_aside_before_start(log, cuts)
     except BaseException:
@@ -84,12 +85,12 @@ def position_of(log: PartitionLog) -> Position | None:
     return Position(log.end_offset, last.base_offset, last.size_bytes)
 
 
-def _scan(log: PartitionLog, point: Offset | None, hint: Position | None) -> tuple[int, Scan]:
-    """Up to where the log is good, and the index of the segment where that is."""
+def _scan(log: PartitionLog, point: Offset | None, hint: Position | None, *, gaps: bool) -> tuple[int, Scan]:
+    """Up to where the log is good, and the index of the segment where that is; `gaps` may be everywhere."""
     segments = log.segments
     if not segments:
         return 0, Scan(0, log.noted_start, None)
-    durable, gaps = point or Offset(0), point is None
+    durable = point or Offset(0)
     index = 0
     # What lies wholly before the recovery point needs no look.
     while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:

@@ -15,7 +15,14 @@ from storage.journal.log_directory import LogDirectory
 from storage.journal.open_journals import clear_journals, leave_closed, note_only, noted_dirs
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import Cut, recover_log
-from storage.recovery.recovery import Circumstances, Known, Recovered, note_recovery_points, recover
+from storage.recovery.recovery import (
+    Circumstances,
+    Known,
+    Recovered,
+    note_recovery_points,
+    note_taken_over,
+    recover,
+)
 
 
 class Opened(msgspec.Struct):
@@ -58,6 +65,8 @@ def open_logs(
     )
     try:
         found.make_durable(directory.settings.topic, at_start=given.at_start)
+        if not given.as_left:
+            note_taken_over(fs, data_dir, found.logs.values(), directory.settings.topic)
         return _begin(directory, found, owned, kept, others)
     except BaseException:
         found.close()

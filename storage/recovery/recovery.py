@@ -29,6 +29,7 @@ from storage.disk.layout import (
     PARTITION_METADATA_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
+    TAKEN_OVER_FILE,
     open_journals_file,
     parse_journal,
     parse_partition_dir,
@@ -347,6 +348,21 @@ def _by_partition(
         # A partition that went to and fro between nodes goes on, in time and offset, in the other's journal.
         of_partition.sort(key=lambda each: each.entry.base_offset)
     return entries
+
+
+def note_taken_over(fs: FileSystem, data_dir: Path, logs: Iterable[PartitionLog], topic: str) -> None:
+    """Note up to where somebody else wrote `logs`, who may have left gaps there, and under which epochs.
+
+    Durable on return. Raises OSError.
+    """
+    ends: dict[TopicPartition, Offset] = {}
+    for log in logs:
+        if log.end_offset:
+            ends[topic, log.partition] = log.end_offset
+            log.leader_epochs().write()
+    if ends:
+        known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
+        write_offsets(fs, data_dir / TAKEN_OVER_FILE, {**known, **ends})
 
 
 def note_recovery_points(

@@ -45,7 +45,7 @@ from storage.journal.open_journals import (
 )
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import Cut, position_of, recover_log
-from storage.recovery.recovery import Circumstances, Known, recover, topic_id_on_disk
+from storage.recovery.recovery import Circumstances, Known, note_taken_over, recover, topic_id_on_disk
 from storage.settings import LogSettings
 
 
@@ -181,6 +181,8 @@ class SharedDirectory:
         )
         try:
             found.make_durable(topic, at_start=given.at_start, seal=True)
+            if not given.as_left:
+                note_taken_over(fs, self.data_dir, found.logs.values(), topic)
             for log in found.logs.values():
                 position = position_of(log)
                 found.recovery_points[topic, log.partition] = log.end_offset

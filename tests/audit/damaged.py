@@ -9,10 +9,11 @@ from coordinator.partitions.book import book_of
 from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
-from storage.disk.layout import OFFSETS_TOPIC
+from storage.disk.layout import JOURNAL_DIR, OFFSETS_TOPIC
 from storage.format.batch import read_batch
 from storage.format.batch_format import CRC_START
 from storage.format.records import UnknownRecord
+from storage.journal.open_journals import write_note
 from tests.audit.logs import (
     DAY,
     HOUR,
@@ -307,6 +308,8 @@ def write_all(log_dir: Path) -> dict[str, int]:
     """Write all of them under `log_dir`, and return in which partition each is."""
     made = {**{name: make for name, (_, make) in MUST_FLAG.items()}, **MUST_PASS}
     places: dict[str, int] = {}
+    log_dir.mkdir(parents=True)
+    write_note(RealFileSystem(), log_dir / JOURNAL_DIR, {})  # a node wrote it
     for partition in range(PARTITIONS):
         log = Log(log_dir, partition)
         name = list(made)[partition] if partition < len(made) else f"ordinary {partition}"

@@ -15,8 +15,17 @@ from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run.audit import audit
 from audit.run.reading import gather
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset, Partition
 from protocol.placement import partition_for
+from storage.disk.checkpoint_file import write_offsets
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEANER_OFFSET_FILE,
+    OFFSETS_TOPIC,
+    OPEN_JOURNALS_FILE,
+    TAKEN_OVER_FILE,
+)
 from tests.audit.damaged import ALSO, MUST_FLAG, MUST_PASS, write_all
 from tests.audit.logs import NOW, PARTITIONS, Log, commit, inventory_of, stored
 
@@ -111,3 +120,46 @@ def test_a_topic_that_has_got_more_partitions(spark: SparkSession, tmp_path: Pat
     said = " ".join(one.message for one in grown)
     assert all(repr(name) in said for name in moved)
     assert {one.message.partition(":")[0] for one in grown} == {"these groups were placed by 20 partitions"}
+
+
+@pytest.mark.parametrize("as_url", [False, True])
+def test_a_gap_proves_a_loss_only_in_what_a_node_wrote(
+    spark: SparkSession, tmp_path: Path, as_url: bool
+) -> None:
+    """Before the first batch, within a file and between two; and a first segment that is not there."""
+    fs, log_dir = RealFileSystem(), tmp_path / "log"
+    for partition in range(4):
+        log = Log(log_dir, partition, start=50 if partition == 3 else 0)
+        for _ in range(3):
+            log.skip(5).add(commit(log.group, 1)).roll().skip(5)
+        log.add(commit(log.group, 2))
+    never = {(OFFSETS_TOPIC, Partition(partition)): Offset(0) for partition in range(4)}
+    write_offsets(fs, log_dir / CLEANER_OFFSET_FILE, never)
+    where = f"file:{log_dir}" if as_url else str(log_dir)
+
+    def told() -> dict[tuple[str, str], set[int | None]]:
+        report = audit(
+            spark, AuditOptions(log_dirs=(where,), out=str(tmp_path / "out"), as_of_ms=NOW, num_partitions=50)
+        )
+        found: dict[tuple[str, str], set[int | None]] = {}
+        for one in report.findings:
+            if one.check in ("offset_gap", "replica_gap"):
+                found.setdefault((one.check, one.severity), set()).add(one.partition)
+        return found
+
+    def stopped(stop: str, mark: str) -> None:
+        (log_dir / OPEN_JOURNALS_FILE).write_text(f'{{"journals":{{}},"closed":"{stop}","version":1}}')
+        (log_dir / CLEAN_SHUTDOWN_FILE).write_text(f'{{"version":0,"brokerEpoch":-1,"id":"{mark}"}}')
+
+    a_broker_wrote_it = {("replica_gap", "info"): {0, 1, 2, 3}}
+    assert told() == a_broker_wrote_it
+    stopped("one", "another")  # a broker was here after us
+    assert told() == a_broker_wrote_it
+    stopped("one", "one")
+    assert told() == {("offset_gap", "error"): {0, 1, 2, 3}}
+    # A broker wrote all of 0, most of 1, nothing of 2, and the first segment of 3 was gone then.
+    ends = {0: 1_000, 1: 20, 3: 50}
+    write_offsets(
+        fs, log_dir / TAKEN_OVER_FILE, {(OFFSETS_TOPIC, Partition(p)): Offset(at) for p, at in ends.items()}
+    )
+    assert told() == {("replica_gap", "info"): {0, 1}, ("offset_gap", "error"): {1, 2, 3}}

@@ -7,10 +7,14 @@ import pytest
 
 from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
+from storage.disk.layout import CLEANER_OFFSET_FILE, JOURNAL_DIR, TAKEN_OVER_FILE
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
+from storage.journal.open_journals import write_note
 from storage.log_manager import LogManager
+from storage.recovery.check import check_partition
+from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
@@ -32,6 +36,12 @@ def log_of(batches: list[bytes], *, point: int | None) -> FaultyFileSystem:
     fs.open(segment(0), create=True).pwrite(batches, 0)
     if point is not None:
         write_offsets(fs, POINTS, {("__consumer_offsets", Partition(0)): Offset(point)})
+    return fs
+
+
+def ours(fs: FaultyFileSystem) -> FaultyFileSystem:
+    """The directory as one that a node of this kind has written alone."""
+    write_note(fs, ROOT / JOURNAL_DIR, {})
     return fs
 
 
@@ -238,7 +248,7 @@ def test_damage_that_nobody_was_promised_is_cut_but_saved() -> None:
 
 
 def test_segments_behind_a_gap_that_nobody_was_promised_are_set_aside() -> None:
-    fs = log_of([BATCHES[0]], point=2)
+    fs = ours(log_of([BATCHES[0]], point=2))
     fs.open(segment(0, 3), create=True).pwrite([BATCHES[2]], 0)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert content(manager) == BATCHES[:1]
@@ -252,12 +262,40 @@ def test_segments_behind_a_gap_that_nobody_was_promised_are_set_aside() -> None:
 
 
 def test_a_gap_within_a_segment_is_kept_only_where_compaction_may_have_made_it() -> None:
-    kept = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=6))
+    kept = LogManager.open(ROOT, SETTINGS, ours(log_of([BATCHES[0], BATCHES[2]], point=6)))
     assert content(kept) == [BATCHES[0], BATCHES[2]]
-    unknown = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=None))
+    unknown = LogManager.open(ROOT, SETTINGS, ours(log_of([BATCHES[0], BATCHES[2]], point=None)))
     assert content(unknown) == [BATCHES[0], BATCHES[2]]
-    lost = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=2))
+    lost = LogManager.open(ROOT, SETTINGS, ours(log_of([BATCHES[0], BATCHES[2]], point=2)))
     assert content(lost) == [BATCHES[0]]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("point", [None, 0, 2, 3, 6])
+def test_a_broker_leaves_gaps_wherever_it_copied_from_a_compacted_replica(
+    point: int | None, shared: bool
+) -> None:
+    """Within a segment and between two, also behind the recovery point that a broker which was killed has noted."""
+    fs = log_of([BATCHES[0], BATCHES[2]], point=point)
+    fs.open(segment(0, 9), create=True).pwrite([batch(9, 9)], 0)
+    write_offsets(fs, ROOT / CLEANER_OFFSET_FILE, {("other", Partition(0)): Offset(1)})
+    assert check_partition(fs, ROOT, Partition(0)).damages == []
+    if shared:
+        SharedDirectory.open(ROOT, SETTINGS, fs)[0].close(clean=False)
+    else:
+        LogManager.open(ROOT, SETTINGS, fs)
+    fs.restart(power_loss=True)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == [BATCHES[0], BATCHES[2], batch(9, 9)]
+    assert (manager.cuts, manager.failed_partitions) == ((), {})
+    manager.close()
+    # What was there counts as it is, and what comes behind it as written here.
+    assert read_offsets(fs, ROOT / TAKEN_OVER_FILE) == {("__consumer_offsets", 0): 10}
+    checked = check_partition(fs, ROOT, Partition(0))
+    assert (checked.damages, checked.unsettled) == ([], [])
+    fs.open(segment(0, 12), create=True).pwrite([batch(12, 12)], 0)
+    (damage,) = check_partition(fs, ROOT, Partition(0)).unsettled
+    assert damage.reason == "offsets 10 to 11 are missing, and were not compacted"
 
 
 def test_a_log_that_does_not_start_at_zero_is_read() -> None:

@@ -192,9 +192,14 @@ def fetch_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
         return committed_offsets(connection, group)
 
 
-def committed_offsets(connection: RawConnection, group: str) -> dict[tuple[str, int], int]:
-    """Return all committed offsets of a group by topic and partition, over an open connection."""
-    answer = ask_offsets(connection, group)
+def committed_offsets(
+    connection: RawConnection, group: str, *, stable: bool = True
+) -> dict[tuple[str, int], int]:
+    """Return all committed offsets of a group by topic and partition, over an open connection.
+
+    Those with an open transaction are -1, unless they need not be `stable`.
+    """
+    answer = ask_offsets(connection, group, stable=stable)
     assert answer.error_code == NONE, f"fetch of {group}: error {answer.error_code}"
     return {
         (topic.name, part.partition_index): part.committed_offset
@@ -235,9 +240,9 @@ def heartbeat(
         return int(connection.call(request, 3).error_code)
 
 
-def ask_offsets(connection: RawConnection, group: str) -> Any:
+def ask_offsets(connection: RawConnection, group: str, *, stable: bool = True) -> Any:
     """Ask for all committed offsets of a group."""
-    return connection.call(OffsetFetchRequest(group_id=group, topics=None, require_stable=True), 7)
+    return connection.call(OffsetFetchRequest(group_id=group, topics=None, require_stable=stable), 7)
 
 
 def metadata(bootstrap: str, topic: str) -> Any:

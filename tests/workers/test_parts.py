@@ -52,7 +52,9 @@ from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
+from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import OFFSETS_TOPIC, TAKEN_OVER_FILE
 from storage.errors import StorageError
 from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
@@ -680,7 +682,25 @@ def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_we
         Leader(1, LeaderEpoch(2)),
         Leader(1, LeaderEpoch(1)),
     ]
-    assert leaders_file.of_partitions(None, 1) == [Leader(NOBODY, LeaderEpoch(0))]
+    assert leaders_file.of_partitions(fs, tmp_path / "new", 1) == [Leader(NOBODY, LeaderEpoch(0))]
+
+
+def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:
+    fs = RealFileSystem()
+    for partition, epoch, first_offset in ((0, 10, 90), (1, 4, 100), (2, 4, 101)):
+        (tmp_path / f"{OFFSETS_TOPIC}-{partition}").mkdir()
+        text = f"0\n2\n1 0\n{epoch} {first_offset}\n"
+        (tmp_path / f"{OFFSETS_TOPIC}-{partition}" / "leader-epoch-checkpoint").write_text(text)
+    # Nothing was taken over: these are epochs of our own.
+    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [10, 4, 4, 0]
+    # A broker wrote up to 100: the first is its, and the others began behind it.
+    ends = {(OFFSETS_TOPIC, Partition(partition)): Offset(100) for partition in range(3)}
+    write_offsets(fs, tmp_path / TAKEN_OVER_FILE, ends)
+    for _ in range(2):
+        assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
+    assert [each.epoch for each in leaders_file.of_partitions(fs, tmp_path, 4)] == [11, 4, 4, 0]
+    leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(3)), Leader(2, LeaderEpoch(7))])
+    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
 
 
 @pytest.mark.parametrize(
