@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which partition of `__consumer_offsets` a group lives in, and what it means where groups lie elsewhere."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from protocol.java import java_string_hash
@@ -12,6 +12,10 @@ COUNTS_MAX: Final = 1_000
 NAMES_MAX: Final = 20
 GROWN_MIN: Final = 5
 """Fewer groups are placed by some smaller number of partitions by chance."""
+GROWN_PARTITIONS_MIN: Final = 3
+"""In fewer partitions than these lie the groups of directories that were exchanged."""
+SAME_PLACE_MIN: Final = 2
+"""So many groups that all belong to one other partition are no chance."""
 
 
 def partition_for(group_id: GroupId, num_partitions: int) -> Partition:
@@ -29,7 +33,7 @@ def _hash(group_id: GroupId) -> int:
 class Placement:
     """The groups that were found in one of `num_partitions` partitions, and where they belong."""
 
-    __slots__ = ("counts", "elsewhere", "groups", "names", "num_partitions", "partition")
+    __slots__ = ("earlier", "elsewhere", "groups", "later", "names", "num_partitions", "partition")
 
     def __init__(self, partition: Partition, num_partitions: int) -> None:
         self.partition = partition
@@ -40,19 +44,21 @@ class Placement:
         """How many of them belong to which other partition."""
         self.names: list[GroupId] = []
         """The first NAMES_MAX of those that belong elsewhere."""
-        self.counts: Collection[int] = ()
-        """The numbers of partitions with which all of those would be in their place."""
+        self.earlier: Collection[int] = range(partition + 1, num_partitions)
+        """The smaller numbers of partitions with which all of those would be in their place."""
+        self.later: Collection[int] = range(num_partitions + 1, max(COUNTS_MAX, 4 * num_partitions))
+        """The larger numbers of partitions with which all groups would be in their place."""
 
     def add(self, group_id: GroupId) -> None:
         """Count a group."""
         self.groups += 1
         hashed = _hash(group_id)
         home = Partition(hashed % self.num_partitions)
+        if self.later:
+            self.later = [count for count in self.later if hashed % count == self.partition]
         if home == self.partition:
             return
-        if not self.elsewhere:
-            self.counts = range(self.partition + 1, max(COUNTS_MAX, 4 * self.num_partitions))
-        self.counts = [count for count in self.counts if hashed % count == self.partition]
+        self.earlier = [count for count in self.earlier if hashed % count == self.partition]
         self.elsewhere[home] = self.elsewhere.get(home, 0) + 1
         if len(self.names) < NAMES_MAX:
             self.names.append(group_id)
@@ -73,13 +79,17 @@ class Placement:
 def in_wrong_place(placements: Iterable[Placement]) -> dict[Partition, Partition]:
     """Return the partitions whose directories seem to be those of others, each with that other one.
 
-    Where the topic has got more partitions there is none: then groups lie where a smaller number had placed them, also
-    in partitions that have groups of their own.
+    One group alone proves nothing. Where the topic has got more partitions there is none: then groups lie where a
+    smaller number had placed them, in many partitions.
     """
     misplaced = [each for each in placements if each.elsewhere]
-    found = {each.partition: each.belongs_to for each in misplaced if each.belongs_to is not None}
-    has_grown = len(found) < len(misplaced) and earlier_count(misplaced) is not None
-    return {} if has_grown else found
+    if len(misplaced) >= GROWN_PARTITIONS_MIN and earlier_count(misplaced) is not None:
+        return {}
+    return {
+        each.partition: each.belongs_to
+        for each in misplaced
+        if each.belongs_to is not None and each.groups >= SAME_PLACE_MIN
+    }
 
 
 def earlier_count(placements: Iterable[Placement]) -> int | None:
@@ -91,20 +101,13 @@ def earlier_count(placements: Iterable[Placement]) -> int | None:
     if sum(each.misplaced for each in misplaced) < GROWN_MIN:
         return None
     return max(
-        (count for count in _explaining(misplaced) if count < misplaced[0].num_partitions), default=None
+        set(misplaced[0].earlier).intersection(*(each.earlier for each in misplaced[1:])), default=None
     )
 
 
 def later_count(placements: Iterable[Placement]) -> int | None:
-    """Return the larger number of partitions by which all misplaced groups were placed, None if there is none."""
-    misplaced = [each for each in placements if each.elsewhere]
-    return min(
-        (count for count in _explaining(misplaced) if count > misplaced[0].num_partitions), default=None
-    )
-
-
-def _explaining(misplaced: Sequence[Placement]) -> set[int]:
-    """The numbers of partitions that would place all of these groups where they are."""
-    if not misplaced:
-        return set()
-    return set(misplaced[0].counts).intersection(*(each.counts for each in misplaced[1:]))
+    """Return the larger number of partitions by which all groups were placed, None where they are in their places."""
+    placements = [each for each in placements if each.groups]
+    if not any(each.elsewhere for each in placements):
+        return None
+    return min(set(placements[0].later).intersection(*(each.later for each in placements[1:])), default=None)

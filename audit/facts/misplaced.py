@@ -45,7 +45,7 @@ def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence
     names = (
         facts.offsets.select("partition", "group").union(facts.groups.select("partition", "group")).distinct()
     )
-    for row in names.where(names.partition.isin(*partitions)).orderBy("partition", "group").collect():
+    for row in names.where(names.partition.isin(*partitions)).orderBy("partition", "group").toLocalIterator():
         placements[row.partition].add(GroupId(row.group))
     return list(placements.values())
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lies in one log directory, seen from outside of its segments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from storage.disk.layout import (
 )
 from storage.errors import CorruptLog
 from storage.journal.open_journals import is_as_left
+from storage.recovery.recovery import UNKNOWN_END
 
 
 class LookedAt(NamedTuple):
@@ -55,9 +56,15 @@ def look(log_dir: str) -> Look:
     home = _home(place)
     written_from = None
     if _is_ours(home):
-        taken_over = _offsets(home / TAKEN_OVER_FILE) or {}
-        written_from = {found.partition: taken_over.get(found.partition, 0) for found in partitions}
+        found = (each.partition for each in partitions)
+        written_from = written_from_of(_offsets(home / TAKEN_OVER_FILE) or {}, found)
     return Look(partitions, _offsets(home / CLEANER_OFFSET_FILE), log_starts(place), written_from)
+
+
+def written_from_of(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
+    """Where a node went on, by what it has taken over; nothing of what it could not read yet."""
+    found = {partition: taken_over.get(partition, 0) for partition in partitions}
+    return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}
 
 
 def log_starts(log_dir: Path) -> dict[int, int] | None:

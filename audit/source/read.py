@@ -64,21 +64,40 @@ def read_range(part: Range) -> Iterator[FileChunk]:
 
 
 def from_start(chunks: Iterable[FileChunk], first_offset: int, log_start: int) -> Iterator[FileChunk]:
-    """The chunks, from `first_offset` on, without the batches that end before a log starts, and what is among them."""
+    """The chunks, from `first_offset` on, without what ends before the log starts.
+
+    Bytes that are no batch go with it where a batch behind them shows that they end before the start.
+    """
     reached = first_offset
+    doubtful: list[tuple[str, Chunk, list[int]]] = []
+    """Bytes that are no batch, and that no batch has followed yet."""
     for path, chunk in chunks:
         if reached >= log_start:
             yield path, chunk
             continue
-        keep = []
+        keep: list[int] = []
+        held: list[int] = []
         for index in range(len(chunk.starts)):
             extent = _extent(chunk, index)
-            if extent is not None:
-                reached = max(reached, extent.next_offset)
-            if reached > log_start or (extent is None and reached == log_start):
+            if extent is None:
+                (keep if reached >= log_start else held).append(index)
+                continue
+            if reached < log_start < extent.base_offset:
+                yield from _picked(doubtful)
+                keep += held
+            if extent.next_offset > log_start:
                 keep.append(index)
+            doubtful, held = [], []
+            reached = max(reached, extent.next_offset)
+        if held:
+            doubtful.append((path, chunk, held))
         if keep:
             yield path, _pick(chunk, keep)
+    yield from _picked(doubtful)
+
+
+def _picked(pieces: Iterable[tuple[str, Chunk, list[int]]]) -> Iterator[FileChunk]:
+    return ((path, _pick(chunk, keep)) for path, chunk, keep in pieces)
 
 
 def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from audit.errors import AuditError
 from audit.schema import arrow_schema
 from audit.source.journals import journals
-from audit.source.look import Look, LookedAt, offsets_in
+from audit.source.look import Look, LookedAt, offsets_in, written_from_of
 from audit.source.plan import Range
 from audit.source.read import from_start, next_offset, read_range, rows
 from storage.columns.walk import Read, walk
@@ -109,8 +109,7 @@ def _content(spark: SparkSession, path: str) -> bytes | None:
 
 
 def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
-    taken_over = _offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}
-    return {partition: taken_over.get(partition, 0) for partition in partitions}
+    return written_from_of(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:

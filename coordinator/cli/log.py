@@ -245,6 +245,7 @@ def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> di
                 "damages": [damage(one) for one in p.damages],
                 "unsettled": [damage(one) for one in p.unsettled],
                 "groups": groups[p.partition].groups if p.partition in groups else None,
+                "misplaced": groups[p.partition].misplaced if p.partition in groups else None,
                 "misplaced_groups": groups[p.partition].names if p.partition in groups else None,
                 "belongs_to": wrong.get(p.partition),
             }

@@ -17,6 +17,7 @@ from coordinator.importer.survey import Survey, take
 from coordinator.importer.target import topics_of
 from coordinator.machine import Machine
 from coordinator.partitions.misplaced import describe_misplaced
+from protocol.placement import earlier_count, later_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
 from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
@@ -61,8 +62,10 @@ def plan(machine: Machine, data_dir: Path, num_partitions: int) -> LostCatalogue
     except OSError as error:
         raise storage_error(data_dir, error, "looking for partitions") from error
     survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
-    for line in describe_misplaced(survey.placements):
-        raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
+    if later_count(survey.placements) is not None or earlier_count(survey.placements) is None:
+        # A topic that has got more partitions since has such groups, too.
+        for line in describe_misplaced(survey.placements):
+            raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
     skipped: list[str] = []
     return LostCatalogue(damage, list(topics_of({}, survey, skipped, machine.new_topic_id)), skipped, survey)
 

@@ -117,11 +117,13 @@ class GroupMetadataManager:
 
     @property
     def misplaced(self) -> list[Placement]:
-        """The owned partitions that were loaded with groups which belong to others, where clients look for them."""
-        shards = self.owned_partitions.values()
-        return [
-            shard.placement for shard in shards if shard.placement is not None and shard.placement.elsewhere
-        ]
+        """The owned partitions that were loaded with groups which belong to others, while they still have any."""
+        found = []
+        for shard in self.owned_partitions.values():
+            placement = shard.placement
+            if placement is not None and any(name in shard.groups for name in placement.names):
+                found.append(placement)
+        return found
 
     # --- gaining and losing partitions ---
 

@@ -120,7 +120,8 @@ def next_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpo
         return LeaderEpoch(0)
     epoch, first_offset = epochs.entries[-1]
     taken_over = (read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}).get(key, Offset(0))
-    return LeaderEpoch(epoch + 1) if first_offset < taken_over else epoch
+    # Negative where it is not known yet how far a broker wrote.
+    return LeaderEpoch(epoch + 1) if first_offset < taken_over or taken_over < 0 else epoch
 
 
 def _goes_up(entries: list[tuple[LeaderEpoch, Offset]]) -> bool:

@@ -395,7 +395,8 @@ class PartitionLog:
             self._noted = {}
         taken = self.set_aside(0)
         self._bookmark = None
-        self._epochs.replace([])
+        last = self._epochs.last
+        self._epochs.replace([(last, self.noted_start)] if last >= 0 else [])
         self._epochs_from = None
         self.end_offset = self.noted_start
         return taken

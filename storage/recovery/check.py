@@ -31,7 +31,7 @@ from storage.journal.open_journals import is_as_left
 from storage.partition.rolled_segments import read_rolled
 from storage.partition.swap import current_segments
 from storage.recovery.journal_loss import find_damage
-from storage.recovery.recovery import partitions_on_disk, read_known, recovery_point
+from storage.recovery.recovery import UNKNOWN_END, partitions_on_disk, read_known, recovery_point
 
 _CHUNK_BYTES: Final = 4 << 20
 _TRIES: Final = 3
@@ -219,8 +219,8 @@ def _dirty_from(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset |
     cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
     if cleaned is None or not _is_ours(fs, data_dir):
         return None
-    taken_over = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
-    return max(cleaned.get(key, Offset(0)), taken_over.get(key, Offset(0)))
+    taken_over = (read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}).get(key, Offset(0))
+    return None if taken_over == UNKNOWN_END else max(cleaned.get(key, Offset(0)), taken_over)
 
 
 def _is_ours(fs: FileSystem, data_dir: Path) -> bool:

@@ -70,6 +70,8 @@ def recover_log(
             log.distrust(point or Offset(0))
         index, scan = _scan(log, point, hint, gaps=point is None or not as_left)
         _recover_log(fs, log, index, scan, point, entries, cuts)
+        if as_left and log.end_offset < log.noted_start:
+            log.noted_start = Offset(0)  # what is there was written here since, and counts
         _set_aside_before_start(log, cuts)
     except BaseException:
         log.close()

@@ -65,8 +65,7 @@ def open_logs(
     )
     try:
         found.make_durable(directory.settings.topic, at_start=given.at_start)
-        if not given.as_left:
-            note_taken_over(fs, data_dir, found.logs.values(), directory.settings.topic)
+        found.take_over(fs, data_dir, directory.settings.topic, at_start=given.at_start)
         return _begin(directory, found, owned, kept, others)
     except BaseException:
         found.close()
@@ -159,6 +158,10 @@ def reopen(directory: LogDirectory, partition: Partition, by: Known) -> tuple[Pa
         cuts = recover_log(directory.fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
         if log.dirty:
             log.fsync()
+        if not by.as_left:
+            log.leader_epochs().write()
+            ends = {(directory.settings.topic, partition): log.end_offset}
+            note_taken_over(directory.fs, directory.data_dir, ends)
     except BaseException:
         log.close()
         raise

@@ -26,6 +26,7 @@ from storage.disk.checkpoint_file import (
 from storage.disk.filesystem import FileSystem, new_uuid, read_file
 from storage.disk.layout import (
     JOURNAL_DIR,
+    LOG_START_FILE,
     PARTITION_METADATA_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
@@ -43,6 +44,8 @@ from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import Cut, JournalEntry, position_of, recover_log
 from storage.settings import LogSettings
 
+UNKNOWN_END: Final = Offset(-1)
+"""Among what was taken over: for a partition that a broker wrote, and that could not be read yet."""
 NO_POINT: Final = Offset(-1)
 """In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
 
@@ -91,6 +94,8 @@ class Recovered(msgspec.Struct):
     """Whether recovery points had ever been noted here."""
     unread: dict[Partition, Known] = {}
     """Of the failed partitions those that the disk could not read: trying again may help."""
+    foreign: set[Partition] = set()
+    """The partitions that a broker was the last to write."""
 
     def add(self, fs: FileSystem, topic: str, log: PartitionLog, by: Known, given: Circumstances) -> None:
         """Recover a partition's log, or note why it cannot be used. Raises an OSError that may not come again."""
@@ -127,6 +132,21 @@ class Recovered(msgspec.Struct):
             except (CorruptLog, OSError) as error:
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
 
+    def take_over(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
+        """Note up to where a broker wrote, who may have left gaps there, and under which epochs; see `recover`.
+
+        Durable on return. Raises OSError.
+        """
+        for log in [self.logs[partition] for partition in self.foreign & self.logs.keys()]:
+            try:
+                log.leader_epochs().write()
+            except (CorruptLog, OSError) as error:
+                self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
+        ends = {(topic, partition): UNKNOWN_END for partition in self.foreign & self.failed.keys()}
+        for partition in self.foreign & self.logs.keys():
+            ends[topic, partition] = self.logs[partition].end_offset
+        note_taken_over(fs, data_dir, ends)
+
     def close(self) -> None:
         """Close the logs."""
         for log in self.logs.values():
@@ -162,17 +182,27 @@ def recover(
         found = _in_journals(fs, journal_dirs, settings.topic, known, given)
         entries = _by_partition((*found.journals, *found.other_journals), given)
         on_disk = partitions_on_disk(fs, data_dir, settings.topic)
+        starts = read_offsets(fs, data_dir / LOG_START_FILE) or {}
+        # A new log begins there, too.
+        started = {partition for topic, partition in starts if topic == settings.topic}
         if partitions is not None:
+            started &= set(partitions)
             on_disk = [partition for partition in on_disk if partition in partitions]
             entries = {partition: each for partition, each in entries.items() if partition in partitions}
         else:
-            _fail_missing(found, data_dir, settings.topic, on_disk)
+            _fail_missing(found, data_dir, settings.topic, on_disk, starts)
+        if not given.as_left:
+            found.foreign |= found.failed.keys()
+        taken_over = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
         try:
-            for partition in sorted({*on_disk, *entries} - found.failed.keys()):
+            for partition in sorted({*on_disk, *entries, *started} - found.failed.keys()):
                 directory = partition_dir(data_dir, settings.topic, partition)
                 key = (settings.topic, partition)
                 point, hint = recovery_point(known[0], key), known[1].get(key)
-                by = Known(point, hint, entries.get(partition, ()), given.as_left)
+                as_left = given.as_left and taken_over.get(key) != UNKNOWN_END
+                by = Known(point, hint, entries.get(partition, ()), as_left)
+                if not as_left:
+                    found.foreign.add(partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
                 found.add(fs, settings.topic, log, by, given)
         except BaseException:
@@ -321,11 +351,20 @@ def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
     return new_uuid(fs)
 
 
-def _fail_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
-    """Somebody removed a partition's directory: a broker starts it anew, and its offsets would be gone in silence."""
+def _fail_missing(
+    found: Recovered,
+    data_dir: Path,
+    topic: str,
+    on_disk: Sequence[int],
+    starts: Mapping[TopicPartition, Offset],
+) -> None:
+    """Somebody removed a partition's directory: a broker starts it anew, and its offsets would be gone in silence.
+
+    But nothing is gone of one that starts where all of them end.
+    """
     for key, offset in list(found.recovery_points.items()):
         if key[0] == topic and key[1] not in on_disk:
-            if offset:
+            if offset > starts.get(key, Offset(0)) or offset == NO_POINT:
                 what = f"offsets up to {offset} were" if offset > 0 else "a damaged log was"
                 reason = f"the directory is missing, and {what} in it"
                 found.fail(key, CorruptLog(partition_dir(data_dir, topic, key[1]), reason))
@@ -350,19 +389,12 @@ def _by_partition(
     return entries
 
 
-def note_taken_over(fs: FileSystem, data_dir: Path, logs: Iterable[PartitionLog], topic: str) -> None:
-    """Note up to where somebody else wrote `logs`, who may have left gaps there, and under which epochs.
-
-    Durable on return. Raises OSError.
-    """
-    ends: dict[TopicPartition, Offset] = {}
-    for log in logs:
-        if log.end_offset:
-            ends[topic, log.partition] = log.end_offset
-            log.leader_epochs().write()
-    if ends:
-        known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
-        write_offsets(fs, data_dir / TAKEN_OVER_FILE, {**known, **ends})
+def note_taken_over(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
+    """Note up to where a broker wrote partitions, or UNKNOWN_END. Durable on return. Raises OSError."""
+    known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
+    noted = {key: end for key, end in {**known, **ends}.items() if end}
+    if noted != known:
+        write_offsets(fs, data_dir / TAKEN_OVER_FILE, noted)
 
 
 def note_recovery_points(

@@ -142,6 +142,9 @@ class SharedDirectory:
             cuts = recover_log(self._fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
             log.write_indexes(seal=True)
             log.fsync()
+            if not by.as_left:
+                ends = {(self.settings.topic, partition): log.end_offset}
+                note_taken_over(self._fs, self.data_dir, ends)
             log.note_rolled()
         except CorruptLog as error:
             del self.unread[partition]
@@ -181,8 +184,7 @@ class SharedDirectory:
         )
         try:
             found.make_durable(topic, at_start=given.at_start, seal=True)
-            if not given.as_left:
-                note_taken_over(fs, self.data_dir, found.logs.values(), topic)
+            found.take_over(fs, self.data_dir, topic, at_start=given.at_start)
             for log in found.logs.values():
                 position = position_of(log)
                 found.recovery_points[topic, log.partition] = log.end_offset

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
-from audit.source.read import read_part
+from audit.source.read import from_start, read_part
 from protocol.names import Offset, Partition
-from storage.columns.walk import walk
+from storage.columns.walk import Chunk, walk
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
@@ -362,3 +362,24 @@ def test_a_torn_end_is_shown_wherever_the_log_starts(tmp_path: Path) -> None:
         checkpoint = log_dir / "log-start-offset-checkpoint"
         write_offsets(RealFileSystem(), checkpoint, {("__consumer_offsets", Partition(3)): Offset(start)})
         assert [row["tail"] for row in rows(plan([str(log_dir)]))].count(True) == 1
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 200, 1 << 20])
+def test_damage_is_shown_unless_it_ends_before_the_log_starts(chunk_bytes: int) -> None:
+    """Batches of three records; bytes of the fourth one, offsets 9 to 11, are damaged, or those of the last one."""
+    made = [batch(number, 3 * number, 3) for number in range(8)]
+    for number in (3, 7):
+        damaged = bytearray(b"".join(made))
+        damaged[sum(map(len, made[:number])) + 70] ^= 1
+
+        def chunks(data: bytes = bytes(damaged)) -> Iterator[tuple[str, Chunk]]:
+            def read(position: int, size: int) -> bytes:
+                return data[position : position + size]
+
+            return (
+                ("file", chunk) for chunk in walk(read, 0, len(data), newest=False, chunk_bytes=chunk_bytes)
+            )
+
+        for start in range(25):
+            shown = sum(len(chunk.damages) for _, chunk in from_start(chunks(), 0, start))
+            assert shown == (1 if number == 7 or start < 12 else 0), start

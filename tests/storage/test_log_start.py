@@ -10,7 +10,7 @@ import pytest
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import FileSystem, read_file
-from storage.disk.layout import LOG_START_FILE, RECOVERY_POINT_FILE
+from storage.disk.layout import LOG_START_FILE, OPEN_JOURNALS_FILE, RECOVERY_POINT_FILE
 from storage.errors import StorageError
 from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
@@ -49,6 +49,7 @@ def a_log(start: int, seed: int = 0, *, point: int | None = None) -> FaultyFileS
         manager.append([Entry(P, Offset(at), group_batch(at // RECORDS))], sync=False)
     manager.close()
     assert len(segments(fs)) > 3
+    fs.remove(ROOT / OPEN_JOURNALS_FILE)  # a broker wrote it
     write_offsets(fs, ROOT / LOG_START_FILE, {KEY: Offset(start), ("other", P): Offset(1)})
     if point is not None:
         write_offsets(fs, ROOT / RECOVERY_POINT_FILE, {KEY: Offset(point)})
@@ -231,3 +232,29 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
     assert not isinstance(found, Missed)
     assert [one.base_offset for one in iter_batches(found.records)] == [12]
     assert found.start_offset == 13
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_partition_without_a_directory_begins_where_it_was_noted_to_start(killed: bool) -> None:
+    fs = FaultyFileSystem(ROOT, random.Random(0))
+    write_offsets(fs, ROOT / LOG_START_FILE, {KEY: Offset(500)})
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.end_offset(P) == 500
+    manager.append([Entry(P, Offset(500), batch(1, 500, RECORDS))], sync=True)
+    if killed:
+        fs.restart(power_loss=True)
+    else:
+        manager.close()
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert (loaded(manager), manager.cuts, manager.failed_partitions) == ([500], (), {})
+
+
+def test_what_a_node_wrote_before_a_noted_start_counts() -> None:
+    """An earlier version did not read the file; or somebody put it there."""
+    fs = a_log(0)
+    LogManager.open(ROOT, SETTINGS, fs).close()
+    write_offsets(fs, ROOT / LOG_START_FILE, {KEY: Offset(END + 100)})
+    for _ in range(2):
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        assert (loaded(manager), manager.cuts, manager.failed_partitions) == (counts_from(0), (), {})
+        manager.close()

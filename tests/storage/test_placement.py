@@ -106,9 +106,28 @@ def test_two_directories_that_were_exchanged(groups: int) -> None:
     assert first.names == [name for name in names(groups) if partition_for(name, 8) == 1][:20]
 
 
-def test_a_directory_of_one_group() -> None:
-    found = placed(names(1), 8, 8, {partition_for(names(1)[0], 8): 7 - partition_for(names(1)[0], 8)})
-    assert in_wrong_place(found) == {7 - partition_for(names(1)[0], 8): partition_for(names(1)[0], 8)}
+def test_one_group_alone_proves_nothing() -> None:
+    home = partition_for(names(1)[0], 8)
+    assert in_wrong_place(placed(names(1), 8, 8, {home: 7 - home})) == {}
+    two = [name for name in names(100) if partition_for(name, 8) == home][:2]
+    assert in_wrong_place(placed(two, 8, 8, {home: 7 - home})) == {7 - home: home}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "groups"), [(50, 100, 20), (25, 50, 12), (25, 50, 5), (25, 50, 3)]
+)
+def test_a_few_groups_of_a_topic_that_has_got_more_partitions(before: int, after: int, groups: int) -> None:
+    for start in range(0, 400, 20):
+        chosen = names(start + groups)[start:]
+        assert in_wrong_place(placed(chosen, before, after)) == {}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_strays_among_many_are_not_taken_for_missing_partitions(seed: int) -> None:
+    found = placed(names(200), 50, 50)
+    for number in range(2):
+        found[(seed * 7 + number) % 50].add(GroupId(f"stray-{seed}-{number}"))
+    assert later_count(found) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 8), (4, 8), (10, 50), (25, 50), (49, 50)])

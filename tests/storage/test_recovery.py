@@ -14,6 +14,7 @@ from storage.journal.journal import Entry
 from storage.journal.open_journals import write_note
 from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
+from storage.recovery.recovery import UNKNOWN_END
 from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
@@ -268,6 +269,38 @@ def test_a_gap_within_a_segment_is_kept_only_where_compaction_may_have_made_it()
     assert content(unknown) == [BATCHES[0], BATCHES[2]]
     lost = LogManager.open(ROOT, SETTINGS, ours(log_of([BATCHES[0], BATCHES[2]], point=2)))
     assert content(lost) == [BATCHES[0]]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_could_not_be_read_at_first_is_still_a_brokers_once_it_can(shared: bool) -> None:
+    """The other partitions were taken over meanwhile; a gap behind the recovery point is no torn end."""
+    fs = log_of([BATCHES[0], BATCHES[2]], point=6)
+    fs.open(segment(0, 9), create=True).pwrite([batch(9, 9)], 0)
+    fs.mkdir(segment(1).parent)
+    fs.open(segment(1), create=True).pwrite([BATCHES[0]], 0)
+    magic = fs.inode(segment(0)).data[16]
+    fs.inode(segment(0)).data[16] = 99
+    for _ in range(2):
+        if shared:
+            directory, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+            assert directory.failed.keys() == {0}
+            directory.close(clean=False)
+        else:
+            manager = LogManager.open(ROOT, SETTINGS, fs)
+            assert manager.failed_partitions.keys() == {0}
+            manager.close()
+        assert read_offsets(fs, ROOT / TAKEN_OVER_FILE) == {
+            ("__consumer_offsets", 0): UNKNOWN_END,
+            ("__consumer_offsets", 1): 2,
+        }
+    fs.inode(segment(0)).data[16] = magic
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == [BATCHES[0], BATCHES[2], batch(9, 9)]
+    assert (manager.cuts, manager.failed_partitions) == ((), {})
+    assert read_offsets(fs, ROOT / TAKEN_OVER_FILE) == {
+        ("__consumer_offsets", 0): 10,
+        ("__consumer_offsets", 1): 2,
+    }
 
 
 @pytest.mark.parametrize("shared", [False, True])
