@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -38,7 +37,6 @@ from storage.disk.properties import parse_properties
 from storage.format.batch import Batch, iter_batches
 from tests.kafka.broker import KafkaBroker, KafkaNode
 from tests.kafka.cluster import KafkaCluster
-from tests.storage.test_kafka_directory import once_ready
 from tests.storage.test_kafka_transactions import TOPIC, join_new_consumer_group, transaction
 from tests.support import raw
 from tests.support.command import groupkeeper
@@ -256,8 +254,8 @@ def reassigned(how: str, work: Path) -> Iterator[Left]:
                 wait_until(lambda: not admin.list_partition_reassignments(), what=f"all on broker {broker}")
                 cluster.wait_for_leaders(OFFSETS_TOPIC, COUNT)
 
-            described = partial(cluster.admin().describe_consumer_groups, ["any"])
-            once_ready(lambda: described()["any"].result(120), "the offsets topic")  # which this makes
+            raw.find_coordinator(bootstrap, "any")  # with the first one Kafka makes the topic
+            cluster.wait_for_leaders(OFFSETS_TOPIC, COUNT)
             move(1)
             raw.alter_configs(bootstrap, OFFSETS_TOPIC, {"segment.ms": "50"})
             for partition in range(COUNT):

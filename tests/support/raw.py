@@ -129,6 +129,12 @@ def _leads(connection: "RawConnection", topic: str, partitions: int) -> bool:
     return all(partition.error_code == NONE for partition in found.partitions)
 
 
+def find_coordinator(bootstrap: str, group: str) -> Any:
+    """Ask once who coordinates a group; what comes of it may be an error."""
+    with RawConnection(bootstrap) as connection:
+        return connection.call(FindCoordinatorRequest(key=group, key_type=0), 2)
+
+
 def wait_for_coordinator(bootstrap: str, group: str) -> None:
     """Return once the group's coordinator is up and has the group's partition loaded.
 
