@@ -8,14 +8,14 @@ from protocol.java import java_string_hash
 from protocol.names import GroupId, Partition
 
 COUNTS_MAX: Final = 1_000
-"""Numbers of partitions that are tried, to explain where groups lie."""
+"""Smaller and larger numbers of partitions are tried up to this one, to explain where groups lie."""
 NAMES_MAX: Final = 20
 GROWN_MIN: Final = 5
-"""Fewer groups are placed by some smaller number of partitions by chance."""
+"""With fewer misplaced groups than this, some smaller number of partitions explains them by chance."""
 GROWN_PARTITIONS_MIN: Final = 3
-"""In fewer partitions than these lie the groups of directories that were exchanged."""
+"""With misplaced groups in fewer partitions than this, directories may have been exchanged instead."""
 SAME_PLACE_MIN: Final = 2
-"""So many groups that all belong to one other partition are no chance."""
+"""This many groups in one partition do not all belong to the same other one by chance."""
 
 
 def partition_for(group_id: GroupId, num_partitions: int) -> Partition:

@@ -31,7 +31,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
     Or, if the file is another by the time it is read, those from offset `first_offset` up to `next_offset` (None:
     whatever comes). In the `last` range of a partition its newest segment ends, and what `journal` holds behind
-    that follows. Batches that end before `log_start` count no more.
+    that follows. Batches that end before `log_start` no longer count.
     """
 
     directory: str

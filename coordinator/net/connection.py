@@ -483,7 +483,7 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether replies are owed that are not parked, bytes wait to be sent, or a closed connection has work left."""
+        """Whether work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
         if self._closing and self._has_to_do:
             return True
         owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)

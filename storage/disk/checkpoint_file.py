@@ -38,7 +38,7 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | N
 def read_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset:
     """Return the offset at which a broker noted that a partition starts, 0 where it noted none.
 
-    Batches that end before it count no more, although they are still in the segments (LogManager.loadLog). Raises
+    Batches that end before it no longer count, although they are still in the segments (LogManager.loadLog). Raises
     OSError.
     """
     return (read_offsets(fs, data_dir / LOG_START_FILE) or {}).get(key, Offset(0))

@@ -137,7 +137,7 @@ def _recover_log(
 ) -> None:
     durable = point or Offset(0)
     log.end_offset = scan.next_offset
-    # An offset before the recovery point was on disk for good; one before the log's start counts no more.
+    # An offset before the recovery point was on disk for good; one before the log's start no longer counts.
     if scan.next_offset < durable and durable > log.noted_start:
         where = log.segments[index].path if log.segments else log.directory
         reason = scan.damage or "the log ends here"
