@@ -67,6 +67,7 @@ class Script:
         self._links: list[Link] = []
         self.is_quiet = False
         self._watcher: Link | None = None
+        self._joined: set[str] = set()
 
     # --- names
 
@@ -122,11 +123,33 @@ class Script:
 
     def watch(self, group_id: str) -> Any:
         """The group as DescribeGroups shows it now; not in the transcript."""
+        with self.quietly():
+            answer = self.watcher.ask(ApiKey.DESCRIBE_GROUPS, 5, groups=[group_id])
+        return answer.groups[0]
+
+    def has_joined(self, group_id: str | None) -> None:
+        """Remember that a JoinGroup may have made this group."""
+        if group_id:
+            self._joined.add(group_id)
+
+    def let_commit(self) -> None:
+        """Let Kafka commit what the joins so far wrote; not in the transcript.
+
+        Kafka answers a JoinGroup that makes a group before that group's record is committed, and describes and lists
+        groups as they are committed. A LeaveGroup that removes nobody is answered when what its partition wrote
+        before it is committed.
+        """
+        joined, self._joined = self._joined, set()
+        with self.quietly():
+            for group_id in sorted(joined):
+                self.watcher.leave(group_id=group_id, members=[{"member_id": "nobody"}])
+
+    @property
+    def watcher(self) -> "Link":
+        """The connection that looks at groups, which no transcript shows."""
         if self._watcher is None:
             self._watcher = Link(self, "watcher", "watcher")
-        with self.quietly():
-            answer = self._watcher.ask(ApiKey.DESCRIBE_GROUPS, 5, groups=[group_id])
-        return answer.groups[0]
+        return self._watcher
 
     def until(self, state: str, *, members: int | None = None, group: str | None = None) -> None:
         """Wait until the group is in this state, with so many members."""
@@ -201,6 +224,10 @@ class Link:
         `as_it_comes`: the transcript keeps also the order of arrays that are usually sorted.
         """
         chosen = latest(api) if version is None else version
+        if api is ApiKey.JOIN_GROUP:
+            self.script.has_joined(fields.get("group_id", self.script.group))
+        elif api in (ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS) and self is not self.script.watcher:
+            self.script.let_commit()
         body = request_body(api, chosen, {**ordinary_fields(api, chosen, self.script), **fields}, body_tags)
         flexible = chosen >= FIRST_FLEXIBLE[api]
         shown = dict(fields)
