@@ -11,7 +11,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Final
@@ -71,6 +71,17 @@ def _file() -> int:
     directory = cache_directory()
     directory.mkdir(parents=True, exist_ok=True)
     return os.open(directory / "ports", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def service_ports(settings: Mapping[str, str | int]) -> tuple[int, int]:
+    """Return the first port of the nodes and the first of the metrics for a service with these settings.
+
+    Each worker has a port of either kind and each gateway one for its metrics, one after the other.
+    """
+    workers = int(settings.get("workers", 1))
+    gateways = int(settings.get("gateway.workers", 1)) if "upstream.bootstrap.servers" in settings else 0
+    first = free_port_run(2 * workers + gateways)
+    return first, first + workers
 
 
 @contextmanager

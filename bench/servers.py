@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 from bench import wire
 from bench.cluster import Address, Peer
 from bench.installed import groupkeeper
-from bench.ports import HOST, free_port_run, free_ports
+from bench.ports import HOST, free_ports, service_ports
 from bench.wire import BadReply
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
@@ -157,11 +157,8 @@ class Groupkeeper(Server):
 
     def __init__(self, name: str, work: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(name, work)
-        ports = 1 + int(
-            (settings or {}).get("workers", "1")
-        )  # of a supervisor and its workers, one after the other
-        first = free_port_run(2 * ports)
-        self.address, self.metrics = Address(HOST, first), Address(HOST, first + ports)
+        port, metrics_port = service_ports(settings or {})
+        self.address, self.metrics = Address(HOST, port), Address(HOST, metrics_port)
         # Groups of one member would each wait for others; Kafka is measured without that wait as well.
         self.settings = {"group.initial.rebalance.delay.ms": "0", **(settings or {})}
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.installed import groupkeeper
-from bench.ports import free_port_run
+from bench.ports import service_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
@@ -30,10 +30,7 @@ class Service:
         how many processes there are: their ports are chosen here.
         """
         self.settings: dict[str, str | int] = dict(settings or {})
-        workers = int(self.settings.get("workers", 1))
-        gateways = int(self.settings.get("gateway.workers", 1)) if UPSTREAM in self.settings else 0
-        self.port = free_port_run(workers)
-        self.metrics_port = free_port_run(workers + gateways)
+        self.port, self.metrics_port = service_ports(self.settings)
         self.data_dir = work / "data"
         self.log = work / "groupkeeper.log"
         self._process: ServerProcess | None = None

@@ -116,11 +116,11 @@ def a_rebalance_that_may_take_no_time(s: Script, timeout_ms: int) -> None:
 @scenario()
 def version_0_waits_as_long_as_a_session(s: Script) -> None:
     a, b = s.connect(), s.connect()
-    first = a.join(0, session_timeout_ms=6_000, rebalance_timeout_ms=1)
-    second = b.send_join(0, session_timeout_ms=6_000, rebalance_timeout_ms=1)
+    first = a.join(0, session_timeout_ms=60_000, rebalance_timeout_ms=1)
+    second = b.send_join(0, session_timeout_ms=60_000, rebalance_timeout_ms=1)
     s.until(PREPARING, members=2)
     second.is_silent()
-    a.join(0, member_id=first.member_id, session_timeout_ms=6_000)
+    a.join(0, member_id=first.member_id, session_timeout_ms=60_000)
     second.reply()
 
 
