@@ -33,8 +33,6 @@ def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiV
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return error_response(request, ErrorCode.INVALID_REQUEST, version)
-    if version >= SOFTWARE_FROM:
-        ctx.sink.client_software = request.client_software_name
     return ApiVersionsResponse(version=version, api_keys=_told(node.offers, version))
 
 

@@ -32,9 +32,6 @@ SILENT: Final = Silent.SILENT
 class Sink(Protocol):
     """Where a parked request's answer goes: its connection."""
 
-    client_software: str
-    """What the client calls itself in ApiVersions (KIP-511); empty where it has not."""
-
     def complete(self, ctx: "RequestContext", response: Any) -> None:
         """Answer a parked request."""
 

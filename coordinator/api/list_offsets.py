@@ -8,11 +8,12 @@ v11: the earliest offset that waits for upload (KIP-1023).
 The partitions hold no data. They start at offset 0, and end where the group says that makes their work (`ends.py`).
 Where that is not declared, the end is unknown, and two kinds of clients ask for it:
 
-- Consumers without a committed offset want a place to start at, and get the start.
+- Consumers without a committed offset want a place to start at, and get the start. They name the leader epoch that
+  they know, or speak a version that cannot name it.
 - Tools take the end for the largest offset that a group may be set to, and for what its lag counts from. A number
-  would make them write what was not asked for. So they get UNSUPPORTED_FOR_MESSAGE_FORMAT, Kafka's word for an offset
-  that cannot be found, which they report. Those in Java get -1, which is no offset: whatever would set a group to it
-  is an error there, while `kafka-consumer-groups.sh --describe`, which gives up at an error, goes on.
+  would make them write what was not asked for. They get what the setting `end.unknown` says; by default -1, which is
+  no offset: Kafka's tools refuse to set a group to it, while `kafka-consumer-groups.sh --describe`, which gives up at
+  an error, goes on.
 
 A look-up by time is true only behind the end: nothing was made after the end was committed.
 """
@@ -46,11 +47,12 @@ NOWHERE: Final = Offset(-1)
 END: Final = -1  # as timestamp
 LEADER_EPOCH_FROM: Final = 4
 OFFSET_NOT_AVAILABLE_FROM: Final = 5
-
-JAVA: Final = "apache-kafka-java"
-NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "kgo", "sarama"})
-"""Clients, as ApiVersions names them, whose consumers look for a start without naming the leader epoch. Their tools
-do the same: what they get as well is in docs/offsets.md."""
+UNKNOWN_ENDS: Final[Mapping[str, Offset | ErrorCode]] = {
+    "-1": NOWHERE,
+    "0": START,
+    "error": ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+}
+"""What each value of `end.unknown` gives to whom the rule for consumers does not hold."""
 
 
 class Named(NamedTuple):
@@ -260,28 +262,17 @@ def _find(
         return ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE
     end = ends.get(row.partition_index)
     if end is None:
-        return _without_end(row, ctx)
+        return _unknown_end(row, ctx.api_version, UNKNOWN_ENDS[node.settings.end_unknown])
     if timestamp == END:
         return end.offset
     return NOWHERE if timestamp > end.committed_ms else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def _without_end(row: ListOffsetsPartition, ctx: RequestContext) -> Found:
-    if _is_consumer(row, ctx):
-        return START if row.timestamp == END else NOWHERE
-    return NOWHERE if ctx.sink.client_software == JAVA else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-
-
-def _is_consumer(row: ListOffsetsPartition, ctx: RequestContext) -> bool:
-    """Whether a consumer asks. It names the leader epoch that it knows; Kafka's tools never do.
-
-    Below v4 it cannot be named: those who speak no newer version are consumers (aiokafka, KafkaJS).
-    """
-    return (
-        ctx.api_version < LEADER_EPOCH_FROM
-        or row.current_leader_epoch != NO_EPOCH
-        or ctx.sink.client_software in NAMES_NO_EPOCH
-    )
+def _unknown_end(row: ListOffsetsPartition, version: int, told: Found) -> Found:
+    """`told` to tools, the start to consumers: those who name the leader epoch that they know, or cannot."""
+    is_consumer = version < LEADER_EPOCH_FROM or row.current_leader_epoch != NO_EPOCH
+    end = START if is_consumer else told
+    return NOWHERE if end == START and row.timestamp != END else end
 
 
 def _answer(index: int, found: TimestampAndOffset, version: int) -> ListOffsetsPartitionResponse:

@@ -210,6 +210,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "The group whose committed offsets are the ends of partitions, for topics without a "
         "`groupkeeper.end.group`; empty means that it is not known where those end.",
     ] = None
+    end_unknown: Annotated[
+        Literal["-1", "0", "error"],
+        "The end of a partition that is not known, as ListOffsets tells it to clients that name no leader epoch: no "
+        "offset, the start, or UNSUPPORTED_FOR_MESSAGE_FORMAT. All others, consumers mostly, get the start.",
+    ] = "-1"
 
     # --- In front of a Kafka cluster
     upstream_bootstrap_servers: Annotated[

@@ -77,7 +77,6 @@ class Connection:
         "_server",
         "_transport",
         "_undone_bytes",
-        "client_software",
         "last_active_ns",
         "peer",
     )
@@ -103,7 +102,6 @@ class Connection:
             0  # what the requests that a closed connection still carries out take of the budget
         )
         self._client_host = ""
-        self.client_software = ""
         self.peer = ""
         self.last_active_ns = 0
 

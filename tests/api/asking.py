@@ -237,7 +237,6 @@ class Answers:
     def __init__(self, key: ApiKey, version: int) -> None:
         self.key = key
         self.version = version
-        self.client_software = ""
         self.bodies: list[bytes] = []
 
     def is_first(self, api_key: int) -> bool:

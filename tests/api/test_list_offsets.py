@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -66,14 +66,24 @@ def test_a_topic_may_name_no_group_although_the_node_does(tmp_path: Path) -> Non
     node = FakeNode(tmp_path, end_group="makers")
     node.have_ending("", a=1)
     node.groups.commit("makers", "a", {0: 41})
-    assert told(node.ask(KEY, 11, request("a", (0, LATEST)))) == [(0, UNKNOWN, -1, -1, -1)]
+    assert told(node.ask(KEY, 11, request("a", (0, LATEST)))) == [(0, 0, -1, -1, -1)]
 
 
 @EVERY_VERSION
 @pytest.mark.parametrize("end_group", [None, "makers"])
-def test_where_the_end_is_unknown_consumers_start_at_zero_and_tools_are_refused(
-    node: FakeNode, version: int, end_group: str | None
+@pytest.mark.parametrize(
+    ("told_to_tools", "end", "by_time"),
+    [("-1", (0, -1), (0, -1)), ("0", (0, 0), (0, -1)), ("error", (UNKNOWN, -1), (UNKNOWN, -1))],
+)
+def test_where_the_end_is_unknown_consumers_start_at_zero_and_a_setting_decides_for_tools(
+    tmp_path: Path,
+    version: int,
+    end_group: str | None,
+    told_to_tools: Literal["-1", "0", "error"],
+    end: tuple[int, int],
+    by_time: tuple[int, int],
 ) -> None:
+    node = FakeNode(tmp_path, end_unknown=told_to_tools)
     if end_group is None:
         node.have(a=2)
     else:
@@ -84,27 +94,7 @@ def test_where_the_end_is_unknown_consumers_start_at_zero_and_tools_are_refused(
     assert consumer == [(0, 0, -1, 0, 0 if version >= 4 else -1), (1, 0, -1, -1, -1)]
     if version >= 4:
         tool = told(node.ask(KEY, version, request("a", (0, LATEST), (1, 1_700))))
-        assert tool == [(0, UNKNOWN, -1, -1, -1), (1, UNKNOWN, -1, -1, -1)]
-
-
-@pytest.mark.parametrize(
-    ("software", "end", "by_time"),
-    [
-        ("kafka-python", (0, 0), (0, -1)),  # its consumers never name an epoch
-        ("sarama", (0, 0), (0, -1)),
-        ("apache-kafka-java", (0, -1), (0, -1)),  # cannot set a group to -1, and describes it
-        ("kgo", (0, 0), (0, -1)),
-        ("confluent-kafka-python", (UNKNOWN, -1), (UNKNOWN, -1)),
-    ],
-)
-def test_what_an_unknown_end_is_to_clients_that_name_no_epoch(
-    node: FakeNode, software: str, end: tuple[int, int], by_time: tuple[int, int]
-) -> None:
-    node.have(a=2)
-    answers = Answers(KEY, 11)
-    answers.client_software = software
-    node.start(answers, request("a", (0, LATEST), (1, 1_700)))
-    assert [(error, offset) for _, error, _, offset, _ in told(answers.only)] == [end, by_time]
+        assert [(error, offset) for _, error, _, offset, _ in tool] == [end, by_time]
 
 
 @EVERY_VERSION
@@ -175,7 +165,7 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     neighbour.done[0]({"a": {0: End(Offset(7), 1)}, "b": {1: End(Offset(8), 1)}})
     assert [(t.name, [(p.error_code, p.offset) for p in t.partitions]) for t in answers.only.topics] == [
         ("a", [(0, 7)]),
-        ("b", [(UNKNOWN, -1), (0, 8)]),
+        ("b", [(0, -1), (0, 8)]),
         ("c", [(ErrorCode.OFFSET_NOT_AVAILABLE, -1)]),
         ("d", [(0, 4)]),
     ]

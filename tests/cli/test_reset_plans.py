@@ -111,14 +111,15 @@ def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
     assert plan(strategy, places, only, unchecked=unchecked) == known
 
 
-@given(states(), st.data())
+@pytest.mark.parametrize("found", ["UNSUPPORTED_FOR_MESSAGE_FORMAT", -1])
+@given(state=states(), data=st.data())
 def test_without_a_fact_that_it_needs_nothing_is_planned(
-    state: tuple[list[Place], Facts], data: st.DataObject
+    state: tuple[list[Place], Facts], data: st.DataObject, found: str | int
 ) -> None:
     places, facts = state
     blind_to: list[Strategy] = [ToEarliest(), ToLatest(), ToOffset(7), ShiftBy(1), ToTime(0)]
     strategy = data.draw(st.sampled_from(blind_to))
-    unknown: Mapping[Place, int | str] = {**facts.ends, places[0]: "UNSUPPORTED_FOR_MESSAGE_FORMAT"}
+    unknown: Mapping[Place, int | str] = {**facts.ends, places[0]: found}
     blind = Facts(committed={}, starts=unknown, ends=unknown, at_time=unknown)
     with pytest.raises(CannotPlan, match=str(places[0]) if not isinstance(strategy, ShiftBy) else "shifted"):
         plan(strategy, places, blind)

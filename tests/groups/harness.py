@@ -208,8 +208,6 @@ def _made(message: Any) -> Any:
 class Call:
     """One request, and its reply once there is one."""
 
-    client_software = ""
-
     def __init__(self, client_id: str = "client", api_version: int = 9) -> None:
         self.ctx = RequestContext(
             sink=self,

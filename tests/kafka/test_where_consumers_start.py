@@ -4,6 +4,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import aiokafka
 import confluent_kafka
@@ -13,7 +14,7 @@ import pytest
 from tests.kafka.declared import declared_topic
 from tests.kafka.java_shell import JavaShell
 from tests.support import raw
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -58,7 +59,8 @@ def librdkafka(bootstrap: str, topic: str, reset: str) -> Mapping[int, int]:
     return told
 
 
-def kafka_python(bootstrap: str, topic: str, reset: str) -> Mapping[int, int]:
+def kafka_python(bootstrap: str, topic: str, reset: str) -> Mapping[int, int | None]:
+    """Where it has no position, it waits for one without an end: that is None once the question was answered."""
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap, group_id=f"kp-{uuid.uuid4().hex}", auto_offset_reset=reset
     )
@@ -86,7 +88,7 @@ def aio(bootstrap: str, topic: str, reset: str) -> Mapping[int, int]:
     return asyncio.run(start())
 
 
-CLIENTS: list[Starts] = [librdkafka, kafka_python, aio]
+CLIENTS: list[Starts] = [librdkafka, aio]
 
 
 @pytest.mark.parametrize("start", CLIENTS, ids=lambda start: str(start.__name__))
@@ -96,6 +98,18 @@ def test_a_consumer_without_a_committed_offset_starts(ours: Service, start: Star
     assert start(ours.bootstrap, known, "earliest") == START
     assert start(ours.bootstrap, unknown, "latest") == START
     assert start(ours.bootstrap, unknown, "earliest") == START
+
+
+@pytest.mark.parametrize(("end_unknown", "at_latest"), [("-1", dict.fromkeys(ENDS, None)), ("0", START)])
+def test_a_consumer_of_kafka_python_starts_where_the_setting_says(
+    tmp_path: Path, end_unknown: str, at_latest: Mapping[int, int | None]
+) -> None:
+    with serving(tmp_path, {"end.unknown": end_unknown}) as ours:
+        known, unknown = declared_topic(ours.bootstrap, ENDS), topic_without(ours)
+        assert kafka_python(ours.bootstrap, known, "latest") == ENDS
+        assert kafka_python(ours.bootstrap, known, "earliest") == START
+        assert kafka_python(ours.bootstrap, unknown, "latest") == at_latest
+        assert kafka_python(ours.bootstrap, unknown, "earliest") == START
 
 
 def test_a_java_consumer_without_a_committed_offset_starts(ours: Service, java_shell: JavaShell) -> None:
