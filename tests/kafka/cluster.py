@@ -137,6 +137,11 @@ class KafkaCluster:
             self.kill9(old)
         del self.brokers[old]
         self.add(new)
+        # kafka-python fails where it asks a broker that is gone and is still shown.
+        wait_until(
+            lambda: all(self._knows(each, {new}) and old not in self._shown(each) for each in self.brokers),
+            what=f"the others to show broker {old} no more",
+        )
         with self.admin_of_kafka_python() as admin:
             moved = _replacing(admin.describe_topics(), old, new)
             admin.alter_partition_reassignments(moved)
@@ -306,8 +311,12 @@ class KafkaCluster:
     # --- configuration ---
 
     def _knows(self, node_id: int, others: set[int]) -> bool:
+        return self._shown(node_id) >= others
+
+    def _shown(self, node_id: int) -> set[int]:
+        """The brokers that one broker shows; none while it does not answer."""
         told = self._told(node_id)
-        return told is not None and {broker.node_id for broker in told.brokers} >= others
+        return set() if told is None else {broker.node_id for broker in told.brokers}
 
     def _told(self, node_id: int, topic: str = "none") -> Any:
         """The Metadata of one broker, asked anew over a connection of its own; None while it does not answer."""

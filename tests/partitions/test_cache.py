@@ -209,6 +209,17 @@ def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_th
     assert cluster.log.records == []
 
 
+def test_an_offset_outlives_a_tombstone_of_its_group_alone(cluster: Cluster) -> None:
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    shard = cluster.manager.begin_load(Partition(0))
+    shard.apply(stored_group(3, "m1"))
+    shard.apply(OffsetCommitRecord(GroupId("g"), "t", 0, committed(6)))
+    shard.apply(GroupMetadataRecord(GroupId("g"), None))
+    cluster.serve(shard)
+    assert (cluster.group().state, cluster.group().members) == (GroupState.EMPTY, {})
+    assert cluster.committed(0) == 6
+
+
 def test_a_group_over_a_lowered_limit_rebalances_when_it_is_loaded() -> None:
     cluster = Cluster(max_size=1)
     manager = cluster.manager

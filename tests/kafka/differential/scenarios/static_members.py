@@ -298,6 +298,18 @@ def nobody_of_the_static_members_rejoins(s: Script) -> None:
     group.outsider.describe()
 
 
+@scenario(slow=True, differs="pending-syncs-of-returned-static-members")
+def a_follower_restarts_before_its_first_sync(s: Script) -> None:
+    group = completing_group(s, instances=[None, "i"], rebalance_timeout_ms=3_000)
+    group.leader.sync(assignments=assignments(group.members))
+    joined = group.outsider.join(group_instance_id="i", rebalance_timeout_ms=3_000)
+    back = Member(group.outsider, joined.member_id, joined.generation_id, "i")
+    back.sync()
+    s.let_pass(4_500)
+    back.heartbeat()
+    s.connect().describe()
+
+
 @scenario()
 def a_static_member_without_its_instance_id(s: Script) -> None:
     group = stable_group(s, instances=[None, "i"])

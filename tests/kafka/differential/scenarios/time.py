@@ -263,3 +263,19 @@ def ids_that_are_given_out_expire(s: Script) -> None:
     rejoin.is_silent()
     rejoin.reply()
     a.join(member_id=asked.member_id)
+
+
+@scenario(
+    settings=TIGHT,
+    slow=True,
+    sessions={"longer": (SHORT_MS, LONG_MS), "shorter": (LONG_MS, SHORT_MS)},
+    differs="sessions-of-returned-static-members",
+)
+def a_static_member_restarts_with_another_session_timeout(s: Script, sessions: tuple[int, int]) -> None:
+    before_ms, after_ms = sessions
+    member = alone(s, s.connect(), "i", session_timeout_ms=before_ms)
+    member.sync(assignments=assignments([member]))
+    back = s.connect()
+    back.join(group_instance_id="i", session_timeout_ms=after_ms)
+    s.let_pass(3 * SHORT_MS)
+    back.describe()
