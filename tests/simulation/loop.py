@@ -195,6 +195,13 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         handle = call.handle = super().call_at(when, call, context=context)
         return handle
 
+    def after_turns(self, count: int, call: Callable[[], None]) -> None:
+        """Call this so many turns from now, on behalf of no process."""
+        if count:
+            self.call_soon(self.after_turns, count - 1, call, context=_NOBODY)
+        else:
+            call()
+
     def call_again(self, call: _Call) -> None:
         """Make a call that came while its process was paused."""
         super().call_soon(call.again, context=call.context)

@@ -13,6 +13,9 @@ from tests.simulation.loop import NS, SimulatedLoop
 from tests.storage.faulty import Crash
 
 WALL_START_MS: Final = 1_700_000_000_000
+LONG_SHARE: Final = 0.01
+SLOW_SHARE: Final = 0.5
+"""How many of the looks at what has passed find that a slice is over: mostly, and where code is slow."""
 
 
 class SimulatedClock:
@@ -21,6 +24,7 @@ class SimulatedClock:
     def __init__(self, loop: SimulatedLoop, rng: random.Random | None = None) -> None:
         self._loop = loop
         self._rng = rng or random.Random(0)
+        self._long_share = LONG_SHARE
         self._jumped_ms = 0
         self._worked_ns = 0
         self.jumped_at_s = -math.inf
@@ -38,8 +42,16 @@ class SimulatedClock:
 
     def nanos(self) -> int:
         """What seems to have passed while code ran; chance makes it so long now and then that a slice is over."""
-        self._worked_ns += 30_000_000 if self._rng.random() < 0.01 else 1_000
+        self._worked_ns += 30_000_000 if self._rng.random() < self._long_share else 1_000
         return self._loop.now_ns + self._worked_ns
+
+    def work_slowly(self) -> None:
+        """From now on slices are short."""
+        self._long_share = SLOW_SHARE
+
+    def work_as_ever(self) -> None:
+        """From now on few slices are."""
+        self._long_share = LONG_SHARE
 
     def jump(self, by_ms: int) -> None:
         """Set the wall clock."""

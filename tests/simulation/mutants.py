@@ -53,6 +53,38 @@ MUTANTS: Final = (
         "if not replies:",
     ),
     Mutant(
+        "a closed connection drops its backlog",
+        "coordinator.net.connection",
+        "        if self._backlog:\n            self.go_on_soon()\n\n    def _end_parked",
+        "        self._backlog.clear()\n\n    def _end_parked",
+    ),
+    Mutant(
+        "a closed connection drops its long request",
+        "coordinator.net.connection",
+        "            self._long.go_on_soon()  # it may have waited for the budget\n",
+        "            self._long.drop()\n            self._parked = None\n",
+        seed=5,
+    ),
+    Mutant(
+        "a leave waits behind the join of a closed connection",
+        "coordinator.net.connection",
+        "(ctx.frame is not None or ctx.api.waits_for_members):",
+        "ctx.frame is not None:",
+    ),
+    Mutant(
+        "a long commit is cut",
+        "coordinator.api.offset_commit",
+        "    error = _commit(node.door, request, ctx, decided, node.door.clock.now())\n    yield\n",
+        "    stored, error = decided.stored, _NONE\n"
+        "    for each in stored:\n"
+        "        for odd in (0, 1):\n"
+        "            values = {key: each.values[key] for key in each.values if key % 2 == odd}\n"
+        "            decided.stored = [OffsetCommits(each.group, each.topic, values)]\n"
+        "            error = _commit(node.door, request, ctx, decided, node.door.clock.now())\n"
+        "            yield\n",
+        seed=7,
+    ),
+    Mutant(
         "a durable write is not synced",
         "storage.journal.journal",
         "self._file.pwrite_durable(frame, self._end)",
@@ -205,20 +237,21 @@ MUTANTS: Final = (
         "coordinator.groups.classic.group",
         "return _commit_timestamp, consumed",
         "return _commit_timestamp, _NO_TOPICS",
+        seed=4,
     ),
     Mutant(
         "an Empty group's offsets expire by their commits",
         "coordinator.groups.classic.group",
         "(_commit_timestamp if since is None else lambda _: since), _NO_TOPICS",
         "_commit_timestamp, _NO_TOPICS",
-        seed=5,
+        seed=14,
     ),
     Mutant(
         "a clock that jumped is believed at once",
         "coordinator.jobs.wall_clock",
         "if abs(jump_ms) <= self._tolerance_ms:",
         "if True:",
-        seed=19,
+        seed=26,
     ),
     Mutant(
         "a group's tombstone comes before those of its offsets",
@@ -293,7 +326,7 @@ MUTANTS: Final = (
         "coordinator.catalogue.store",
         "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
         "self.deletions = Deletions(offsets_partitions)",
-        seed=5,
+        seed=6,
     ),
     Mutant(
         "a group that was taken over is taken over again",
@@ -312,7 +345,7 @@ MUTANTS: Final = (
         "storage.partition.log",
         "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",
         "",
-        seed=8,
+        seed=5,
     ),
     Mutant(
         "a new journal's name is not made durable",

@@ -231,7 +231,9 @@ class ServerEnd(asyncio.Transport):
 
     def _feed(self) -> None:
         while self._reading and self._from_client and not self.gone:
-            self.protocol.data_received(self._from_client.popleft())
+            data = self._from_client.popleft()
+            self.protocol.data_received(data)
+            self.client.was_read(len(data))
 
     def _end(self, error: Exception | None) -> None:
         if self.gone:
@@ -252,11 +254,15 @@ class ClientEnd:
         self.closed = False
         self.repeats = False
         """Whether all that is sent is sent twice."""
+        self.is_at_once = False
+        """Whether all that is sent from now on arrives as soon as the process runs; nothing else may be under way."""
         self.on_answer: Callable[[int, bytes], None] = lambda _number, _frame: None
         """Called with each answer, and its number, at the moment when the node sends it."""
         self._loop = network.loop
         self._rng = rng
         self._to_server: _Pipe | None = None
+        self._unread = 0
+        self._on_read: Callable[[], None] | None = None
         self._sent = bytearray()
         self._bytes = bytearray()
         self._untaken = 0
@@ -267,9 +273,26 @@ class ClientEnd:
         """Send bytes. Raises Lost."""
         if self.closed:
             raise Lost("closed")
+        sent = data * 2 if self.repeats else data
+        self._unread += len(sent)
+        context = self.server.process.context
+        if self.is_at_once:
+            self._loop.call_soon(self._deliver, sent, context=context)
+            return
         if self._to_server is None:
-            self._to_server = _Pipe(self._loop, self._rng, self._deliver, self.server.process.context)
-        self._to_server.send(data * 2 if self.repeats else data)
+            self._to_server = _Pipe(self._loop, self._rng, self._deliver, context)
+        self._to_server.send(sent)
+
+    def when_read(self, call: Callable[[], None]) -> None:
+        """Call this, on behalf of no process, once the node has read all that was sent."""
+        self._on_read = call
+
+    def was_read(self, size: int) -> None:
+        """The node has read so many bytes."""
+        self._unread -= size
+        if self._on_read is not None and not self._unread:
+            call, self._on_read = self._on_read, None
+            self._loop.call_soon(call, context=OUTSIDE)
 
     def written(self, data: bytes) -> None:
         """The node sends this."""

@@ -97,6 +97,14 @@ class Troubles:
                 self._world.note(f"{node.name} stands still while a topic is deleted")
                 node.pause(PAUSES_S[-1])
 
+    def crash_leader(self, group: str) -> None:
+        """Let the node that leads a group's partition end now."""
+        partition = self._partition_of(group)
+        for node in self._world.nodes:
+            leads = node.app is not None and partition in node.app.manager.owned_partitions
+            if leads and node.body is not None and not self.over:
+                self._crash_if_alive(node.body)
+
     def crash_within(self, seconds: float) -> None:
         """Let the node that is alone, or the supervisor, end at some moment soon."""
         bodies = self._world.host.bodies()

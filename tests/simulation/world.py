@@ -4,6 +4,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -26,11 +27,12 @@ from tests.simulation.committers import (
 from tests.simulation.disk import MachineDisk
 from tests.simulation.history import Broken, History
 from tests.simulation.inspection import LOAD_S_MAX, Inspector
+from tests.simulation.leavers import Leaver
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.machine import SimulatedClock, Slowness
 from tests.simulation.members import Member
-from tests.simulation.network import OUTSIDE, Network
+from tests.simulation.network import OUTSIDE, ClientEnd, Network
 from tests.simulation.node import Body, Host, SimulatedNode
 from tests.simulation.settings import ROOT, chosen, chosen_workers
 from tests.simulation.troubles import Troubles
@@ -53,6 +55,9 @@ WIDE_SHARE = 0.25
 """In how many worlds many offsets are committed at once, which takes time."""
 CALM_S = 45.0
 """After the last trouble; by its end everything must be served again."""
+SETTLED_S = 25.0
+"""So long after the last trouble, mostly, nothing of it is left."""
+SLOW_TURNS = 20
 LOOK_S = 0.5
 COMPARE_SHARE = 0.1
 REPLAY_SHARE = 0.02
@@ -111,6 +116,7 @@ class World:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._failed_starts = 0
+        self._calm_since = inf
         self._closing = self._closed = False
 
     def _new_host(self) -> Host | SupervisedHost:
@@ -122,6 +128,14 @@ class World:
     def is_alone(self) -> bool:
         """Whether there is but one node."""
         return self.settings.workers == 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left of any trouble, so that whatever a node reads is carried out."""
+        if self.loop.time() < self._calm_since + SETTLED_S:
+            return False
+        no_fault_waits = all(body.disk.fail_at is None for body in self.host.bodies())
+        return self.disk.is_good and no_fault_waits and not self._missing()
 
     @property
     def nodes(self) -> list[SimulatedNode]:
@@ -151,6 +165,16 @@ class World:
         if self._checks.random() > CHECKED_SHARE:
             return True
         return self.disk.holds(value.to_bytes(8, "big"), after_power_loss=self.settings.log_flush == "always")
+
+    def after_reading(self, end: ClientEnd, turns: int, call: Callable[[], None]) -> None:
+        """Call this so many turns of the loop after a node has read all that was sent to it; till then it is slow."""
+        self.clock.work_slowly()
+
+        def is_read() -> None:
+            self.loop.after_turns(turns, call)
+            self.loop.after_turns(turns + SLOW_TURNS, self.clock.work_as_ever)
+
+        end.when_read(is_read)
 
     # --- what nodes ask ---
 
@@ -264,6 +288,7 @@ class World:
         self._spawn(self._watch())
         await self._until(seconds - CALM_S)
         self.troubles.over = True
+        self._calm_since = self.loop.time()
         await self._until(seconds)
         if self._failure is None:
             self._check_served()
@@ -290,10 +315,14 @@ class World:
             self.fail(Broken("a stop ends", f"not within {CALM_S:.0f} s"))
 
     def _check_served(self) -> None:
-        served = {p for node in self.nodes if node.app for p in node.app.manager.owned_partitions}
-        missing = set(range(self.settings.offsets_topic_num_partitions)) - served
+        missing = self._missing()
         if missing:
             raise Broken("calm brings everything back", f"partitions {sorted(missing)} are not served")
+
+    def _missing(self) -> set[int]:
+        """The partitions that no node serves."""
+        served = {p for node in self.nodes if node.app for p in node.app.manager.owned_partitions}
+        return set(range(self.settings.offsets_topic_num_partitions)) - served
 
     def _clients(self) -> list[Client]:
         clients: list[Client] = [
@@ -305,6 +334,7 @@ class World:
             GroupDeleter(self, "group-deleter-0", "group-2"),
             GroupDeleter(self, "group-deleter-1", "lonely"),
             Member(self, "loner", "lonely", absent_s=40.0),
+            Leaver(self, "leaver", "left"),
         ]
         for number in range(2):
             clients += [Committer(self, f"committer-{number}-{i}", f"simple-{number}") for i in range(2)]
