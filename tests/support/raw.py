@@ -54,6 +54,11 @@ class RawConnection:
         self._input.close()
         self._socket.close()
 
+    def reset(self) -> None:
+        """Close with RST: what the peer has not read yet is lost."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
     def send(self, request: Any, version: int) -> None:
         """Send one request without waiting for its response."""
         self._correlation_id += 1
@@ -161,7 +166,7 @@ def commit_offsets(bootstrap: str, group: str, topic: str, offsets: Mapping[int,
     assert not errors, f"commit of {group} refused: {errors}"
 
 
-def standalone_commit(group: str, topic: str, offsets: Mapping[int, int]) -> Any:
+def standalone_commit(group: str, topic: str, offsets: Mapping[int, int], *, metadata: str = "") -> Any:
     """Build the OffsetCommit of a consumer that is no member of a group."""
     request = OffsetCommitRequest
     partitions = [
@@ -169,7 +174,7 @@ def standalone_commit(group: str, topic: str, offsets: Mapping[int, int]) -> Any
             partition_index=partition,
             committed_offset=offset,
             committed_leader_epoch=-1,
-            committed_metadata="",
+            committed_metadata=metadata,
         )
         for partition, offset in offsets.items()
     ]
