@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, code, compaction, compare, figures, instructions, report
+from bench import audit, closing, code, compaction, compare, figures, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.figures import NoFigures
@@ -46,6 +46,7 @@ or against one that is started for it:
 `python -m bench compare --help`: play them side by side with a real Kafka.
 `python -m bench audit --help`: audit a large log.
 `python -m bench attack --help`: what clients that ask for much do to others.
+`python -m bench closing --help`: how long connections that close at once hold the event loop.
 `python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
 `python -m bench figures --help`: bring the figures of RESULTS.md into README.md.
@@ -61,6 +62,7 @@ Exit status: 0 good, 1 errors were counted, 2 wrong usage, 3 the server could no
 COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "attack": attack.main,
     "audit": audit.main,
+    "closing": closing.main,
     "code": code.main,
     "compaction": compaction.main,
     "compare": compare.main,

@@ -86,6 +86,7 @@ class Writer:
                 encode(item, self._out)
             if self._out.pos >= PIECE_BYTES:
                 self._cut()
+                self._items_in_step = ITEMS_PER_STEP  # bytes take time, too
             self._items_in_step += 1
             if self._items_in_step >= ITEMS_PER_STEP:
                 self._items_in_step = 0

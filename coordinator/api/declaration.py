@@ -8,7 +8,7 @@ api: one that takes or returns another api's is refused where it is declared.
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from coordinator.api.context import InSteps, Parked, RequestContext, Silent
 from coordinator.node import Node
@@ -43,6 +43,9 @@ class Api(Generic[Request, Response]):
     """Answers a long request, giving way to others wherever it yields; None where `handle` does that, too."""
     adapt: Callable[[Response, int], Response] | None = None
     """(response, version) -> the response as the version can have it, where the codec alone does not see to that."""
+    in_pieces: Callable[[Response, int], Any] | None = None
+    """(response, version) -> what is encoded in steps, of a response to a parked request that is too long to be made
+    at once; None where it is not."""
     refuse_version: Callable[[Node], Response] | None = None
     """Answers, in version 0, versions that are not served. Without it they end the connection, as in Kafka."""
     told_from: int | None = None

@@ -32,6 +32,7 @@ class Handled(Value):
         "error_response",
         "adapt",
         "has_error",
+        "in_pieces",
         "error_parts",
         "counts_part_errors",
         "repeats",
@@ -59,6 +60,7 @@ class Handled(Value):
         encode: Callable[[Any], bytes],
         error_response: Callable[[Any, ErrorCode, int], Any],
         adapt: Callable[[Any, int], Any] | None,
+        in_pieces: Callable[[Any, int], Any] | None,
         has_error: bool,
         error_parts: tuple[str, ...],
         counts_part_errors: bool,
@@ -85,6 +87,8 @@ class Handled(Value):
         self.error_response: Final = error_response
         self.adapt: Final = adapt
         """(response, version) -> the response as the version has it."""
+        self.in_pieces: Final = in_pieces
+        """(response, version) -> what is to be encoded in steps, for a response that is too long for one."""
         self.has_error: Final = has_error
         """Whether the response has an error_code of its own that is counted."""
         self.error_parts: Final = error_parts

@@ -6,7 +6,7 @@ MEMBER_ID_REQUIRED (KIP-394). v5: group.instance.id (KIP-345). v6: flexible. v7:
 of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (KIP-814).
 """
 
-from typing import Final
+from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -17,10 +17,13 @@ from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
+from protocol.messages import JoinGroupResponse as StreamedResponse
 from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM: Final = 7
+PIECES_FROM_BYTES: Final = 1024 * 1024
+"""A megabyte is copied in some hundred microseconds."""
 SUFFIX_BYTES: Final = 37
 """Of a new member's id: a dash and a uuid."""
 
@@ -80,6 +83,24 @@ def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     return response
 
 
+def in_pieces(response: JoinGroupResponse, version: int) -> Any:
+    """What a leader of members with much metadata hears, member by member; None where it is short."""
+    if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
+        return None
+    kind: Any = StreamedResponse
+    return kind(
+        version=version,
+        error_code=response.error_code,
+        generation_id=response.generation_id,
+        protocol_type=response.protocol_type,
+        protocol_name=response.protocol_name,
+        leader=response.leader,
+        skip_assignment=response.skip_assignment,
+        member_id=response.member_id,
+        members=iter(response.members),
+    )
+
+
 API: Final = Api(
     SCHEMA,
     versions=VersionRange(0, 9),
@@ -89,5 +110,6 @@ API: Final = Api(
     changes=True,
     waits_for_members=True,
     adapt=adapt,
+    in_pieces=in_pieces,
     short_answers=True,
 )

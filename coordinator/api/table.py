@@ -18,6 +18,7 @@ from protocol.apis import PRIVATE_FROM, ApiKey, Offer
 from protocol.codec import Codec
 from protocol.headers import has_flexible_response_header, route, route_of, unsupported
 from protocol.value import replaced
+from protocol.wire import MAX_INT32
 
 AnyApi: TypeAlias = Api[Any, Any]
 
@@ -98,6 +99,7 @@ def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
         encode=codec.encode_response,
         error_response=api.error_response,
         adapt=api.adapt,
+        in_pieces=api.in_pieces,
         has_error=api.counts_top_error and hasattr(api.schema.response(), "error_code"),
         error_parts=api.error_parts,
         counts_part_errors=api.counts_part_errors,
@@ -106,7 +108,8 @@ def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
         answer_bytes_max=api.answer_bytes_max,
         small_bytes=SMALL_HOT_BYTES if api.key in hot.SCHEMAS else SMALL_BYTES,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
-        encode_in_steps=_encode_in_steps(api.key, version, answer_bytes_max),
+        # What is told to members is bounded by what their group may keep.
+        encode_in_steps=_encode_in_steps(api.key, version, MAX_INT32 if api.in_pieces else answer_bytes_max),
         handle_in_steps=api.handle_in_steps,
         changes=api.changes if callable(api.changes) else partial(_always, api.changes),
         may_change=api.changes is not False,

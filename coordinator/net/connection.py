@@ -26,7 +26,7 @@ from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.handled import Handled
-from coordinator.api.slices import handle_in_steps
+from coordinator.api.slices import encoded, handle_in_steps
 from coordinator.net.answers import encode_answer
 from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
@@ -427,6 +427,11 @@ class Connection:
     def complete(self, ctx: RequestContext, response: Any) -> None:
         """Answer a parked request; only the first answer counts, and none is sent on a connection that is gone."""
         if ctx.frame is not None or ctx.is_void:
+            return
+        in_pieces = ctx.api.in_pieces
+        long = None if in_pieces is None or self._closing else in_pieces(response, ctx.api_version)
+        if long is not None:
+            self._long.begin_later(self, ctx, encoded(self._server.node, ctx, long), 0)
             return
         self.encode(ctx, response)
         self._go_on_behind(ctx)
