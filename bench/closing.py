@@ -11,7 +11,6 @@ import asyncio
 import gc
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import uvloop
 
 from bench.ports import HOST, free_ports
 from bench.servers import REPOSITORY, tied_to_us
+from bench.wire import API_VERSIONS, encode
 from coordinator.app import App
 from coordinator.config import load
 from coordinator.machine import real_machine
@@ -35,8 +35,7 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
     "asyncio": asyncio.SelectorEventLoop,
     "uvloop": uvloop.new_event_loop,
 }
-QUESTION: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions v0, of a client without a name."""
+QUESTION: Final = encode(API_VERSIONS, 0, API_VERSIONS.request()).frame
 WATCH_S: Final = 0.001
 OPENED_AT_ONCE: Final = 100
 REST_S: Final = 0.5

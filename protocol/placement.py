@@ -43,7 +43,7 @@ class Placement:
         self.elsewhere: dict[Partition, int] = {}
         """How many of them belong to which other partition."""
         self.names: list[GroupId] = []
-        """The first NAMES_MAX of those that belong elsewhere."""
+        """The first NAMES_MAX groups that belong to another partition."""
         self.earlier: Collection[int] = range(partition + 1, num_partitions)
         """The smaller numbers of partitions with which all of those would be in their place."""
         self.later: Collection[int] = range(num_partitions + 1, max(COUNTS_MAX, 4 * num_partitions))

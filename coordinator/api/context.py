@@ -105,7 +105,7 @@ class RequestContext(Waiting):
         self.is_large = False
         """Whether the request itself is long, and is handled in slices."""
         self.is_unheard = False
-        """Whether the connection is closed: nobody will read the response."""
+        """Whether the connection is closed, so that no response is sent."""
         self.is_counted = False
         """Whether what the answer is made of is in the budget of unsent bytes already, until it is answered."""
         self.is_void = False

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
+from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.groups.classic.join import join
 from coordinator.node import Node
 from coordinator.partitions.door import Absent, KeptGroup
@@ -22,8 +23,6 @@ from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM: Final = 7
-PIECES_FROM_BYTES: Final = 1024 * 1024
-"""A megabyte is copied in some hundred microseconds."""
 SUFFIX_BYTES: Final = 37
 """Of a new member's id: a dash and a uuid."""
 
@@ -84,7 +83,7 @@ def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
 
 
 def in_pieces(response: JoinGroupResponse, version: int) -> Any:
-    """What a leader of members with much metadata hears, member by member; None where it is short."""
+    """The answer to a leader whose members have much metadata, to be encoded in steps; None if it is short."""
     if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
         return None
     kind: Any = StreamedResponse

@@ -26,6 +26,8 @@ ITEMS_PER_SLICE: Final = 50
 """How many small things are done before others get a chance: some 100 microseconds."""
 
 
+PIECES_FROM_BYTES: Final = 1024 * 1024
+"""An answer that is longer is made and written piece by piece: to join it would take longer than a slice."""
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """No answer is longer that is made in slices."""
 

@@ -108,7 +108,7 @@ def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
         answer_bytes_max=api.answer_bytes_max,
         small_bytes=SMALL_HOT_BYTES if api.key in hot.SCHEMAS else SMALL_BYTES,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
-        # What is told to members is bounded by what their group may keep.
+        # The answer to a group's leader is bounded by group.members.max.bytes instead.
         encode_in_steps=_encode_in_steps(api.key, version, MAX_INT32 if api.in_pieces else answer_bytes_max),
         handle_in_steps=api.handle_in_steps,
         changes=api.changes if callable(api.changes) else partial(_always, api.changes),

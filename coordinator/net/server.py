@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.api.handled import Handled
+from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
 from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 log = get_logger("connection")
 
-PIECES_FROM_BYTES: Final = 1024 * 1024
 LINGER_S: Final = 5.0
 
 
@@ -50,7 +50,6 @@ class Server:
         self.queued_bytes_max = queued_bytes_max
         self.turns = turns
         self.pieces_from_bytes = PIECES_FROM_BYTES
-        """What is longer is written piece by piece: joining it would take longer than a slice."""
         self.linger_s = LINGER_S
         """How long a connection that was closed may take to read what was written to it."""
         self.connections: set[Connection] = set()

@@ -358,9 +358,10 @@ def _fail_missing(
     on_disk: Sequence[int],
     starts: Mapping[TopicPartition, Offset],
 ) -> None:
-    """Somebody removed a partition's directory: a broker starts it anew, and its offsets would be gone in silence.
+    """Fail each partition whose directory is missing although its recovery point says that it held offsets.
 
-    But nothing is gone of one that starts where all of them end.
+    A broker would create the directory again, empty, and report nothing. A partition whose log starts at or after its
+    recovery point has lost nothing, and is created again here as well.
     """
     for key, offset in list(found.recovery_points.items()):
         if key[0] == topic and key[1] not in on_disk:
