@@ -40,6 +40,8 @@ WATCH_S: Final = 0.001
 OPENED_AT_ONCE: Final = 100
 REST_S: Final = 0.5
 """Between opening and closing, and after the last connection is closed."""
+TURNS: Final = "turns"
+"""The file that a server leaves."""
 HEADING: Final = f"{'loop':8} {'server':8} {'longest turn':>13} {'all turns':>10} {'over 20 ms':>11}"
 
 
@@ -59,9 +61,8 @@ class Turns:
         self._loop.call_later(WATCH_S, self._look)
 
 
-async def _serve_node(port: int) -> None:
-    work = Path(tempfile.mkdtemp(prefix="closing-"))
-    chosen = [f"listen={HOST}:{port}", f"data.dir={work}", "metrics.listen=", "log.level=warning"]
+async def _serve_node(port: int, data_dir: Path) -> None:
+    chosen = [f"listen={HOST}:{port}", f"data.dir={data_dir}", "metrics.listen=", "log.level=warning"]
     settings = load(None, {}, chosen, {})
     logs.configure(settings.log_format, settings.log_level)
     app = App(settings, asyncio.get_running_loop(), real_machine())
@@ -72,7 +73,7 @@ async def _serve_node(port: int) -> None:
         await app.stop()
 
 
-async def _serve_nothing(port: int) -> None:
+async def _serve_nothing(port: int, _data_dir: Path) -> None:
     """A server that takes connections and answers the first bytes of each with one byte."""
     loop = asyncio.get_running_loop()
     await loop.create_server(_Empty, HOST, port, backlog=1024)
@@ -90,19 +91,20 @@ class _Empty(asyncio.Protocol):
 SERVERS: Final = {"node": _serve_node, "nothing": _serve_nothing}
 
 
-async def _until_terminated(kind: str, port: int) -> bytes:
+async def _until_terminated(kind: str, port: int, data_dir: Path) -> bytes:
     loop = asyncio.get_running_loop()
     turns = Turns(loop)
-    serving = loop.create_task(SERVERS[kind](port))
+    serving = loop.create_task(SERVERS[kind](port, data_dir))
     loop.add_signal_handler(signal.SIGTERM, serving.cancel)
     await asyncio.wait([serving])
     return turns.taken.tobytes()
 
 
-def _serve(loop: str, kind: str, port: str, file: str) -> None:
+def _serve(loop: str, kind: str, port: str, work: str) -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        Path(file).write_bytes(runner.run(_until_terminated(kind, int(port))))
+        turns = runner.run(_until_terminated(kind, int(port), Path(work) / "data"))
+        Path(work, TURNS).write_bytes(turns)
 
 
 def _hold(port: str, count: str) -> None:
@@ -121,10 +123,14 @@ def _hold(port: str, count: str) -> None:
 
 def _measure(loop: str, kind: str, count: int) -> tuple[float, float, int]:
     """The longest turn and all turns together, in ms, and how many were over 20 ms."""
+    with tempfile.TemporaryDirectory(prefix="closing-") as work:
+        return _measured(loop, kind, count, Path(work))
+
+
+def _measured(loop: str, kind: str, count: int, work: Path) -> tuple[float, float, int]:
     (port,) = free_ports(1)
-    file = Path(tempfile.mkdtemp(prefix="closing-")) / "turns"
     ours = [sys.executable, "-m", "bench.closing"]
-    serving = subprocess.Popen(tied_to_us([*ours, "serve", loop, kind, str(port), str(file)]), cwd=REPOSITORY)
+    serving = subprocess.Popen(tied_to_us([*ours, "serve", loop, kind, str(port), str(work)]), cwd=REPOSITORY)
     _wait_for(port)
     holding = subprocess.Popen(
         tied_to_us([*ours, "hold", str(port), str(count)]), cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
@@ -141,7 +147,7 @@ def _measure(loop: str, kind: str, count: int) -> tuple[float, float, int]:
     time.sleep(REST_S)
     serving.terminate()
     serving.wait()
-    numbers = array("d", file.read_bytes())
+    numbers = array("d", (work / TURNS).read_bytes())
     window = [1e3 * numbers[at + 1] for at in range(0, len(numbers), 2) if numbers[at] > began]
     return max(window), sum(window), sum(turn > 20 for turn in window)
 

@@ -198,9 +198,17 @@ class _Walker:
         """A piece of the length that its header says, unless that is what is wrong with it."""
         following = self._read(position + len(data), EXTENT_BYTES)
         fits = not following or (len(following) == EXTENT_BYTES and batch_extent(following, 0) is not None)
-        if not fits or _find(data[1:]) is not None:
+        if not fits or self._begins_within(position, len(data)):
             return self._no_batch(position, len(data), reason)
         return Chunk(data, position, [0], [len(data)], {0: BadPiece(reason, _has_header(data), False)})
+
+    def _begins_within(self, position: int, size: int) -> bool:
+        """Whether a good batch begins behind `position` and in these `size` bytes; it may end behind them.
+
+        One that ends more than _SCAN_BYTES behind them is missed.
+        """
+        data = self._read(position + 1, size - 1 + _SCAN_BYTES)
+        return find_batch(data, Offset(0), 1 << 63, stop=size - 1) is not None
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
         """The bytes up to the next good batch, or to the end of the file."""

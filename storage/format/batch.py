@@ -147,13 +147,14 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     return iter_body(batch, batch_body(batch))
 
 
-def find_batch(data: bytes, offset: Offset, span: int = 1 << 31) -> int | None:
-    """Where in `data` the first whole batch of version 2 starts, wherever that may be.
+def find_batch(data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | None = None) -> int | None:
+    """Where in `data` the first whole batch of version 2 starts, before `stop` if that is given.
 
     Only one counts whose first offset is `offset` or some larger one, of `span` in all.
     """
     magic = bytes((MAGIC,))
-    found = data.find(magic, MAGIC_AT)
+    end = len(data) if stop is None else stop + MAGIC_AT
+    found = data.find(magic, MAGIC_AT, end)
     while found >= 0:
         pos = found - MAGIC_AT
         if pos + HEADER_BYTES <= len(data):
@@ -166,5 +167,5 @@ def find_batch(data: bytes, offset: Offset, span: int = 1 << 31) -> int | None:
                     pass
                 else:
                     return pos
-        found = data.find(magic, found + 1)
+        found = data.find(magic, found + 1, end)
     return None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from audit.errors import AuditError
@@ -79,6 +79,7 @@ def batches(count: int, first: int = 0) -> list[bytes]:
     flips=st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(1, 255)), max_size=3),
     cut=st.integers(0, 100),
 )
+@example(count=8, range_bytes=1, flips=[(612, 8)], cut=0)  # A length that ends within the next batch.
 def test_ranges_of_any_size_hold_every_batch_once(
     count: int,
     range_bytes: int,

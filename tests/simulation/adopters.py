@@ -14,8 +14,6 @@ from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.settings import TOPIC
 
-NOT_TAKEN = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_COORDINATOR})
-"""Errors that say for certain that a group was not taken over by this request."""
 NOT_GIVEN = frozenset(
     {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND}
 )
@@ -68,7 +66,7 @@ class Adopter(Committer):
             if mark.adopted:
                 raise Broken("a group is taken over once", f"{self.group}: {answer.taken} offsets again")
             self._taken(writes)
-        elif error is ErrorCode.NONE or error in NOT_TAKEN:
+        elif error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH):
             for write in writes.values():
                 self.world.history.refused(write)
         elif error not in WAITS:
