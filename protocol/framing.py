@@ -54,19 +54,26 @@ class FrameReader:
         buffer = self._buffer
         if buffer:
             buffer += data
-            if len(buffer) < self._wanted_bytes:
+            wanted_bytes = self._wanted_bytes
+            if len(buffer) < wanted_bytes:
                 return []
+            if wanted_bytes > LENGTH_BYTES + API_KEY_BYTES:
+                # Its length was checked before the rest of it came: a long frame is copied once.
+                frame = bytes(memoryview(buffer)[LENGTH_BYTES:wanted_bytes])
+                rest = bytes(memoryview(buffer)[wanted_bytes:])
+                buffer.clear()
+                return self._cut(rest, [frame])
             data = bytes(buffer)
             buffer.clear()
-        return self._cut(data)
+        return self._cut(data, [])
 
     @property
     def failure(self) -> ProtocolError | None:
         """The bad length that ended the stream, else None."""
         return self._failed
 
-    def _cut(self, data: bytes) -> list[bytes]:
-        frames: list[bytes] = []
+    def _cut(self, data: bytes, frames: list[bytes]) -> list[bytes]:
+        """Add the whole frames of `data` to `frames`, and keep the bytes behind them."""
         pos = 0
         size = len(data)
         while size - pos >= LENGTH_BYTES:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetCommit: which commits are taken, in every state, and how each partition is answered."""
 
+from collections import Counter
 from uuid import UUID
 
 from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
 from tests.kafka.differential.catalogue import TIGHT, every, scenario
 from tests.kafka.differential.groups import IN_STATE, PREPARING, stable_group
-from tests.kafka.differential.ordinary import NO_TOPIC, commit_topic, fetch_group
+from tests.kafka.differential.ordinary import NO_TOPIC, commit_topic, fetch_group, fetch_topic
 from tests.kafka.differential.scenarios.join_group import State
+from tests.kafka.differential.scenarios.topics import have_topic
 from tests.kafka.differential.script import Script
 
 COMMIT = ApiKey.OFFSET_COMMIT
@@ -261,3 +264,20 @@ def offsets_stay_while_members_come_and_go(s: Script) -> None:
     group.outsider.fetch_offsets()
     group.outsider.commit(topics=[commit_topic(s, "apples", (0, 9))])
     group.outsider.fetch_offsets()
+
+
+@scenario()
+def more_than_a_batch_holds(s: Script) -> None:
+    a = s.connect()
+    have_topic(s, a, "wide", 300)
+    name = s.id("wide")
+    a.commit(9, topics=[commit_topic(s, name, (0, 1))])
+    for count in (240, 300):
+        rows = [(partition, 2) for partition in range(count)]
+        with s.quietly():
+            reply = a.commit(9, topics=[commit_topic(s, name, *rows, committed_metadata="m" * 4_000)])
+        answered = Counter(
+            ErrorCode(row.error_code).name for topic in reply.topics for row in topic.partitions
+        )
+        s.note(f"{count} partitions, each with 4,000 bytes: {dict(answered)}")
+        a.fetch_offsets(9, groups=[fetch_group(s.group, [fetch_topic(s, name, 0, 239)])])
