@@ -41,8 +41,8 @@ class Reader(Held, Protocol):
     peer: str
 
     @property
-    def buffered_bytes(self) -> int:
-        """What its transport keeps, as far as that is known."""
+    def unread_bytes(self) -> int:
+        """What its peer has not taken, as far as that is known."""
 
     def settle(self) -> bool:
         """Find out what the transport keeps; returns whether the peer has taken something since the last time."""
@@ -127,12 +127,12 @@ class Unsent:
     def _make_room(self, now_ms: int) -> None:
         patient = now_ms - self._over_since_ms < OVER_MS_MAX
         left = self.total_bytes
-        for reader in sorted(self._slow, key=lambda reader: reader.buffered_bytes, reverse=True):
+        for reader in sorted(self._slow, key=lambda reader: reader.unread_bytes, reverse=True):
             if left <= self.bytes_max:
                 break
             if patient and now_ms - self._slow[reader] < CHECK_INTERVAL_MS:
                 continue  # it has taken something since the last check
-            left -= reader.buffered_bytes
+            left -= reader.unread_bytes
             self._close(reader, f"{SETTING} is used up")
 
     def _close(self, reader: Reader, reason: str) -> None:
@@ -141,7 +141,7 @@ class Unsent:
         log.warning(
             "closing a connection that does not read its answers",
             peer=reader.peer,
-            unsent_bytes=reader.buffered_bytes,
+            unsent_bytes=reader.unread_bytes,
             reason=reason,
         )
         reader.abort()

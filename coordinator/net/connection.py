@@ -209,7 +209,8 @@ class Connection:
         """The peer reads again."""
         self._server.unsent.empty(self)
         self._owed.emptied()
-        if self._backlog:
+        self._owed.write_on(self._transport)
+        if self._backlog or self._failure is not None:
             self.go_on_soon()
         self._pause_or_resume()
 
@@ -231,11 +232,23 @@ class Connection:
             frames = []
         if self._parked is not None or self._backlog or self._owed.is_full:
             self._keep(frames)
-        else:
+        elif frames:
             self._handle_all(frames, now_ns)
+        elif self._reader.buffered_bytes > SMALL_REQUEST_BYTES:
+            self._share_reading()
         failure = self._reader.failure
         if failure is not None:
             self._break_behind(failure)
+
+    def _share_reading(self) -> None:
+        """Read the rest of a long request in a later turn of the event loop, if this one's time is over."""
+        turns = self._server.turns
+        now_ns = turns.nanos()
+        ends_ns = turns.ends_ns(now_ns)
+        turns.handled_ns = now_ns
+        if now_ns >= ends_ns:
+            self._transport.pause_reading()
+            self.go_on_soon()
 
     # --- requests ---
 
@@ -475,9 +488,9 @@ class Connection:
         return self._owed.settle(self._transport.get_write_buffer_size())
 
     @property
-    def buffered_bytes(self) -> int:
-        """What the transport keeps, as far as that is known."""
-        return self._owed.buffered_bytes
+    def unread_bytes(self) -> int:
+        """What the peer has not taken, as far as that is known."""
+        return self._owed.unread_bytes
 
     def abort(self) -> None:
         """Close at once; what the peer has not taken is lost."""
@@ -495,7 +508,7 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether the client asks nothing and waits for nothing."""
-        return not self._replies.queue and not self._backlog and not self._closing
+        return not self._replies.queue and not self._backlog and not self._owed.is_full and not self._closing
 
     def _pause_or_resume(self) -> None:
         full = self._backlog_bytes > self._server.queued_bytes_max or self._replies.is_full
@@ -553,7 +566,7 @@ class Connection:
                 self.go_on_soon(again=again)
         elif self._closing:
             self._leave()
-        elif self._failure is not None and not self._replies.queue:
+        elif self._failure is not None and not self._replies.queue and self._owed.is_written:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
                 self._transport.write(self._last_words)

@@ -2,6 +2,7 @@
 """What one connection owes its peer, in bytes."""
 
 import asyncio
+from collections import deque
 
 from coordinator.api.context import RequestContext
 from coordinator.net.server import Server
@@ -12,14 +13,16 @@ class Owed:
     """Counts the answers that the peer has not taken, and counts them into the budget of all connections.
 
     An answer is owed from when it is made until it is given to a transport that has room. What a full transport keeps
-    is counted on; it says how much that is only when it is asked (`settle`).
+    is counted on; it says how much that is only when it is asked (`settle`). Long answers wait here in pieces while the
+    transport is full: it would copy what it keeps, all of it in one turn of the event loop.
     """
 
-    __slots__ = ("_server", "_unsent", "answers_bytes", "buffered_bytes", "is_full")
+    __slots__ = ("_server", "_unsent", "_unwritten", "answers_bytes", "buffered_bytes", "is_full")
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._unsent = server.unsent
+        self._unwritten: deque[bytes] = deque()  # pieces that wait for the transport to have room
         self.answers_bytes = 0
         """Of answers that were not given to the transport yet."""
         self.buffered_bytes = 0
@@ -53,14 +56,34 @@ class Owed:
         self._unsent.remove(count)
 
     def write(self, transport: asyncio.Transport, out: list[bytes]) -> None:
-        """Give answers to the transport, in one piece where joining them does not take too long."""
-        if len(out) == 1:
+        """Give answers to the transport, in one piece where joining them does not take too long.
+
+        The pieces of longer ones are given to it while it has room, and by `write_on` when it has room again.
+        """
+        if self._unwritten:
+            self._unwritten.extend(out)
+        elif len(out) == 1:
             self._write_piece(transport, out[0])
         elif size_of(out) <= self._server.pieces_from_bytes:
             self._write_piece(transport, b"".join(out))
         else:
-            for piece in out:
-                self._write_piece(transport, piece)
+            self._unwritten.extend(out)
+            self.write_on(transport)
+
+    def write_on(self, transport: asyncio.Transport) -> None:
+        """Give the transport the pieces that wait for it, as long as it has room."""
+        while self._unwritten and not self.is_full:
+            self._write_piece(transport, self._unwritten.popleft())
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the transport has all that was to be written."""
+        return not self._unwritten
+
+    @property
+    def unread_bytes(self) -> int:
+        """What the transport keeps, as far as that is known, and what waits for it."""
+        return self.buffered_bytes + sum(map(len, self._unwritten))
 
     def _write_piece(self, transport: asyncio.Transport, data: bytes) -> None:
         self._written(len(data))
@@ -91,6 +114,7 @@ class Owed:
 
     def drop_answers(self) -> None:
         """The answers that the transport has not got will never be given to it."""
+        self._unwritten.clear()
         count, self.answers_bytes = self.answers_bytes, 0
         self._unsent.remove(count)
 

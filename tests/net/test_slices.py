@@ -28,10 +28,11 @@ from protocol.messages import (
     ProduceRequest,
 )
 from protocol.names import GroupId, Offset, Partition
+from protocol.writer import PIECE_BYTES
 from storage.format.batch import iter_records
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
-from tests.net.edge import Client, Edge, settle, turns_until_answered
+from tests.net.edge import WRITE_BUFFER_MAX, Client, Edge, settle, turns_until_answered
 from tests.support.apis import APIS
 from tests.support.groups import classic
 from tests.support.ids import new_topic_id
@@ -507,6 +508,54 @@ async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path) -> None:
     assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
     assert after[:4] == (2).to_bytes(4, "big")
     assert client.connection._owed.answers_bytes == 0
+
+
+async def long_answer_unread(edge: Edge, *behind: bytes) -> Client:
+    """A client that does not read a long answer, so that most of its pieces wait for the transport."""
+    edge.server.pieces_from_bytes = 1_000
+    many_groups(edge, 20_000)
+    client = edge.connect()
+    client.transport.reads = False
+    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)), *behind)
+    await settle()
+    return client
+
+
+async def test_a_full_transport_gets_no_more_pieces_and_the_rest_later(tmp_path: Path) -> None:
+    """Else it would copy all of a long answer in one turn."""
+    edge = Edge(tmp_path)
+    client = await long_answer_unread(edge)
+    owed = client.connection._owed
+    assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < owed.answers_bytes
+    assert client.connection.busy
+    assert not client.connection.is_idle
+    assert client.connection.unread_bytes == edge.unsent.total_bytes
+    client.transport.drain()
+    client.send(requests.api_versions(2))
+    await settle()
+    listed, after = client.answers()
+    assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
+    assert after[:4] == (2).to_bytes(4, "big")
+    assert edge.unsent.total_bytes == owed.answers_bytes == 0
+    assert client.connection.is_idle
+
+
+async def test_a_connection_that_breaks_the_protocol_ends_behind_the_pieces_that_wait(tmp_path: Path) -> None:
+    client = await long_answer_unread(Edge(tmp_path), bytes(4))
+    assert not client.transport.closed
+    client.transport.drain()
+    await settle()
+    (listed,) = client.answers()
+    assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
+    assert client.transport.closed
+
+
+async def test_pieces_that_wait_end_with_their_connection(tmp_path: Path) -> None:
+    edge = Edge(tmp_path)
+    client = await long_answer_unread(edge)
+    await client.drop()
+    assert edge.unsent.total_bytes == 0
+    assert not edge.server.connections
 
 
 def test_items_are_given_in_order_with_moments_between_them() -> None:

@@ -154,3 +154,23 @@ async def test_an_error_in_one_does_not_keep_the_others_waiting() -> None:
     await settle()
     assert went_on == [1]
     assert isinstance(told[0], ValueError)
+
+
+async def test_long_requests_that_come_in_at_once_are_read_in_several_turns(tmp_path: Path) -> None:
+    """Where many connections send a megabyte each, taking it in would be one long turn."""
+    edge = Edge(tmp_path)
+    clock = Clock()
+    edge.server.turns = Turns(clock)
+    clients = [edge.connect() for _ in range(25)]
+    frame = requests.commit("g", {0: 5}, 7, metadata="m" * 4_000)
+    for client in clients:
+        client.send(frame[:3_000])
+        clock.now_ns += TURN_NS // 20
+    assert [client.transport.paused for client in clients] == [False] * 20 + [True] * 5
+    await settle()
+    assert not any(client.transport.paused for client in clients)
+    for client in clients:
+        client.send(frame[3_000:])
+    await settle()
+    edge.flush()
+    assert [client.correlation_ids() for client in clients] == [[7]] * 25

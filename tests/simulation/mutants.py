@@ -326,7 +326,7 @@ MUTANTS: Final = (
         "coordinator.catalogue.store",
         "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
         "self.deletions = Deletions(offsets_partitions)",
-        seed=6,
+        seed=8,
     ),
     Mutant(
         "a group that was taken over is taken over again",
