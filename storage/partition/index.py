@@ -94,6 +94,16 @@ class SegmentIndex:
         """Whether it knows the segment up to its end, and may know more than its files."""
         return self._ready and not self.sealed
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a crash may have left anything in its files, and nobody has looked at them since."""
+        return self._thorough and not self._ready
+
+    def remove(self) -> None:
+        """Remove the files, which are made anew when they are needed. Not durable before the directory is synced."""
+        for path in self._paths:
+            self._fs.remove(path)
+
     def extend(self, segment: Batches, batches: Iterable[BatchSummary]) -> None:
         """Batches were written to the end of the segment, whose size does not count them yet."""
         if not self._ready:

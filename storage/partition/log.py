@@ -271,12 +271,16 @@ class PartitionLog:
     def write_gathered_indexes(self) -> None:
         """Write the index entries of what a recovery has put into the segments, without reading any of them.
 
-        Before the recovery point that is noted next, no index is checked again. Raises OSError.
+        Before the recovery point that is noted next, no index is checked again: those of full segments that a crash
+        has left in doubt are removed, to be made anew from their segments. Raises OSError.
         """
         for segment in self._segments:
+            rolled = segment is not self._segments[-1]
             if segment.index.has_gathered:
-                rolled = segment is not self._segments[-1]
                 segment.index.write(segment, seal=rolled, sync=rolled)
+            elif rolled and segment.index.is_doubtful:
+                segment.index.remove()
+                self._entries_dirty = True
 
     def _find_epochs(self) -> None:
         """Look at those batches whose epochs have not been seen yet."""

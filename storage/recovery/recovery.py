@@ -123,11 +123,11 @@ class Recovered(msgspec.Struct):
         """
         for log in list(self.logs.values()):
             try:
+                if seal and log.dirty:
+                    log.write_indexes(seal=True)
+                else:
+                    log.write_gathered_indexes()
                 if log.dirty:
-                    if seal:
-                        log.write_indexes(seal=True)
-                    else:
-                        log.write_gathered_indexes()
                     log.fsync()
             except (CorruptLog, OSError) as error:
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))

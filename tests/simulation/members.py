@@ -163,7 +163,9 @@ class Member(Client):
         await self._failed(error)
 
     async def _heartbeat(self) -> None:
-        began = self.world.loop.time()
+        began, moves = self.world.loop.time(), self.world.moves
+        # While its partition loads, a heartbeat is answered as in Kafka: without a look at the group.
+        is_blind = self.world.is_loading
         response = await self.ask(
             ApiKey.HEARTBEAT,
             hot.HeartbeatRequest(
@@ -175,17 +177,13 @@ class Member(Client):
         )
         error = ErrorCode(response.error_code)
         if error is ErrorCode.NONE:
-            self._was_heard(began)
+            self._heard, self._moves = began, -1 if is_blind or self.world.is_loading else moves
         elif error is ErrorCode.UNKNOWN_MEMBER_ID:
             # What was sent in time lies in the node's socket at least, should the node stand still.
             silent_s = began - self._heard
             if self.world.moves == self._moves and silent_s < SESSION_MS / 1000 - LATENCY_S_MAX:
                 raise Broken("who is heard stays in", f"{self.name} was silent for {silent_s:.1f} s only")
         await self._failed(error)
-
-    def _was_heard(self, asked: float) -> None:
-        """The node had heard of this member not before it was asked."""
-        self._heard, self._moves = asked, self.world.moves
 
     async def _leave(self) -> None:
         member_id, self.member_id, self.generation = self.member_id, MemberId(""), -1

@@ -147,6 +147,11 @@ class World:
         """Changes whenever a member may have lost its session through no fault of its own."""
         return self.lives
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether some node loads a partition."""
+        return any(node.app is not None and node.app.manager.loading_partitions for node in self.nodes)
+
     def any_port(self, rng: random.Random) -> int:
         """Where some node listens, or should."""
         return rng.choice(self.nodes).port

@@ -270,6 +270,35 @@ def test_a_killed_process_leaves_what_can_be_completed() -> None:
     check_epochs(fs, ROOT / "__consumer_offsets-0")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_indexes_that_a_crash_left_in_doubt_are_not_trusted_by_the_start_after_the_next(seed: int) -> None:
+    """The first one notes that the segments are whole; of their indexes it knows nothing."""
+    fs = FaultyFileSystem(ROOT, random.Random(seed))
+    settings = LogSettings(segment_bytes=20_000, index_interval_bytes=500)
+    directory = ROOT / "__consumer_offsets-0"
+
+    def life(batches: int) -> LogManager:
+        manager = LogManager.open(ROOT, settings, fs)
+        for label in range(batches):
+            end = manager.end_offset(Partition(0))
+            manager.append([Entry(Partition(0), end, built(label, end, 3, timestamp=NOW + end))], sync=False)
+        manager.write_behind()
+        return manager
+
+    life(2).close()
+    life(300)
+    # The system has written the segments back by itself, and not the journal.
+    fs.fsync_dir(directory)
+    for name in fs.listdir(directory):
+        fs.inode(directory / name).sync()
+    for _ in range(2):
+        fs.restart(power_loss=True)
+        life(0)
+    fs.restart(power_loss=False)
+    life(0).close()
+    check(fs, directory, 500)
+
+
 def test_summaries_of_a_batch_larger_than_one_read() -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs, LogSettings(segment_bytes=1 << 30))
