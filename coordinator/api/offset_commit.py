@@ -15,7 +15,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
-from coordinator.api.topics import find_topic
+from coordinator.api.topics import find_topic, look_for
 from coordinator.catalogue.steps import all_at_once
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
@@ -267,7 +267,7 @@ def _decide(
     """Decide the commit of one topic."""
     key, known = _find(node, topic, version)
     if not isinstance(known, Topic):
-        node.catalogue_store.on_missed()
+        look_for(node, key)
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return
@@ -285,6 +285,7 @@ def _decide(
     if len(commits.values) < len(topic.partitions):
         decided.whole = False  # or one was given twice
     if missing:
+        look_for(node, key)
         _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
     if answers:

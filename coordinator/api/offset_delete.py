@@ -8,6 +8,7 @@ from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import moments, work_in_slices
+from coordinator.api.topics import look_for
 from coordinator.groups.offsets.commits import delete_offsets
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
@@ -52,6 +53,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
                 index = partition.partition_index
                 (existing if known is not None and known.has_partition(index) else missing).append(index)
         if missing or known is None:
+            look_for(node, topic.name)
             _refuse(refused, topic.name, missing)
         if existing:
             asked.append((topic.name, existing))

@@ -10,6 +10,7 @@ from typing import Final
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
+from coordinator.api.topics import look_for_fetched
 from coordinator.groups.offsets.commits import (
     INVALID_OFFSET,
     fetch_partition,
@@ -67,9 +68,10 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
             return answer_in_slices(node, request, ctx)
         topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
     else:
+        asked = request.topics
+        look_for_fetched(node, asked, by_id=False)
         topics = [
-            _topic_v7(topic.name, offsets.get(topic.name, {}), topic.partition_indexes)
-            for topic in request.topics
+            _topic_v7(topic.name, offsets.get(topic.name, {}), topic.partition_indexes) for topic in asked
         ]
     return OffsetFetchResponse(topics=topics)
 
@@ -109,7 +111,9 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
                 continue  # the topic is gone, and by id it cannot be named
             topics.append(_committed(name, topic_id, partitions, list(partitions)))
     else:
-        topics = [_topic(node, topic, offsets, by_id=by_id) for topic in wanted.topics]
+        asked = wanted.topics
+        look_for_fetched(node, asked, by_id=by_id)
+        topics = [_topic(node, topic, offsets, by_id=by_id) for topic in asked]
         if by_id:
             # KafkaApis adds what does not exist to what the coordinator has answered.
             topics.sort(key=lambda topic: node.catalogue.by_id(topic.topic_id) is None)
@@ -132,7 +136,6 @@ def _topic(
     if by_id:
         known = node.catalogue.by_id(topic.topic_id)
         if known is None:
-            node.catalogue_store.on_missed()
             for _ in topic.partition_indexes:
                 node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
             return _unknown_topic_id(topic)

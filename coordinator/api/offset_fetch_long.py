@@ -11,6 +11,7 @@ from uuid import UUID
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
+from coordinator.api.topics import look_for_fetched
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
@@ -105,6 +106,8 @@ def _topics(
     unknown = []
     for topic in moments(list(offsets) if wanted is None else wanted):
         known: Topic | None = None
+        if topic is not None and wanted is not None:
+            look_for_fetched(node, (topic,), by_id=by_id)
         if topic is not None and by_id:
             known = _known(node, topic)
             if known is None and wanted is not None:
@@ -118,8 +121,6 @@ def _topics(
         indexes = list(committed) if wanted is None else topic.partition_indexes
         partitions = _partitions(node, kept, committed, indexes, ctx)
         yield _topic(make, ctx, name, None if known is None else known.uuid, partitions)
-    if unknown:
-        node.catalogue_store.on_missed()
     for topic in unknown:
         refused = (_unknown_topic_id(index) for index in topic.partition_indexes)
         yield _topic(make, ctx, topic.name, UUID(bytes=topic.topic_id), refused)

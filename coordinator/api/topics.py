@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics as requests name them: by name, and in their newest versions by id (KIP-516)."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.topic import Topic
+from coordinator.node import Node
 from protocol.errors import ErrorCode
+from protocol.hot.offset_fetch import OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from protocol.wire import ZERO_UUID
 
 
@@ -18,6 +21,33 @@ def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -
         return catalogue.topics_by_id.get(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
     topic = None if name is None else catalogue.topics_by_name.get(name)
     return topic or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def look_for(node: Node, key: str | bytes) -> None:
+    """Have a topic looked for that a request names, by name or id, and that is not here, or has too few partitions.
+
+    The cluster behind this node may have it by now; the client is to try again.
+    """
+    look = node.catalogue_store.look_for
+    if look is not None:
+        look(key)
+
+
+def look_for_fetched(
+    node: Node, topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], *, by_id: bool
+) -> None:
+    """Have those topics of an OffsetFetch looked for that are not here, or have too few partitions.
+
+    By name they are answered as if they were: the next request may commit to them.
+    """
+    look, catalogue = node.catalogue_store.look_for, node.catalogue
+    if look is None:
+        return
+    for topic in topics:
+        key = topic.topic_id if by_id and isinstance(topic, OffsetFetchRequestTopics) else topic.name
+        known = catalogue.by_id(key) if isinstance(key, bytes) else catalogue.get(key)
+        if known is None or max(topic.partition_indexes, default=-1) >= known.partitions:
+            look(key)
 
 
 def id_bytes(topic_id: UUID | None) -> bytes:

@@ -65,8 +65,11 @@ class CatalogueKeeper(ABC):
         """Calls something in another turn of the event loop; without it nothing gives way."""
         self.on_topics_deleted: Callable[[Sequence[str]], Drops | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
-        self.on_missed: Callable[[], None] = lambda: None
-        """To be called when a client has named a topic that is not here, and that somebody else may have made."""
+        self.look_for: Callable[[str | bytes], None] | None = None
+        """Has the cluster behind this node looked at for a topic, by name or id, or for more partitions of it.
+
+        To be called when a client names what is not here; None where there is no cluster.
+        """
         self._on_gone: Callable[[Sequence[str]], None] = lambda _names: None
         """Called with topics that are not in the catalogue any more, in the turn in which others are told."""
         self.new_topic_id = new_topic_id

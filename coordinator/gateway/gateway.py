@@ -14,7 +14,6 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
 from coordinator.gateway.kept import Kept
-from coordinator.gateway.new_topics import NewTopics
 from coordinator.gateway.ports import BrokerPort
 from coordinator.gateway.relay import Port, Relay
 from coordinator.gateway.rights import Adopt, Rights, all_are_ours
@@ -79,11 +78,9 @@ class Gateway:
         self._left: set[Relay] = set()
         """Those whose client is gone, while another side may still be told so."""
         self._beside = Beside(lambda: machine.thread(loop, "groupkeeper-gate"))
-        self.new_topics = NewTopics(loop.time, loop.call_later)
-        """Topics that clients name here for the first time."""
         if gate is None:
             clock, cache_ms = machine.clock, config.authorization_cache_ms
-            gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt, self.new_topics.settle).gate
+            gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt).gate
         self._entrance = Entrance(self, machine, config, gate, self._beside)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None

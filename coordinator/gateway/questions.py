@@ -46,23 +46,21 @@ class Right(NamedTuple):
     name: str | bytes
 
 
+class Answer(NamedTuple):
+    """What a broker has said: for each right whether the client has it."""
+
+    allowed: dict[Right, bool]
+    lasting: dict[Right, bool]
+    """As much of it as may be remembered."""
+
+
 class Question(NamedTuple):
     """A request, whole with its length, and how its answer is read."""
 
     frame: bytes
-    read: Callable[[bytes], dict[Right, bool]]
+    read: Callable[[bytes], Answer]
 
 
-IS_THERE: Final = Operation.CREATE
-"""Whether there is such a topic is noted as if it were a right to it; for the one with this name nothing asks."""
-
-
-def is_there(topic: str | bytes) -> Right:
-    """What says whether there is such a topic."""
-    return Right(Resource.TOPIC, IS_THERE, topic)
-
-
-_THERE: Final = frozenset({ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE})
 DESCRIBE_CLUSTER: Final = Right(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER)
 
 
@@ -111,8 +109,10 @@ def _about_group(right: Right) -> Question:
         key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
         request = OffsetDeleteRequest(version=version, group_id=str(right.name), topics=[])
 
-    def read(frame: bytes) -> dict[Right, bool]:
-        return {right: _read(key, version, frame).error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    def read(frame: bytes) -> Answer:
+        return _lasting(
+            {right: _read(key, version, frame).error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED}
+        )
 
     return Question(_frame(key, version, request), read)
 
@@ -121,12 +121,12 @@ def _about_groups(names: Collection[str]) -> Question:
     """Whether groups may be described."""
     key, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
-    def read(frame: bytes) -> dict[Right, bool]:
+    def read(frame: bytes) -> Answer:
         allowed = dict.fromkeys((Right(Resource.GROUP, Operation.DESCRIBE, name) for name in names), False)
         for group in _read(key, version, frame).groups:
             if group.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 allowed[Right(Resource.GROUP, Operation.DESCRIBE, group.group_id)] = True
-        return allowed
+        return _lasting(allowed)
 
     return Question(_frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read)
 
@@ -136,7 +136,9 @@ def _about_cluster() -> Question:
     return _metadata(
         METADATA_BY_NAME_VERSION,
         [],
-        lambda response: {DESCRIBE_CLUSTER: Operation.DESCRIBE in (response.authorized_operations or ())},
+        lambda response: _lasting(
+            {DESCRIBE_CLUSTER: Operation.DESCRIBE in (response.authorized_operations or ())}
+        ),
         of_cluster=True,
     )
 
@@ -144,9 +146,12 @@ def _about_cluster() -> Question:
 def _about_topics(names: Collection[str]) -> Question:
     """What may be done with topics, whether they are there or not."""
 
-    def read(response: MetadataResponse) -> dict[Right, bool]:
+    def read(response: MetadataResponse) -> Answer:
         said = {topic.name: topic for topic in response.topics}
-        return {right: allowed for name in names for right, allowed in _allowed(name, said.get(name)).items()}
+        allowed: dict[Right, bool] = {}
+        for name in names:
+            allowed |= _allowed(name, said.get(name))
+        return _lasting(allowed)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_NAME_VERSION, name=name) for name in names]
@@ -154,22 +159,25 @@ def _about_topics(names: Collection[str]) -> Question:
 
 
 def _about_topic_ids(ids: Collection[bytes]) -> Question:
-    """What may be done with topics by their ids; with one that is not there nothing can be done wrong."""
+    """What may be done with topics by their ids.
 
-    def read(response: MetadataResponse) -> dict[Right, bool]:
+    With one that is not there nothing can be done wrong; it may be there for the next request.
+    """
+
+    def read(response: MetadataResponse) -> Answer:
         said = {}
         for topic in response.topics:
             if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
                 said[topic.topic_id.bytes] = topic
-        allowed: dict[Right, bool] = {}
+        lasting: dict[Right, bool] = {}
+        absent: dict[Right, bool] = {}
         for each in ids:
             found = said.get(each)
             if found is not None and found.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-                allowed |= {Right(Resource.TOPIC, operation, each): True for operation in _OF_TOPICS}
-                allowed[is_there(each)] = False
+                absent |= {Right(Resource.TOPIC, operation, each): True for operation in _OF_TOPICS}
             else:
-                allowed |= _allowed(each, found)
-        return allowed
+                lasting |= _allowed(each, found)
+        return Answer(lasting | absent, lasting)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_ID_VERSION, topic_id=UUID(bytes=each), name=None) for each in ids]
@@ -184,15 +192,17 @@ def _allowed(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | 
         operations: Collection[int] = ()
     else:
         operations = topic.authorized_operations or ()
-    allowed = {Right(Resource.TOPIC, each, name): each in operations for each in _OF_TOPICS}
-    allowed[is_there(name)] = topic is not None and topic.error_code in _THERE
-    return allowed
+    return {Right(Resource.TOPIC, each, name): each in operations for each in _OF_TOPICS}
+
+
+def _lasting(allowed: dict[Right, bool]) -> Answer:
+    return Answer(allowed, allowed)
 
 
 def _metadata(
     version: int,
     topics: list[MetadataRequest.MetadataRequestTopic],
-    read: Callable[[MetadataResponse], dict[Right, bool]],
+    read: Callable[[MetadataResponse], Answer],
     *,
     of_cluster: bool = False,
 ) -> Question:

@@ -5,7 +5,7 @@ What a client may do is asked of the broker on the client's own connection, so a
 has not logged in gets no further than at a broker. Answers are remembered for this connection, for a while.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.beside import LONG_BYTES, Beside, Computing
-from coordinator.gateway.questions import DESCRIBE_CLUSTER, IS_THERE, Question, Right, is_there, questions
+from coordinator.gateway.questions import DESCRIBE_CLUSTER, Answer, Question, Right, questions
 from coordinator.gateway.rules.rule import AnyJudged, AnyRule
 from coordinator.gateway.rules.table import RULES
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
@@ -43,18 +43,6 @@ def all_are_ours(_groups: list[str], _done: Callable[[ErrorCode], None]) -> bool
     return True
 
 
-Settle = Callable[[Collection[str | bytes], Mapping[str | bytes, int], Callable[[], None]], bool]
-"""(topics, partitions, done) -> whether our nodes know all of these topics, and so many partitions. Where they do not,
-`done` is called later, once they were looked for."""
-
-
-def all_are_known(
-    _topics: Collection[str | bytes], _partitions: Mapping[str | bytes, int], _done: Callable[[], None]
-) -> bool:
-    """Of a gateway without a supervisor."""
-    return True
-
-
 class Begun(NamedTuple):
     """What is found out of a request at first."""
 
@@ -70,8 +58,6 @@ class Settled(NamedTuple):
 
     judged: AnyJudged
     groups: list[str]
-    partitions: Mapping[str | bytes, int]
-    """How many partitions a topic has to have for it, of those that the cluster has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,8 +71,6 @@ class Pending:
     failed: BaseException | None = None
     settled: Settled | None = None
     adopted: ErrorCode | None = None
-    knows_topics: bool | None = None
-    """Whether our nodes know the topics that it names; None where that was not asked."""
 
     @property
     def may(self) -> dict[Right, bool]:
@@ -169,10 +153,8 @@ class Rights:
         cache_ms: int,
         beside: Beside,
         adopt: Adopt = all_are_ours,
-        settle: Settle = all_are_known,
     ) -> None:
-        """`adopt` makes groups ours, and `settle` topics known, before a request about them passes."""
-        self._settle = settle
+        """`adopt` makes groups ours before a request about them passes."""
         self._mono_ms = mono_ms
         self._cache_ms = cache_ms
         self._beside = beside
@@ -216,16 +198,16 @@ class Rights:
 
         def heard(question: Question, frame: bytes) -> None:
             if len(frame) > LONG_BYTES:
-                self._beside.do(partial(_read, question, frame), done)
+                self._beside.do(partial(question.read, frame), done)
             else:
-                done(_read(question, frame))
+                done(question.read(frame))
 
-        def done(read: Read | BaseException) -> None:
-            if isinstance(read, BaseException):
-                pending.failed = read
+        def done(answer: Answer | BaseException) -> None:
+            if isinstance(answer, BaseException):
+                pending.failed = answer
             else:
-                pending.may.update(read.allowed)
-                known.remember(read.lasting, self._mono_ms() + self._cache_ms)
+                pending.may.update(answer.allowed)
+                known.remember(answer.lasting, self._mono_ms() + self._cache_ms)
             pending.open_questions -= 1
             ask(1)
             if not pending.open_questions or pending.failed is not None:
@@ -253,8 +235,6 @@ class Rights:
             return None
         if error is not ErrorCode.NONE:
             return _here(computed(partial(answers.refusal, frame, error)))
-        if not self._topics_are_known(session, pending):
-            return None
         changed = (
             None if judged.request is None else computed(partial(answers.request, frame, judged.request))
         )
@@ -275,24 +255,6 @@ class Rights:
             # Asked once: a group that goes meanwhile is refused by its coordinator.
             pending.adopted = ErrorCode.NONE
         return pending.adopted
-
-    def _topics_are_known(self, session: ClientSession, pending: Pending) -> bool:
-        """Whether our nodes know the topics, of those that were asked about just now, that there are.
-
-        And all partitions that it names of topics, as far as the cluster has them.
-        """
-        if pending.knows_topics is not None:
-            return pending.knows_topics
-
-        def done() -> None:
-            pending.knows_topics = True
-            session.go_on()
-
-        new = [right.name for right, there in pending.may.items() if there and right.operation is IS_THERE]
-        assert pending.settled is not None, "it was judged"
-        partitions = pending.settled.partitions
-        pending.knows_topics = not (new or partitions) or self._settle(new, partitions, done)
-        return pending.knows_topics
 
     def _passing(
         self, session: ClientSession, known: Known, pending: Pending, judged: AnyJudged, changed: bytes | None
@@ -356,35 +318,12 @@ def _filtered(seeing: Pending, judged: AnyJudged, frame: bytes) -> bytes:
     return rewriting.encoded(*seeing.asked[:2], frame, merged)
 
 
-class Read(NamedTuple):
-    """What a broker has said."""
-
-    allowed: dict[Right, bool]
-    lasting: dict[Right, bool]
-    """As much of it as is remembered; of a topic that is not there nothing, as it may be there for the next request."""
-
-
-def _read(question: Question, frame: bytes) -> Read:
-    allowed = question.read(frame)
-    lasting = {
-        right: may
-        for right, may in allowed.items()
-        if right.operation is not IS_THERE and allowed.get(is_there(right.name), True)
-    }
-    return Read(allowed, lasting)
-
-
 def _settled(pending: Pending) -> Settled:
     assert pending.begun is not None, "it was looked at"
     request, version = pending.begun.request, pending.asked.version
     judged = pending.rule.judge(request, version, pending.may.__getitem__)
     left = request if judged.request is None else judged.request
-    there = {
-        topic: count
-        for topic, count in judged.partitions.items()
-        if pending.may.get(is_there(topic), True)  # as it was when that was asked before
-    }
-    return Settled(judged, pending.rule.groups(left, version), there)
+    return Settled(judged, pending.rule.groups(left, version))
 
 
 def _here(answer: bytes | None) -> Verdict | None:

@@ -56,7 +56,6 @@ class UpstreamMonitor:
         self._brokers: Mapping[int, UpstreamBroker] = {}
         self._turn = 0
         self._wanted = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
         self.failing: str | None = None
         """Why the newest look failed, in one line; None after one that did not."""
 
@@ -74,18 +73,10 @@ class UpstreamMonitor:
         """Look at once: somebody has seen a topic or a broker that is not known."""
         self._wanted.set()
 
-    async def looked(self) -> None:
-        """Return after a look that began later than this, whatever it has seen; it is taken at once."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(done)
-        self._wanted.set()
-        await done
-
     async def run(self) -> None:
         """Follow until it is cancelled."""
         while True:
             self._wanted.clear()
-            waiting, self._waiting = self._waiting, []
             try:
                 await self.look()
             except UpstreamError as error:
@@ -93,9 +84,6 @@ class UpstreamMonitor:
             except Exception as error:
                 log.exception("a look at the cluster has failed at what was not foreseen")
                 self._failed(f"upstream.bootstrap.servers: {self._cluster.name}: {error!r}")
-            for done in waiting:
-                if not done.done():
-                    done.set_result(None)
             await asyncio.sleep(SOONEST_S)
             try:
                 async with asyncio.timeout(self._refresh_ms / 1000):

@@ -142,10 +142,6 @@ class ClusterFeed:
         """Look at once: a client names something that is not known."""
         self._monitor.look_soon()
 
-    async def looked(self) -> None:
-        """Return after a look at the cluster that began later than this, whatever it has seen."""
-        await self._monitor.looked()
-
     async def ends_of(
         self, partitions: Mapping[str, tuple[int, ...]]
     ) -> dict[str, dict[int, tuple[int, int]]] | None:

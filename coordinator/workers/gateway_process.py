@@ -2,7 +2,7 @@
 """A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -144,10 +144,6 @@ class GatewayProcess:
                 self._show(message.view)
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
                 self._parts.adoption.forget([message.group_id])
-            case messages.TopicsLookedFor() if self._parts is not None:
-                self._parts.gateway.new_topics.looked_for(
-                    dict([*message.names.items(), *message.ids.items()])
-                )
             case messages.StopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
@@ -163,7 +159,6 @@ class GatewayProcess:
     async def _start(self, settings: Settings) -> None:
         try:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
-            self._parts.gateway.new_topics.ask = self._topics_named
             self._show(self._view)
             self._parts.gateway.start()
             self._admin = await start_admin(settings.metrics_listen, self._parts, self._machine)
@@ -191,11 +186,6 @@ class GatewayProcess:
 
     def _discovered(self, node_id: int, _address: Address) -> None:
         self.channel.send(messages.BrokerSeen(node_id))
-
-    def _topics_named(self, topics: Mapping[str | bytes, int]) -> None:
-        names = {topic: count for topic, count in topics.items() if isinstance(topic, str)}
-        ids = {topic: count for topic, count in topics.items() if isinstance(topic, bytes)}
-        self.channel.send(messages.TopicsSeen(names, ids))
 
     async def _stop(self) -> None:
         if self._admin is not None:

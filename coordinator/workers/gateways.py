@@ -5,7 +5,7 @@ They hold nothing that could be lost: one that has died is started anew, and its
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -43,7 +43,6 @@ class Gateways:
         tasks: Tasks,
         launch: Launcher,
         on_broker_seen: Callable[[], None],
-        find_topics: Callable[[messages.TopicsSeen], Awaitable[messages.TopicsLookedFor]],
     ) -> None:
         """`tasks` are the supervisor's, which cancels them at its stop."""
         self._settings = settings
@@ -51,7 +50,6 @@ class Gateways:
         self._tasks = tasks
         self._launch = launch
         self._on_broker_seen = on_broker_seen
-        self._find_topics = find_topics
         self._view = GatewayView()
         self.running: dict[int, WorkerProcess[messages.FromGateway]] = {}
         """The processes by their number, from 0."""
@@ -128,14 +126,6 @@ class Gateways:
                 self._started(index, GatewayFailed(message.reason))
             case messages.BrokerSeen():
                 self._on_broker_seen()
-            case messages.TopicsSeen():
-                self._tasks.start(self._find(index, message), "look for topics")
-
-    async def _find(self, index: int, seen: messages.TopicsSeen) -> None:
-        looked_for = await self._find_topics(seen)
-        process = self.running.get(index)
-        if process is not None:
-            process.send(looked_for)
 
     def _started(self, index: int, error: GatewayFailed | None) -> None:
         starting = self._starting.get(index)

@@ -161,16 +161,6 @@ class ForgetGroup(_Message, frozen=True):
     group_id: str
 
 
-class TopicsLookedFor(_Message, frozen=True):
-    """Those of these topics that the cluster has are known to all workers by now, or will be some time later.
-
-    Of each: how many partitions were asked about, and how many all workers know; 0 where some may not know the topic.
-    """
-
-    names: dict[str, tuple[int, int]]
-    ids: dict[bytes, tuple[int, int]]
-
-
 class StopAccepting(_Message, frozen=True):
     """Let nobody connect any more; who is there may go on. Stop follows."""
 
@@ -180,16 +170,6 @@ class StopAccepting(_Message, frozen=True):
 
 class GatewayServes(_Message, frozen=True):
     """The gateway listens on its ports."""
-
-
-class TopicsSeen(_Message, frozen=True):
-    """Clients name these topics, by name or id, for the first time, or so many partitions of them as never before.
-
-    A TopicsLookedFor answers.
-    """
-
-    names: dict[str, int]
-    ids: dict[bytes, int]
 
 
 class BrokerSeen(_Message, frozen=True):
@@ -260,12 +240,6 @@ class GivenBack(_Message, frozen=True):
     group_id: str
 
 
-class HasTopics(_Message, frozen=True):
-    """Behind a gateway: the worker has the topics of this version."""
-
-    version: int
-
-
 class LookAgain(_Message, frozen=True):
     """A client names a topic that is not known here: the cluster may have it."""
 
@@ -317,11 +291,10 @@ FromWorker = (
     | ChangeTopics
     | AskTopics
     | LookAgain
-    | HasTopics
     | GivenBack
     | AskEnds
     | AskClusterEnds
     | EndsTold
 )
-ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | TopicsLookedFor | StopAccepting | Stop
-FromGateway = GatewayServes | CannotServe | BrokerSeen | TopicsSeen
+ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
+FromGateway = GatewayServes | CannotServe | BrokerSeen

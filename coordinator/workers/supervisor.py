@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
@@ -43,7 +42,6 @@ from coordinator.workers.restarts import Restarts
 from coordinator.workers.settling import Settling
 from coordinator.workers.topic_changes import AskedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
-from coordinator.workers.topic_looks import TopicLooks
 from coordinator.workers.worker_process import WorkerProcess, all_gone
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
@@ -95,7 +93,7 @@ class Supervisor:
         self._data_dir = settings.data_dir.absolute()
         self.store = self._open_catalogue(machine)
         self.feed = TopicFeed(lambda: self.store.catalogue)
-        self.store.on_changed = self._topics_changed
+        self.store.on_changed = self.feed.changed
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
@@ -131,7 +129,6 @@ class Supervisor:
         self._view_changes = False
         self._told_to_stop: set[int] = set()
         self.upstream: ClusterFeed | None = None
-        self.topic_looks: TopicLooks | None = None
         self.gateways: Gateways | None = None
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
@@ -139,12 +136,7 @@ class Supervisor:
 
     def _stand_before_cluster(self, launch_gateway: Launcher) -> None:
         upstream = self.upstream = self._follow_cluster()
-        looks = self.topic_looks = TopicLooks(
-            lambda: self.store.catalogue, lambda: self.feed.version, upstream.looked
-        )
-        self.gateways = Gateways(
-            self.settings, self.loop, self._tasks, launch_gateway, upstream.look_soon, looks.find
-        )
+        self.gateways = Gateways(self.settings, self.loop, self._tasks, launch_gateway, upstream.look_soon)
 
     def _open_catalogue(self, machine: Machine) -> CatalogueStore:
         settings = self.settings
@@ -257,8 +249,6 @@ class Supervisor:
         if self.upstream is not None:
             self.io.submit(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
-        if self.topic_looks is not None:
-            self.topic_looks.gone(node)
         self._asked.forget(node)
         self.serving.pop(node, None)
         self._told_to_stop.discard(node)
@@ -341,8 +331,6 @@ class Supervisor:
                 self.ends.answered(node, message)
             case messages.GivenBack() if self.gateways is not None:
                 self.gateways.forget(message.group_id)
-            case messages.HasTopics() if self.topic_looks is not None:
-                self.topic_looks.has(node, message.version)
             case messages.LookAgain() if self.upstream is not None:
                 self.upstream.look_soon()
             case messages.AskClusterEnds() if self.upstream is not None:
@@ -397,11 +385,6 @@ class Supervisor:
             self.loaded[message.partition] = message
 
     # --- topics
-
-    def _topics_changed(self, changes: Changes) -> None:
-        self.feed.changed(changes)
-        if self.topic_looks is not None:
-            self.topic_looks.changed(changes)
 
     def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
         worker = self.workers[node]

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from coordinator.admin.readiness import NodeReady
 
 EXIT_FAILED: Final = 1
-MISSED_AGAIN_S: Final = 0.1
+MISSED_AGAIN_S: Final = 5.0
+MISSED_MAX: Final = 10_000
+"""So many topics are known to have been missed in these seconds; of more the cluster is not looked at sooner."""
 QUESTIONS_FOR_ENDS_MAX: Final = 10
 """The supervisor asks the cluster fewer questions, one after the other, about where partitions end."""
 
@@ -92,11 +94,10 @@ class WorkerApp(App):
             TopicLimits.of(settings),
         )
         if settings.is_gateway:
-            self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
+            self.catalogue_store.look_for = MissedTopics(loop.time, send).missed
             self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
-        self._send = send
         self.share = Share(self.leadership, self.group_log, self.stats, send)
-        self.catalogue_store.on_version = self._has_topics
+        self.catalogue_store.on_version = self.share.has_topics
         self.drop_notes = DropNotes(send)
         self._dropped_version = UNKNOWN
         """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
@@ -109,11 +110,6 @@ class WorkerApp(App):
             send,
             QUESTIONS_FOR_ENDS_MAX * settings.upstream_request_timeout_ms / 1000,
         )
-
-    def _has_topics(self, version: int) -> None:
-        self.share.has_topics(version)
-        if self.settings.is_gateway:
-            self._send(messages.HasTopics(version))
 
     def schedule(self) -> None:
         """As of a node that is alone; behind a gateway also the lag of the groups."""
@@ -212,13 +208,18 @@ class MissedTopics:
     def __init__(self, now_s: Callable[[], float], send: Callable[[messages.FromWorker], None]) -> None:
         self._now_s = now_s
         self._send = send
-        self._again_s = 0.0
+        self._again_s: dict[str | bytes, float] = {}  # by name or id, oldest first
 
-    def missed(self) -> None:
-        """Have the cluster looked at, unless that was asked for a moment ago."""
-        now_s = self._now_s()
-        if now_s >= self._again_s:
-            self._again_s = now_s + MISSED_AGAIN_S
+    def missed(self, topic: str | bytes) -> None:
+        """Have the cluster looked at, unless that was asked for this topic less than MISSED_AGAIN_S ago."""
+        now_s, again_s = self._now_s(), self._again_s
+        while again_s:
+            oldest, at_s = next(iter(again_s.items()))
+            if at_s > now_s:
+                break
+            del again_s[oldest]
+        if topic not in again_s and len(again_s) < MISSED_MAX:
+            again_s[topic] = now_s + MISSED_AGAIN_S
             self._send(messages.LookAgain())
 
 

@@ -4,9 +4,9 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.new_topics import KNOWN_S, WAIT_S, NewTopics
 from coordinator.gateway.rights import QUESTIONS_AT_ONCE, Rights
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
@@ -26,7 +26,6 @@ from tests.gateway.peers import AT_ONCE, Outside
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
-from tests.support.idle import idle
 
 ALLOWED = int(ErrorCode.UNKNOWN_MEMBER_ID)
 """What a broker says to a heartbeat of nobody where the group may be read."""
@@ -139,68 +138,32 @@ def commit_to(topic: str, *partitions: int) -> bytes:
     return asked(ApiKey.OFFSET_COMMIT, 8, commit)
 
 
-def at_once(house: House, named: list[Any], partitions: int = 1) -> Callable[[Any], None]:
-    """A supervisor that answers at once: all topics have so many partitions."""
-
-    def ask(topics: Any) -> None:
-        named.append(topics)
-        found = {topic: (count, partitions) for topic, count in topics.items()}
-        house.gateway.loop.call_soon(house.gateway.new_topics.looked_for, found)
-
-    return ask
-
-
 async def topic_may_be_read(broker: Peer, name: str, error: int = 0) -> None:
     """Answer the question what may be done with a topic."""
+    question = await topic_is(broker, 8, {"name": name, "error_code": error, "authorized_operations": {3, 8}})
+    (topic,) = question.topics
+    assert topic.name == name
+
+
+async def topic_is(broker: Peer, version: int, topic: dict[str, Any]) -> Any:
+    """Answer a question about a topic with this, and return the question."""
     question = await broker.frame()
-    (topic,) = read_request(question).topics
-    assert (key_of(question), topic.name) == (ApiKey.METADATA, name)
-    said = {
-        "error_code": error,
-        "name": name,
-        "is_internal": False,
-        "partitions": [],
-        "authorized_operations": {3, 8},
-    }
+    assert key_of(question) == ApiKey.METADATA
     metadata = {
         "throttle_time_ms": 0,
         "brokers": [],
         "cluster_id": None,
         "controller_id": 1,
-        "topics": [said],
+        "topics": [{"is_internal": False, "partitions": [], **topic}],
         "authorized_operations": None,
     }
-    frame = frame_of(ApiKey.METADATA, metadata, 8)
+    frame = frame_of(ApiKey.METADATA, metadata, version)
     broker.send(frame[:4] + question[4:8] + frame[8:])
+    return read_request(question)
 
 
-async def test_a_topic_that_is_named_for_the_first_time_is_waited_for(tmp_path: Path) -> None:
-    named: list[Any] = []
+async def test_what_may_be_done_with_a_topic_is_remembered_whether_it_is_there_or_not(tmp_path: Path) -> None:
     async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = named.append
-        clients = []
-        for _ in range(2):
-            client = await house.client(OUR_ID)
-            client.send(commit_to("new"))
-            broker = await house.broker.peer()
-            await heartbeat_of_nobody(broker, ALLOWED)
-            await topic_may_be_read(broker, "new")
-            clients.append(client)
-            await eventually(lambda: named, "the supervisor to be told")
-        await idle()
-        assert named == [{"new": 0}], "once for both"
-        assert house.coordinator.accepted == 0
-        house.gateway.new_topics.looked_for({"new": (0, 1)})
-        for client in clients:
-            await (await proxied(house, client)).frame()
-
-
-async def test_a_topic_that_the_broker_does_not_have_is_not_waited_for_and_asked_about_again(
-    tmp_path: Path,
-) -> None:
-    named: list[Any] = []
-    async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = named.append
         client = await house.client(OUR_ID)
         client.send(commit_to("none"))
         broker = await house.broker.peer()
@@ -208,145 +171,31 @@ async def test_a_topic_that_the_broker_does_not_have_is_not_waited_for_and_asked
         await topic_may_be_read(broker, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         node = await proxied(house, client)
         await node.frame()
-        assert named == []
-        client.send(commit_to("none"))  # somebody has made it meanwhile
-        await topic_may_be_read(broker, "none")
-        await eventually(lambda: named, "the supervisor to be told")
-        assert named == [{"none": 0}]
+        client.send(commit_to("none"))
+        await node.frame()
 
 
-class Clock:
-    """What NewTopics needs of an event loop."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-        self.calls: list[tuple[float, Callable[[], None]]] = []
-
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        self.calls.append((self.now_s + seconds, call))
-
-    def passes(self, seconds: float) -> None:
-        self.now_s += seconds
-        due = [call for at_s, call in self.calls if at_s <= self.now_s]
-        self.calls = [each for each in self.calls if each[0] > self.now_s]
-        for call in due:
-            call()
-
-
-def test_topics_are_waited_for_only_so_long_and_known_for_a_while() -> None:
-    clock = Clock()
-    topics = NewTopics(lambda: clock.now_s, clock.later)
-    asked: list[Any] = []
-    done: list[str] = []
-    topics.ask = asked.append
-    assert not topics.settle(["a", "b", "a"], {}, lambda: done.append("first"))
-    assert not topics.settle(["b", b"id"], {}, lambda: done.append("second"))
-    assert asked == [{"a": 0, "b": 0}, {b"id": 0}]
-    topics.looked_for({"a": (0, 1), "b": (0, 1)})
-    assert done == ["first"]
-    clock.passes(WAIT_S)
-    assert done == ["first", "second"], "it goes on all the same"
-    topics.looked_for({b"id": (0, 1)})
-    assert done == ["first", "second"]
-    assert topics.settle(["a", b"id"], {}, lambda: done.append("third"))
-    clock.passes(KNOWN_S)
-    assert not topics.settle(["a"], {}, lambda: done.append("fourth")), "it may be another one by now"
-
-
-def test_partitions_beyond_those_that_are_known_are_waited_for_and_not_asked_about_for_a_while() -> None:
-    clock = Clock()
-    topics = NewTopics(lambda: clock.now_s, clock.later)
-    asked: list[Any] = []
-    done: list[str] = []
-    topics.ask = asked.append
-    assert not topics.settle([], {"a": 3, b"id": 1}, lambda: done.append("first"))
-    assert not topics.settle([], {"a": 3}, lambda: done.append("second"))
-    assert not topics.settle(["a"], {"a": 5}, lambda: done.append("third"))
-    assert asked == [{"a": 3, b"id": 1}, {"a": 5}]
-    topics.looked_for({"a": (3, 4), b"id": (1, 1)})
-    assert sorted(done) == ["first", "second"]
-    assert topics.settle([], {"a": 4, b"id": 1}, lambda: done.append("never"))
-    topics.looked_for({"a": (5, 4)})
-    assert done[2:] == ["third"]
-    assert topics.settle([], {"a": 5}, lambda: done.append("never")), "there is no such partition"
-    assert topics.settle([], {"a": 600}, lambda: done.append("never"))
-    clock.passes(KNOWN_S)
-    assert topics.settle([], {"a": 4}, lambda: done.append("never")), "they stay known"
-    assert not topics.settle([], {"a": 6}, lambda: done.append("fourth"))
-    clock.passes(WAIT_S)
-    assert done[3:] == ["fourth"], "it goes on all the same"
-
-
-async def test_a_commit_to_a_partition_that_was_just_added_waits_for_it(tmp_path: Path) -> None:
-    """Though nothing is asked of its topic, as what may be done with that is known."""
-    named: list[Any] = []
+async def test_of_an_id_without_a_topic_nothing_is_remembered(tmp_path: Path) -> None:
+    """What may be done with the topic is not known before it is there."""
     async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = at_once(house, named, partitions=3)
         client = await house.client(OUR_ID)
-        client.send(commit_to("t", 0, 2, 1))
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=Offset(1))
+        commit = OffsetCommitRequest(
+            group_id=GroupId("g"),
+            topics=[OffsetCommitRequestTopic(topic_id=bytes(15) + b"t", partitions=[partition])],
+        )
+        client.send(asked(ApiKey.OFFSET_COMMIT, 10, commit))
         broker = await house.broker.peer()
         await heartbeat_of_nobody(broker, ALLOWED)
-        await topic_may_be_read(broker, "t")
+        topic = {"name": None, "topic_id": UUID(int=ord("t")), "authorized_operations": None}
+        await topic_is(broker, 12, topic | {"error_code": int(ErrorCode.UNKNOWN_TOPIC_ID)})
         node = await proxied(house, client)
-        await node.frame()
-        client.send(commit_to("t", 1))
-        await node.frame()
-        assert named == [{"t": 3}]
-        house.gateway.new_topics.ask = named.append
-        client.send(commit_to("t", 0, 5))
-        await eventually(lambda: len(named) == 2, "the supervisor to be told")
-        assert named[1] == {"t": 6}
-        handled = house.coordinator.accepted
-        await idle()
-        assert house.coordinator.accepted == handled
-        house.gateway.new_topics.looked_for({"t": (6, 6)})
-        await node.frame()
-
-
-async def test_a_partition_of_a_topic_that_the_cluster_does_not_have_is_not_waited_for(
-    tmp_path: Path,
-) -> None:
-    named: list[Any] = []
-    async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = named.append
-        client = await house.client(OUR_ID)
-        client.send(commit_to("none", 7))
-        broker = await house.broker.peer()
-        await heartbeat_of_nobody(broker, ALLOWED)
-        await topic_may_be_read(broker, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        await (await proxied(house, client)).frame()
-    assert named == []
-
-
-async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path) -> None:
-    named: list[Any] = []
-    async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = at_once(house, named)
-        for _ in range(2):
-            client = await house.client(OUR_ID)
-            client.send(commit_to("new"))
-            broker = await house.broker.peer()
-            await heartbeat_of_nobody(broker, ALLOWED)
-            await topic_may_be_read(broker, "new")
-            await (await proxied(house, client)).frame()
-    assert named == [{"new": 0}]
-
-
-async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> None:
-    named: list[Any] = []
-    async with housed(tmp_path, gate=None) as house:
-        house.gateway.new_topics.ask = at_once(house, named)
-        client = await house.client(OUR_ID)
-        client.send(commit_to("first"))
-        broker = await house.broker.peer()
-        await heartbeat_of_nobody(broker, ALLOWED)
-        await topic_may_be_read(broker, "first")
-        node = await proxied(house, client)
-        await node.frame()
-        client.send(commit_to("second"))  # of its group nothing is asked again
-        await topic_may_be_read(broker, "second")
-        await node.frame()
-    assert named == [{"first": 0}, {"second": 0}]
+        node.answer(await node.frame(), bytes(6))
+        await client.frame()
+        client.send(asked(ApiKey.OFFSET_COMMIT, 10, commit))
+        await topic_is(broker, 12, topic | {"error_code": int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)})
+        answer = await client.frame()
+        assert int(ErrorCode.TOPIC_AUTHORIZATION_FAILED).to_bytes(2, "big") in answer
 
 
 async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(

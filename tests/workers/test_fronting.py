@@ -6,7 +6,6 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -225,27 +224,19 @@ def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:
         front.close()
 
 
-def test_a_topic_that_was_made_a_moment_ago_is_known_to_the_first_request(
-    adopting: Fronting, cluster: KafkaCluster
+def test_a_topic_or_partition_that_is_missing_brings_the_next_look_forward(
+    tmp_path: Path, cluster: KafkaCluster
 ) -> None:
-    topics = [f"just-made-{number}" for number in range(5)]
-    for topic in topics:
-        cluster.create_topic(topic, 1)
-        wait_until(partial(is_at_broker, cluster, topic), what="the broker to have it")
-        assert adopting.commit("just-made", topic, {0: 7}) == {0: 0}
-    assert fetch_offsets(adopting.bootstrap, "just-made") == {(topic, 0): 7 for topic in topics}
-
-
-def test_a_partition_that_was_added_a_moment_ago_is_known_to_the_first_commit(
-    adopting: Fronting, cluster: KafkaCluster
-) -> None:
-    cluster.create_topic("growing", 1)
-    wait_until(partial(is_at_broker, cluster, "growing"), what="the broker to have it")
-    assert adopting.commit("growing", "growing", {0: 7}) == {0: 0}
-    for partition in range(1, 4):
-        cluster.grow_topic("growing", partition + 1)
-        assert adopting.commit("growing", "growing", {partition: 7}) == {partition: 0}
-    assert fetch_offsets(adopting.bootstrap, "growing") == {("growing", number): 7 for number in range(4)}
+    """By the clock the cluster is looked at once an hour."""
+    front = Fronting(tmp_path, cluster.bootstrap(), {"upstream.metadata.refresh.ms": 3_600_000})
+    front.start()
+    try:
+        cluster.create_topic("just-made", 1)
+        front.commits_soon("g", "just-made", {0: 7})
+        cluster.grow_topic("just-made", 2)
+        front.commits_soon("g", "just-made", {1: 8})
+    finally:
+        front.close()
 
 
 def is_at_broker(cluster: KafkaCluster, topic: str) -> bool:

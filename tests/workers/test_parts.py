@@ -45,8 +45,7 @@ from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
-from coordinator.workers.topic_looks import TopicLooks
-from coordinator.workers.worker import EXIT_FAILED
+from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, MissedTopics
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
@@ -594,31 +593,27 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
         shared.close(clean=False)
 
 
-async def test_requests_about_a_new_topic_wait_for_the_version_in_which_it_came(tmp_path: Path) -> None:
-    async def look() -> None:
-        raise AssertionError("it is known")
-
-    shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
-    supervisor = supervisor_of(shared)
-    store, feed = supervisor.store, supervisor.feed
-    looks = supervisor.topic_looks = TopicLooks(lambda: store.catalogue, lambda: feed.version, look)
-    try:
-        for number, name in enumerate(["new", "later"], 1):
-            made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            creation = Changes(created=[Topic(name=name, id=topic_id(number), partitions=1)])
-            store.change_in_steps(partial(apply_changes, [creation]), made.set_result)
-            assert await asyncio.wait_for(made, 120) is True
-        looks.has(1, 0)
-        finding = asyncio.ensure_future(looks.find(messages.TopicsSeen({"new": 0}, {})))
-        await idle()
-        assert not finding.done()
-        looks.has(1, 1)
-        await idle()
-        assert finding.done()
-        await finding
-        assert feed.version == 2
-    finally:
-        supervisor.io.close()
+def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> None:
+    now_s = [100.0]
+    sent: list[messages.FromWorker] = []
+    missed = MissedTopics(lambda: now_s[0], sent.append).missed
+    for topic in ("a", "b", "a", b"id", "b", b"id"):
+        missed(topic)
+    assert sent == [messages.LookAgain()] * 3
+    now_s[0] += MISSED_AGAIN_S / 2
+    missed("c")
+    missed("a")
+    assert len(sent) == 4
+    now_s[0] += MISSED_AGAIN_S / 2
+    for topic in ("a", "b", "c", "a"):
+        missed(topic)
+    assert len(sent) == 6
+    for number in range(2 * MISSED_MAX):
+        missed(f"made up {number}")
+    assert 0 <= 6 + MISSED_MAX - len(sent) <= 3, "what is kept of names that somebody makes up is bounded"
+    now_s[0] += MISSED_AGAIN_S
+    missed("a")
+    assert sent.pop() == messages.LookAgain()
 
 
 def test_ends_survive_the_way_between_processes() -> None:

@@ -7,7 +7,7 @@ from coordinator.gateway.rules.membership import OneGroup
 from coordinator.gateway.rules.rule import (
     NOT_FOR_GROUP,
     NOT_FOR_TOPIC,
-    TOPIC_IDS_FROM,
+    PASSES,
     Judged,
     May,
     of_group,
@@ -15,7 +15,6 @@ from coordinator.gateway.rules.rule import (
 )
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -39,7 +38,7 @@ class OffsetCommit(OneGroup[OffsetCommitRequest, OffsetCommitResponse]):
             return Judged(NOT_FOR_GROUP)
         refused = [topic for topic in request.topics if not may(of_topic(Operation.READ, topic, version))]
         if not refused:
-            return Judged(partitions=_partitions(request.topics, version))
+            return PASSES
         answered = [
             OffsetCommitResponseTopic(
                 name=topic.name,
@@ -57,15 +56,4 @@ class OffsetCommit(OneGroup[OffsetCommitRequest, OffsetCommitResponse]):
         return Judged(
             request=replaced(request, topics=left),
             merge=lambda response: replaced(response, topics=[*answered, *response.topics]),
-            partitions=_partitions(left, version),
         )
-
-
-def _partitions(topics: list[OffsetCommitRequestTopic], version: int) -> dict[str | bytes, int]:
-    """How many partitions each topic has at least, for all that is said of them."""
-    by_id = version >= TOPIC_IDS_FROM
-    return {
-        topic.topic_id if by_id else topic.name: max(each.partition_index for each in topic.partitions) + 1
-        for topic in topics
-        if topic.partitions
-    }

@@ -5,7 +5,7 @@ As in KafkaApis of Kafka 4.3: what is refused of a request is taken out before t
 into its answer in the places where a broker has it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.api.operations import Operation, Resource
@@ -25,9 +25,6 @@ NOT_FOR_GROUP: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 NOT_FOR_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-NO_PARTITIONS: Final[Mapping[str | bytes, int]] = {}
-
-
 class Judged(NamedTuple, Generic[Request, Response]):
     """What becomes of a request. Nothing of it set: it passes as it is."""
 
@@ -43,8 +40,6 @@ class Judged(NamedTuple, Generic[Request, Response]):
     """(the coordinator's response) -> the rights without which something in it is not to be seen."""
     keep: Callable[[Response, May], Response] | None = None
     """(the coordinator's response, ...) -> what the client is to see of it."""
-    partitions: Mapping[str | bytes, int] = NO_PARTITIONS
-    """How many partitions topics, by name or id, have to have for the coordinator not to refuse what is left."""
 
 
 AnyJudged: TypeAlias = Judged[Any, Any]
