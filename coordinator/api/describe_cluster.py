@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.operations import Resource, authorized_operations
+from coordinator.authorization.permissions import Resource, authorized_operations
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS

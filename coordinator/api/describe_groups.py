@@ -10,8 +10,8 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.operations import NOT_ASKED, Resource, authorized_operations
 from coordinator.api.slices import in_slices, streamed
+from coordinator.authorization.permissions import NOT_ASKED, Resource, authorized_operations
 from coordinator.groups.classic.member import MemberSummary
 from coordinator.groups.classic.state import GroupState
 from coordinator.node import Node

@@ -17,9 +17,9 @@ from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.operations import Resource, authorized_operations
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
 from coordinator.api.topic_changes import answer_after_change
+from coordinator.authorization.permissions import Resource, authorized_operations
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic

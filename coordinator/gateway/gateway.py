@@ -14,9 +14,9 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
 from coordinator.gateway.kept import Kept
+from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.ports import BrokerPort
 from coordinator.gateway.relay import Port, Relay
-from coordinator.gateway.rights import Adopt, Rights, all_are_ours
 from coordinator.gateway.routes import Gate
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
@@ -80,7 +80,7 @@ class Gateway:
         self._beside = Beside(lambda: machine.thread(loop, "groupkeeper-gate"))
         if gate is None:
             clock, cache_ms = machine.clock, config.authorization_cache_ms
-            gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt).gate
+            gate = PermissionGate(clock.mono_ms, cache_ms, self._beside, adopt).gate
         self._entrance = Entrance(self, machine, config, gate, self._beside)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None

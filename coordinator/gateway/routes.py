@@ -14,8 +14,8 @@ from typing import Any, Final
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book
+from coordinator.gateway.permission_gate import cache_of
 from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.rights import known_of
 from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
@@ -221,7 +221,7 @@ def _settings_of_nodes(
 
 def _not_coordinator(beside: Beside, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:
     refused = partial(answers.refusal, frame, ErrorCode.NOT_COORDINATOR)
-    answer = beside.computed(session, known_of(session), len(frame), refused)
+    answer = beside.computed(session, cache_of(session), len(frame), refused)
     return None if answer is None else Verdict(HERE, answer)
 
 

@@ -14,7 +14,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
-from coordinator.gateway.rights import Adopt, all_are_ours
+from coordinator.gateway.permission_gate import Adopt, all_are_ours
 from coordinator.gateway.routes import Gate
 from coordinator.gateway.ways import COORDINATOR, ClientSession, Route, Verdict
 from coordinator.machine import real_machine

@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from coordinator.api.operations import Operation, Resource
+from coordinator.authorization.permissions import Operation, Permission, Resource
 from coordinator.config import Address
 from coordinator.gateway.book import DISCOVERED_MAX
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
-from coordinator.gateway.questions import Right
-from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
-from coordinator.gateway.rights import (
+from coordinator.gateway.permission_gate import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
     REMEMBERED_MAX,
     REMEMBERED_NAME_MAX,
-    InAll,
-    Known,
+    CachedPermissionCount,
+    PermissionCache,
 )
+from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, decoded_bytes
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
 from protocol.metadata_head import Listed
@@ -119,29 +119,34 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     assert session.kept_bytes == 0
 
 
-def rights(count: int, length: int = 10) -> dict[Right, bool]:
+def decisions(count: int, length: int = 10) -> dict[Permission, ErrorCode]:
     """As a broker says them of so many groups."""
-    return {Right(Resource.GROUP, Operation.READ, str(number).rjust(length)): True for number in range(count)}
+    return {
+        Permission(Resource.GROUP, Operation.READ, str(number).rjust(length)): ErrorCode.NONE
+        for number in range(count)
+    }
 
 
-def test_rights_to_groups_with_long_names_are_not_remembered() -> None:
-    known = Known()
-    known.remember(rights(10, REMEMBERED_NAME_MAX + 1), 1)
-    assert not known.allowed
-    known.remember(rights(10, REMEMBERED_NAME_MAX), 1)
-    assert len(known.allowed) == 10
+def test_permissions_for_groups_with_long_names_are_not_remembered() -> None:
+    known = PermissionCache()
+    known.remember(decisions(10, REMEMBERED_NAME_MAX + 1), 1)
+    assert not known.decisions
+    known.remember(decisions(10, REMEMBERED_NAME_MAX), 1)
+    assert len(known.decisions) == 10
 
 
-def test_all_connections_together_remember_a_bounded_number_of_rights_and_each_some() -> None:
-    in_all = InAll()
-    connections = [Known(in_all=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)]
+def test_all_connections_together_remember_a_bounded_number_of_permissions_and_each_some() -> None:
+    in_all = CachedPermissionCount()
+    connections = [
+        PermissionCache(counted=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)
+    ]
     for known in connections:
-        known.remember(rights(REMEMBERED_MAX), 1)
-    assert in_all.count == sum(len(known.allowed) for known in connections) == REMEMBERED_IN_ALL_MAX
+        known.remember(decisions(REMEMBERED_MAX), 1)
+    assert in_all.count == sum(len(known.decisions) for known in connections) == REMEMBERED_IN_ALL_MAX
     late = connections[-1]
-    assert not late.allowed
-    late.remember(rights(REMEMBERED_ALWAYS), 1)
-    assert len(late.allowed) == REMEMBERED_ALWAYS
+    assert not late.decisions
+    late.remember(decisions(REMEMBERED_ALWAYS), 1)
+    assert len(late.decisions) == REMEMBERED_ALWAYS
     for known in connections:
         known.end()
     assert in_all.count == 0
@@ -257,7 +262,7 @@ async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, 
 
 
 def test_a_long_request_that_is_worked_on_counts_with_what_is_made_of_it() -> None:
-    """Its names and rights take many times the room of its bytes, on as many connections as there are."""
+    """Its names and permissions take many times the room of its bytes, on as many connections as there are."""
     process = Gate()
     client = process.client()
     client.send(LONG)

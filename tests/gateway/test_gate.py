@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.rights import QUESTIONS_AT_ONCE, Rights
+from coordinator.gateway.permission_gate import QUERIES_AT_ONCE, PermissionGate
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -223,10 +223,10 @@ def frames(data: bytearray) -> list[bytes]:
 
 
 def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
-    groups = [f"group {number}" for number in range(5 * QUESTIONS_AT_ONCE)]
+    groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
     routes = PortRoutes(
         Book(lambda _: None, lambda *_: None),
-        Rights(lambda: 0, 1000, AT_ONCE).gate,
+        PermissionGate(lambda: 0, 1000, AT_ONCE).gate,
         AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,
@@ -237,7 +237,7 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     under_way = frames(outside.lanes[BROKER])
     questions = 0
     while under_way:
-        assert len(under_way) <= QUESTIONS_AT_ONCE
+        assert len(under_way) <= QUERIES_AT_ONCE
         questions += 1
         body = bytes(2) + bytes(4) + bytes(4)  # no error, no throttling, no topics
         session.answered(

@@ -11,7 +11,7 @@ from coordinator.gateway import answers
 from coordinator.gateway.adoption import PORTION
 from coordinator.gateway.beside import LONG_BYTES, Beside
 from coordinator.gateway.book import Book
-from coordinator.gateway.rights import Adopt, Known, Rights, all_are_ours
+from coordinator.gateway.permission_gate import Adopt, PermissionCache, PermissionGate, all_are_ours
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -75,7 +75,7 @@ class Gate:
     def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
         self.thread = HandThread()
         beside = Beside(lambda: self.thread)
-        rights = Rights(lambda: 0, 1_000, beside, adopt)
+        rights = PermissionGate(lambda: 0, 1_000, beside, adopt)
         self.routes = PortRoutes(
             Book(lambda _: None, lambda *_: None), rights.gate, beside, ours=ours, message_bytes_max=1 << 20
         )
@@ -177,7 +177,7 @@ def test_a_group_that_goes_while_a_request_is_made_anew_changes_nothing_of_that(
 
 
 def test_what_came_of_other_work_is_not_taken() -> None:
-    thread, memory, session = HandThread(), Known(), Gate().client().session
+    thread, memory, session = HandThread(), PermissionCache(), Gate().client().session
     beside = Beside(lambda: thread)
     assert beside.computed(session, memory, len(LONG), partial(str, 1)) is None
     thread.run_one()

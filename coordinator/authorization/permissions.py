@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an answer says that a client may do (KIP-430): everything, as there is no authorizer yet to ask."""
+"""What a client may do with which resource, and what answers say of that (KIP-430)."""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 
 class Operation(IntEnum):
@@ -27,6 +27,28 @@ class Resource(Enum):
     TOPIC = "topic"
     GROUP = "group"
     CLUSTER = "cluster"
+
+
+class Permission(NamedTuple):
+    """To do something with a group, the cluster, or a topic by its name or (16 bytes) its id."""
+
+    resource: Resource
+    operation: Operation
+    name: str | bytes
+
+
+def group_permission(operation: Operation, group_id: str) -> Permission:
+    """To do this with a group."""
+    return Permission(Resource.GROUP, operation, group_id)
+
+
+def topic_permission(operation: Operation, topic: str | bytes) -> Permission:
+    """To do this with the topic of this name or id."""
+    return Permission(Resource.TOPIC, operation, topic)
+
+
+DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, "kafka-cluster")
+"""To describe the cluster, by the name that Kafka's ACLs give it (Resource.CLUSTER_NAME)."""
 
 
 # AclEntry.supportedOperations
@@ -73,7 +95,7 @@ _CODES: Final = {resource: {int(each) for each in operations} for resource, oper
 
 
 def authorized_operations(resource: Resource, *, asked: bool) -> set[int]:
-    """What a response says of a resource: the codes of the operations, NOT_ASKED where they are not wanted.
+    """What a node without an authorizer says of a resource: the codes of all operations, NOT_ASKED if not wanted.
 
     Every caller gets the same set, which is not to be changed.
     """

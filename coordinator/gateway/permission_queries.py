@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a client may do, asked of the broker that it is connected to, as itself.
 
-Any broker can be asked, whether it coordinates the group or not: rights are looked at before anything else. A Heartbeat
-of nobody and an OffsetDelete of nothing change nothing, and say whether the group may be read and deleted; of topics,
-and of the cluster, the broker says itself what is allowed (KIP-430).
+Any broker can be asked, whether it coordinates the group or not: permissions are looked at before anything else. A
+Heartbeat of nobody and an OffsetDelete of nothing change nothing, and say whether the group may be read and deleted; of
+topics, and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from coordinator.api.operations import Operation, Resource
+from coordinator.authorization.permissions import (
+    DESCRIBE_CLUSTER,
+    Operation,
+    Permission,
+    Resource,
+    group_permission,
+    topic_permission,
+)
+from coordinator.authorization.rule import NONE
 from protocol.apis import ApiKey
 from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
@@ -35,52 +43,42 @@ DESCRIBE_GROUPS_VERSION: Final = 0
 METADATA_BY_NAME_VERSION: Final = 8
 METADATA_BY_ID_VERSION: Final = 12
 
-CLUSTER: Final = "kafka-cluster"
-
-
-class Right(NamedTuple):
-    """Something that may be done, or not: with a group, the cluster, or a topic by its name or (16 bytes) its id."""
-
-    resource: Resource
-    operation: Operation
-    name: str | bytes
+Decisions: TypeAlias = dict[Permission, ErrorCode]
+"""NONE for each permission that the client has, else the error with which a broker refuses what needs it."""
 
 
 class Answer(NamedTuple):
-    """What a broker has said: for each right whether the client has it."""
+    """What a broker has said of permissions."""
 
-    allowed: dict[Right, bool]
-    lasting: dict[Right, bool]
-    """As much of it as may be remembered."""
+    decisions: Decisions
+    lasting: Decisions
+    """As many of them as may be remembered."""
 
 
-class Question(NamedTuple):
+class PermissionQuery(NamedTuple):
     """A request, whole with its length, and how its answer is read."""
 
     frame: bytes
     read: Callable[[bytes], Answer]
 
 
-DESCRIBE_CLUSTER: Final = Right(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER)
-
-
-def questions(rights: Iterable[Right]) -> Iterator[Question]:
-    """The requests that find out about these rights, of which several may be in one; each is made when it is taken."""
+def permission_queries(permissions: Iterable[Permission]) -> Iterator[PermissionQuery]:
+    """The requests that find out about these permissions, each made when it is taken; one may ask about several."""
     described: list[str] = []
     names: list[str] = []
     ids: list[bytes] = []
-    for right in dict.fromkeys(rights):
-        if right.resource is Resource.CLUSTER:
+    for permission in dict.fromkeys(permissions):
+        if permission.resource is Resource.CLUSTER:
             yield _about_cluster()
-        elif right.resource is Resource.TOPIC:
-            if isinstance(right.name, bytes):
-                ids.append(right.name)
+        elif permission.resource is Resource.TOPIC:
+            if isinstance(permission.name, bytes):
+                ids.append(permission.name)
             else:
-                names.append(right.name)
-        elif right.operation is Operation.DESCRIBE:
-            described.append(str(right.name))
+                names.append(permission.name)
+        elif permission.operation is Operation.DESCRIBE:
+            described.append(str(permission.name))
         else:
-            yield _about_group(right)
+            yield _about_group(permission)
     if described:
         yield _about_groups(described)
     if names:
@@ -98,67 +96,70 @@ def _read(api_key: ApiKey, version: int, frame: bytes) -> Any:
     return decode_answer(codec_for(api_key, version), api_key, frame, LENGTH_BYTES)
 
 
-def _about_group(right: Right) -> Question:
+def _about_group(permission: Permission) -> PermissionQuery:
     """Whether a group may be read, or deleted."""
-    if right.operation is Operation.READ:
+    if permission.operation is Operation.READ:
         key, version = ApiKey.HEARTBEAT, HEARTBEAT_VERSION
         request: HeartbeatRequest | OffsetDeleteRequest = HeartbeatRequest(
-            group_id=GroupId(str(right.name)), generation_id=-1, member_id=NOBODY
+            group_id=GroupId(str(permission.name)), generation_id=-1, member_id=NOBODY
         )
     else:
         key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
-        request = OffsetDeleteRequest(version=version, group_id=str(right.name), topics=[])
+        request = OffsetDeleteRequest(version=version, group_id=str(permission.name), topics=[])
 
     def read(frame: bytes) -> Answer:
-        return _lasting(
-            {right: _read(key, version, frame).error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED}
-        )
+        return _lasting({permission: _of_group(_read(key, version, frame).error_code)})
 
-    return Question(_frame(key, version, request), read)
+    return PermissionQuery(_frame(key, version, request), read)
 
 
-def _about_groups(names: Collection[str]) -> Question:
+def _about_groups(names: Collection[str]) -> PermissionQuery:
     """Whether groups may be described."""
     key, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
     def read(frame: bytes) -> Answer:
-        allowed = dict.fromkeys((Right(Resource.GROUP, Operation.DESCRIBE, name) for name in names), False)
+        decisions: Decisions = dict.fromkeys(map(_describe, names), ErrorCode.GROUP_AUTHORIZATION_FAILED)
         for group in _read(key, version, frame).groups:
-            if group.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                allowed[Right(Resource.GROUP, Operation.DESCRIBE, group.group_id)] = True
-        return _lasting(allowed)
+            decisions[_describe(group.group_id)] = _of_group(group.error_code)
+        return _lasting(decisions)
 
-    return Question(_frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read)
+    return PermissionQuery(
+        _frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read
+    )
 
 
-def _about_cluster() -> Question:
+def _about_cluster() -> PermissionQuery:
     """Whether the cluster may be described."""
     return _metadata(
         METADATA_BY_NAME_VERSION,
         [],
         lambda response: _lasting(
-            {DESCRIBE_CLUSTER: Operation.DESCRIBE in (response.authorized_operations or ())}
+            {
+                DESCRIBE_CLUSTER: NONE
+                if Operation.DESCRIBE in (response.authorized_operations or ())
+                else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            }
         ),
         of_cluster=True,
     )
 
 
-def _about_topics(names: Collection[str]) -> Question:
+def _about_topics(names: Collection[str]) -> PermissionQuery:
     """What may be done with topics, whether they are there or not."""
 
     def read(response: MetadataResponse) -> Answer:
         said = {topic.name: topic for topic in response.topics}
-        allowed: dict[Right, bool] = {}
+        decisions: Decisions = {}
         for name in names:
-            allowed |= _allowed(name, said.get(name))
-        return _lasting(allowed)
+            decisions |= _of_topic(name, said.get(name))
+        return _lasting(decisions)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_NAME_VERSION, name=name) for name in names]
     return _metadata(METADATA_BY_NAME_VERSION, asked, read)
 
 
-def _about_topic_ids(ids: Collection[bytes]) -> Question:
+def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
     """What may be done with topics by their ids.
 
     With one that is not there nothing can be done wrong; it may be there for the next request.
@@ -169,14 +170,14 @@ def _about_topic_ids(ids: Collection[bytes]) -> Question:
         for topic in response.topics:
             if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
                 said[topic.topic_id.bytes] = topic
-        lasting: dict[Right, bool] = {}
-        absent: dict[Right, bool] = {}
+        lasting: Decisions = {}
+        absent: Decisions = {}
         for each in ids:
             found = said.get(each)
             if found is not None and found.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-                absent |= {Right(Resource.TOPIC, operation, each): True for operation in _OF_TOPICS}
+                absent |= {topic_permission(operation, each): NONE for operation in _OF_TOPICS}
             else:
-                lasting |= _allowed(each, found)
+                lasting |= _of_topic(each, found)
         return Answer(lasting | absent, lasting)
 
     topic = MetadataRequest.MetadataRequestTopic
@@ -187,16 +188,28 @@ def _about_topic_ids(ids: Collection[bytes]) -> Question:
 _OF_TOPICS: Final = (Operation.READ, Operation.DESCRIBE)
 
 
-def _allowed(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | None) -> dict[Right, bool]:
+def _of_topic(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | None) -> Decisions:
     if topic is None or topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         operations: Collection[int] = ()
     else:
         operations = topic.authorized_operations or ()
-    return {Right(Resource.TOPIC, each, name): each in operations for each in _OF_TOPICS}
+    return {
+        topic_permission(each, name): NONE if each in operations else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for each in _OF_TOPICS
+    }
 
 
-def _lasting(allowed: dict[Right, bool]) -> Answer:
-    return Answer(allowed, allowed)
+def _of_group(error_code: int) -> ErrorCode:
+    denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return denied if error_code == denied else NONE
+
+
+def _describe(group_id: str) -> Permission:
+    return group_permission(Operation.DESCRIBE, group_id)
+
+
+def _lasting(decisions: Decisions) -> Answer:
+    return Answer(decisions, decisions)
 
 
 def _metadata(
@@ -205,7 +218,7 @@ def _metadata(
     read: Callable[[MetadataResponse], Answer],
     *,
     of_cluster: bool = False,
-) -> Question:
+) -> PermissionQuery:
     request = MetadataRequest(
         version=version,
         topics=topics,
@@ -213,7 +226,7 @@ def _metadata(
         include_cluster_authorized_operations=of_cluster,
         include_topic_authorized_operations=True,
     )
-    return Question(
+    return PermissionQuery(
         _frame(ApiKey.METADATA, version, request),
         lambda frame: read(_read(ApiKey.METADATA, version, frame)),
     )

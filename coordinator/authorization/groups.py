@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of requests that name one group, or several."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final
+
+from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Operation, Permission, group_permission
+from coordinator.authorization.rule import (
+    NONE,
+    PASSES,
+    AuthorizationResult,
+    Decide,
+    Refuse,
+    changed,
+)
+from coordinator.authorization.topics import TopicsPart
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
+
+OPERATIONS_FROM: Final = 3
+"""DescribeGroups can ask which operations are authorized."""
+REPORTED: Final = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
+"""The operations on groups that a cluster can be asked about (`gateway/permission_queries`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SingleGroupRule:
+    """The request names one group: all of it is refused without this permission. Topics are refused one by one."""
+
+    operation: Operation = Operation.READ
+    topics: TopicsPart | None = None
+    needs_topics: bool = False
+    """Whether nothing is left for the coordinator where all topics are refused."""
+    refused_as: Callable[[Any], Any] | None = None
+    """Makes the request whose refusal the client gets."""
+
+    def permissions(self, request: Any, version: int) -> list[Permission]:
+        """The one for the group, and one for every topic."""
+        topics = [] if self.topics is None else self.topics.permissions(request.topics, version)
+        return [group_permission(self.operation, request.group_id), *topics]
+
+    def groups(self, request: Any, version: int) -> list[str]:
+        """The group."""
+        return [request.group_id]
+
+    def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
+        """The group decides for all, then each topic for itself; those that are refused come first in the response."""
+        error = decide(group_permission(self.operation, request.group_id))
+        if error is not NONE:
+            if self.refused_as is None:
+                return AuthorizationResult(error)
+            return AuthorizationResult(response=refuse(self.refused_as(request), error, version))
+        refused = [] if self.topics is None else self.topics.refusals(request.topics, version, decide)
+        if self.topics is None or not refused:
+            return PASSES
+        left = self.topics.left(request.topics, version, decide)
+        if self.needs_topics and not left:
+            return AuthorizationResult(response=changed(refuse(request, NONE, version), topics=refused))
+
+        def merge(response: Any) -> Any:
+            if getattr(response, "error_code", 0):  # of the group: nothing else is said then
+                return response
+            return changed(response, topics=[*refused, *response.topics])
+
+        return AuthorizationResult(request=changed(request, topics=left), merge=merge)
+
+
+class Place(Enum):
+    """Where the refused groups stand in a response."""
+
+    FIRST = auto()
+    LAST = auto()
+    AS_ASKED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralGroupsRule:
+    """The request names several groups: each is refused without this permission."""
+
+    operation: Operation
+    asked: str
+    """The field of the request with the names."""
+    answered: str
+    """The field of the response with a row for each."""
+    place: Place
+
+    def permissions(self, request: Any, version: int) -> list[Permission]:
+        """One for every group."""
+        return [group_permission(self.operation, name) for name in self._names(request)]
+
+    def groups(self, request: Any, version: int) -> list[str]:
+        """All that are named."""
+        return list(self._names(request))
+
+    def _names(self, request: Any) -> Sequence[str]:
+        names: Sequence[str] = getattr(request, self.asked)
+        return names
+
+    def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
+        """Each group for itself."""
+        names = self._names(request)
+        if self.place is Place.LAST:
+            names = list(dict.fromkeys(names))
+        errors = {name: decide(group_permission(self.operation, name)) for name in names}
+        left = [name for name in names if errors[name] is NONE]
+        if len(left) == len(names):
+            return PASSES
+
+        def merge(response: Any) -> Any:
+            answered = iter(getattr(response, self.answered))
+            rows = [
+                self._refusal(request, name, errors[name], version, refuse)
+                for name in names
+                if errors[name] is not NONE
+            ]
+            if self.place is Place.FIRST:
+                rows = [*rows, *answered]
+            elif self.place is Place.LAST:
+                rows = [*answered, *rows]
+            else:
+                refused = iter(rows)
+                rows = [next(answered if errors[name] is NONE else refused) for name in names]
+            return changed(response, **{self.answered: rows})
+
+        if not left:
+            nothing = changed(request, **{self.asked: []})
+            return AuthorizationResult(response=merge(refuse(nothing, NONE, version)))
+        return AuthorizationResult(request=changed(request, **{self.asked: left}), merge=merge)
+
+    def _refusal(self, request: Any, name: str, error: ErrorCode, version: int, refuse: Refuse) -> Any:
+        response = refuse(changed(request, **{self.asked: [name]}), error, version)
+        return getattr(response, self.answered)[0]
+
+
+class DescribeGroupsRule(SeveralGroupsRule):
+    """Also reports what may be done with each group, where that is asked for (KIP-430)."""
+
+    __slots__ = ()
+
+    def permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
+        """One for every group; where its operations are asked for, all that can be found out."""
+        if not _asks_for_operations(request, version):
+            return super().permissions(request, version)
+        return [group_permission(operation, name) for name in request.groups for operation in REPORTED]
+
+    def restrict(
+        self, request: DescribeGroupsRequest, version: int, decide: Decide, refuse: Refuse
+    ) -> AuthorizationResult:
+        """Each group for itself."""
+        result = super().restrict(request, version, decide, refuse)
+        if not _asks_for_operations(request, version) or result.response is not None:
+            return result
+
+        def report(response: Any) -> Any:
+            for group in response.groups:
+                if not group.error_code:
+                    group.authorized_operations = {
+                        int(operation)
+                        for operation in REPORTED
+                        if decide(group_permission(operation, group.group_id)) is NONE
+                    }
+            return response if result.merge is None else result.merge(response)
+
+        return result._replace(merge=report)
+
+
+def _asks_for_operations(request: DescribeGroupsRequest, version: int) -> bool:
+    return version >= OPERATIONS_FROM and request.include_authorized_operations
+
+
+@dataclass(frozen=True, slots=True)
+class FindCoordinatorRule:
+    """Groups that may not be described are not found; where a group is says nothing of it, so none is asked about."""
+
+    several: SeveralGroupsRule
+    several_from: int
+
+    def permissions(self, request: Any, version: int) -> list[Permission]:
+        """One for every group."""
+        if version >= self.several_from:
+            return self.several.permissions(request, version)
+        return [group_permission(self.several.operation, request.key)]
+
+    def groups(self, request: Any, version: int) -> list[str]:
+        """None."""
+        return []
+
+    def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
+        """Each group for itself; the response of the versions with one key has a text for its error."""
+        if version >= self.several_from:
+            return self.several.restrict(request, version, decide, refuse)
+        error = decide(group_permission(self.several.operation, request.key))
+        if error is NONE:
+            return PASSES
+        text = "Group authorization failed." if error is ErrorCode.GROUP_AUTHORIZATION_FAILED else None
+        return AuthorizationResult(response=changed(refuse(request, error, version), error_message=text))
+
+
+class ListGroupsRule:
+    """Who may describe the cluster sees all groups, others those that they may describe."""
+
+    def permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
+        """The one for the cluster; which groups there are is known with the response."""
+        return [DESCRIBE_CLUSTER]
+
+    def groups(self, request: ListGroupsRequest, version: int) -> list[str]:
+        """None."""
+        return []
+
+    def restrict(
+        self, request: ListGroupsRequest, version: int, decide: Decide, refuse: Refuse
+    ) -> AuthorizationResult:
+        """All groups, or those that may be seen."""
+        if decide(DESCRIBE_CLUSTER) is NONE:
+            return PASSES
+
+        def visible(response: ListGroupsResponse, decide: Decide) -> ListGroupsResponse:
+            response.groups = [
+                group
+                for group in response.groups
+                if decide(group_permission(Operation.DESCRIBE, group.group_id)) is NONE
+            ]
+            return response
+
+        return AuthorizationResult(
+            needed=lambda response: [
+                group_permission(Operation.DESCRIBE, group.group_id) for group in response.groups
+            ],
+            visible=visible,
+        )

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rule of OffsetFetch."""
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any
+
+from coordinator.authorization.permissions import Operation, Permission, group_permission
+from coordinator.authorization.rule import (
+    NONE,
+    PASSES,
+    AuthorizationResult,
+    Decide,
+    Refuse,
+    changed,
+)
+from coordinator.authorization.topics import TopicsPart
+from protocol.errors import ErrorCode
+from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from protocol.names import Offset
+from protocol.value import replaced
+
+GROUPS_FROM = 8
+"""It asks for several groups."""
+NO_OFFSET = Offset(-1)
+
+Fetched = OffsetFetchRequest | OffsetFetchRequestGroup
+"""What is asked about one group; before v8 that is the request itself."""
+
+
+class OffsetFetchRule:
+    """Groups that may not be described are refused, and topics; where all topics are asked for, such are left out."""
+
+    def __init__(self, ids_from: int) -> None:
+        """Topics are named by their ids from version `ids_from` on."""
+        self._topics = TopicsPart(Operation.DESCRIBE, _refused_topic, ids_from)
+
+    def permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
+        """Those for the groups, and for every topic that is named."""
+        needed = []
+        for group in _fetched(request, version):
+            needed.append(_describe(group))
+            needed += self._topics.permissions(group.topics, version)
+        return needed
+
+    def groups(self, request: OffsetFetchRequest, version: int) -> list[str]:
+        """All that are asked for."""
+        return [group.group_id for group in _fetched(request, version)]
+
+    def restrict(
+        self, request: OffsetFetchRequest, version: int, decide: Decide, refuse: Refuse
+    ) -> AuthorizationResult:
+        """Each group for itself; before v8 there is one."""
+        asked = _fetched(request, version)
+        errors = [decide(_describe(group)) for group in asked]
+        if version < GROUPS_FROM and errors[0] is not NONE:
+            return AuthorizationResult(errors[0])
+        left = [
+            self._without_refused(group, version, decide)
+            for group, error in zip(asked, errors, strict=True)
+            if error is NONE
+        ]
+        if asked and not left:
+            return AuthorizationResult(response=OffsetFetchResponse(groups=_refused_groups(request, errors)))
+        sees_all = any(group.topics is None for group in left)
+        is_whole = len(left) == len(asked) and all(map(is_, left, asked))
+        if is_whole and not sees_all:
+            return PASSES
+        fields = {"groups": left} if version >= GROUPS_FROM else {"topics": left[0].topics}
+        return AuthorizationResult(
+            request=None if is_whole else replaced(request, **fields),
+            merge=lambda response: self._with_refused(response, request, version, decide),
+            needed=(lambda response: self._seen(response, version)) if sees_all else None,
+            visible=(lambda response, decide: self._visible(response, version, decide)) if sees_all else None,
+        )
+
+    def _without_refused(self, group: Fetched, version: int, decide: Decide) -> Fetched:
+        """What is left of the question about a group."""
+        if group.topics is None:
+            return group
+        left = self._topics.left(group.topics, version, decide)
+        return group if len(left) == len(group.topics) else replaced(group, topics=left)
+
+    def _with_refused(
+        self, response: OffsetFetchResponse, request: OffsetFetchRequest, version: int, decide: Decide
+    ) -> OffsetFetchResponse:
+        """The response with all that was refused, the groups in the order of the request."""
+        if version < GROUPS_FROM:
+            if response.error_code:
+                return response
+            refused = self._topics.refusals(request.topics, version, decide)
+            return replaced(response, topics=[*response.topics, *refused])
+        answered = iter(response.groups)
+        groups = []
+        for group in request.groups:
+            error = decide(_describe(group))
+            if error is not NONE:
+                groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
+                continue
+            row = next(answered)
+            if not row.error_code:
+                refused = self._topics.refusals(group.topics, version, decide)
+                row = replaced(row, topics=[*row.topics, *refused])
+            groups.append(row)
+        return replaced(response, groups=groups)
+
+    def _seen(self, response: OffsetFetchResponse, version: int) -> list[Permission]:
+        groups: Sequence[Any] = response.groups if version >= GROUPS_FROM else [response]
+        return [each for group in groups for each in self._topics.permissions(group.topics, version)]
+
+    def _visible(self, response: OffsetFetchResponse, version: int, decide: Decide) -> OffsetFetchResponse:
+        """Only topics that may be described."""
+
+        def visible(group: Any) -> Any:
+            return changed(group, topics=self._topics.left(group.topics, version, decide))
+
+        if version < GROUPS_FROM:
+            seen: OffsetFetchResponse = visible(response)
+            return seen
+        return replaced(response, groups=[visible(group) for group in response.groups])
+
+
+def _fetched(request: OffsetFetchRequest, version: int) -> Sequence[Fetched]:
+    """The groups that are asked for, each with its topics."""
+    return request.groups if version >= GROUPS_FROM else [request]
+
+
+def _describe(group: Fetched) -> Permission:
+    return group_permission(Operation.DESCRIBE, group.group_id)
+
+
+def _refused_groups(request: OffsetFetchRequest, errors: list[ErrorCode]) -> list[OffsetFetchResponseGroup]:
+    return [
+        OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+        for group, error in zip(request.groups, errors, strict=True)
+    ]
+
+
+def _refused_topic(topic: Any, error: ErrorCode, version: int) -> Any:
+    if version < GROUPS_FROM:
+        rows = [
+            OffsetFetchResponsePartition(index, NO_OFFSET, -1, "", error) for index in topic.partition_indexes
+        ]
+        return OffsetFetchResponseTopic(name=topic.name, partitions=rows)
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(index, NO_OFFSET, -1, "", error)
+            for index in topic.partition_indexes
+        ],
+    )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules by api: which operation on which resource, where the names stand, what a refusal looks like (KafkaApis)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from coordinator.authorization.groups import (
+    DescribeGroupsRule,
+    FindCoordinatorRule,
+    ListGroupsRule,
+    Place,
+    SeveralGroupsRule,
+    SingleGroupRule,
+)
+from coordinator.authorization.offset_fetch import OffsetFetchRule
+from coordinator.authorization.permissions import Operation
+from coordinator.authorization.rule import Rule, changed
+from coordinator.authorization.topics import TopicsPart
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from protocol.messages import OffsetDeleteResponse
+
+TOPIC_IDS_FROM: Final = 10
+"""OffsetCommit and OffsetFetch name topics by their ids."""
+SEVERAL_KEYS_FROM: Final = 4
+"""FindCoordinator asks for several groups."""
+
+
+def _refused_commit(topic: Any, error: ErrorCode, _version: int) -> OffsetCommitResponseTopic:
+    rows = [OffsetCommitResponsePartition(each.partition_index, error) for each in topic.partitions]
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows)
+
+
+def _refused_deletion(
+    topic: Any, error: ErrorCode, _version: int
+) -> OffsetDeleteResponse.OffsetDeleteResponseTopic:
+    make = OffsetDeleteResponse.OffsetDeleteResponseTopic
+    rows = [
+        make.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=int(error))
+        for each in topic.partitions
+    ]
+    return make(name=topic.name, partitions=rows)
+
+
+def _without_member(request: Any) -> Any:
+    return changed(request, member_id="")
+
+
+RULES: Final[Mapping[int, Rule]] = MappingProxyType(
+    {
+        # A broker names no member in this refusal (JoinGroupRequest.getErrorResponse).
+        ApiKey.JOIN_GROUP: SingleGroupRule(refused_as=_without_member),
+        ApiKey.SYNC_GROUP: SingleGroupRule(),
+        ApiKey.HEARTBEAT: SingleGroupRule(),
+        ApiKey.LEAVE_GROUP: SingleGroupRule(),
+        ApiKey.OFFSET_COMMIT: SingleGroupRule(
+            topics=TopicsPart(Operation.READ, _refused_commit, TOPIC_IDS_FROM), needs_topics=True
+        ),
+        ApiKey.OFFSET_FETCH: OffsetFetchRule(TOPIC_IDS_FROM),
+        ApiKey.OFFSET_DELETE: SingleGroupRule(
+            Operation.DELETE, topics=TopicsPart(Operation.READ, _refused_deletion)
+        ),
+        ApiKey.DESCRIBE_GROUPS: DescribeGroupsRule(Operation.DESCRIBE, "groups", "groups", Place.FIRST),
+        ApiKey.DELETE_GROUPS: SeveralGroupsRule(Operation.DELETE, "groups_names", "results", Place.LAST),
+        ApiKey.FIND_COORDINATOR: FindCoordinatorRule(
+            SeveralGroupsRule(Operation.DESCRIBE, "coordinator_keys", "coordinators", Place.AS_ASKED),
+            SEVERAL_KEYS_FROM,
+        ),
+        ApiKey.LIST_GROUPS: ListGroupsRule(),
+    }
+)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topics that a request about a group names, and what is said of those that are refused."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.authorization.permissions import Operation, Permission, topic_permission
+from coordinator.authorization.rule import NONE, Decide
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPart:
+    """Needs a permission for each topic; the others are left when some are refused."""
+
+    operation: Operation
+    refused: Callable[[Any, ErrorCode, int], Any]
+    """(topic of a request, error, version) -> the topic of the response in which every partition has this error."""
+    ids_from: int | None = None
+    """The version from which on topics are named by their ids."""
+
+    def permission(self, topic: Any, version: int) -> Permission:
+        """The one for a topic of a request or a response."""
+        by_id = self.ids_from is not None and version >= self.ids_from
+        return topic_permission(self.operation, topic.topic_id if by_id else topic.name)
+
+    def permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
+        """Those for all of these topics; None names none."""
+        return [self.permission(topic, version) for topic in topics or ()]
+
+    def left(self, topics: Sequence[Any], version: int, decide: Decide) -> list[Any]:
+        """The topics that are not refused."""
+        return [topic for topic in topics if decide(self.permission(topic, version)) is NONE]
+
+    def refusals(self, topics: Sequence[Any] | None, version: int, decide: Decide) -> list[Any]:
+        """The topics of the response that stand for those that are refused."""
+        found = ((topic, decide(self.permission(topic, version))) for topic in topics or ())
+        return [self.refused(topic, error, version) for topic, error in found if error is not NONE]
