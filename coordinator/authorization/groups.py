@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of requests that name one group, or several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
@@ -23,6 +23,13 @@ OPERATIONS_FROM: Final = 3
 """DescribeGroups can ask which operations are authorized."""
 REPORTED: Final = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 """The operations on groups that a cluster can be asked about (`gateway/permission_queries`)."""
+
+
+MESSAGES: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
+}
+"""What Kafka says of an error (Errors), where a response has a place for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class SingleGroupRule:
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """The group decides for all, then each topic for itself; those that are refused come first in the response."""
         error = decide(group_permission(self.operation, request.group_id))
+        if error is NONE and self.topics is not None:
+            error = self.topics.unknown(request.topics, version, decide)
         if error is not NONE:
             if self.refused_as is None:
                 return AuthorizationResult(error)
@@ -170,11 +179,23 @@ def _asks_for_operations(request: DescribeGroupsRequest, version: int) -> bool:
     return version >= OPERATIONS_FROM and request.include_authorized_operations
 
 
+class CoordinatorKeysRule(SeveralGroupsRule):
+    """Says why it is not known whether a group may be found; a broker gives no text where it may not."""
+
+    __slots__ = ()
+
+    def _refusal(self, request: Any, name: str, error: ErrorCode, version: int, refuse: Refuse) -> Any:
+        row = super()._refusal(request, name, error, version, refuse)
+        if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            return row
+        return changed(row, error_message=MESSAGES.get(error, error.name))
+
+
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorRule:
     """Groups that may not be described are not found; where a group is says nothing of it, so none is asked about."""
 
-    several: SeveralGroupsRule
+    several: CoordinatorKeysRule
     several_from: int
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
@@ -194,8 +215,8 @@ class FindCoordinatorRule:
         error = decide(group_permission(self.several.operation, request.key))
         if error is NONE:
             return PASSES
-        text = "Group authorization failed." if error is ErrorCode.GROUP_AUTHORIZATION_FAILED else None
-        return AuthorizationResult(response=changed(refuse(request, error, version), error_message=text))
+        response = changed(refuse(request, error, version), error_message=MESSAGES.get(error, error.name))
+        return AuthorizationResult(response=response)
 
 
 class ListGroupsRule:
@@ -213,15 +234,22 @@ class ListGroupsRule:
         self, request: ListGroupsRequest, version: int, decide: Decide, refuse: Refuse
     ) -> AuthorizationResult:
         """All groups, or those that may be seen."""
-        if decide(DESCRIBE_CLUSTER) is NONE:
+        error = decide(DESCRIBE_CLUSTER)
+        if error is NONE:
             return PASSES
+        if error is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return AuthorizationResult(error)
 
         def visible(response: ListGroupsResponse, decide: Decide) -> ListGroupsResponse:
-            response.groups = [
-                group
-                for group in response.groups
-                if decide(group_permission(Operation.DESCRIBE, group.group_id)) is NONE
-            ]
+            seen = []
+            for group in response.groups:
+                error = decide(group_permission(Operation.DESCRIBE, group.group_id))
+                if error is NONE:
+                    seen.append(group)
+                elif error is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                    refusal: ListGroupsResponse = refuse(request, error, version)
+                    return refusal
+            response.groups = seen
             return response
 
         return AuthorizationResult(

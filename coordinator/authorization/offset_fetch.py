@@ -42,7 +42,9 @@ class OffsetFetchRule:
 
     def __init__(self, ids_from: int) -> None:
         """Topics are named by their ids from version `ids_from` on."""
-        self._topics = TopicsPart(Operation.DESCRIBE, _refused_topic, ids_from)
+        self._topics = TopicsPart(
+            Operation.DESCRIBE, _refused_topic, refuses_all_unknown=True, ids_from=ids_from
+        )
 
     def permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
         """Those for the groups, and for every topic that is named."""
@@ -61,7 +63,7 @@ class OffsetFetchRule:
     ) -> AuthorizationResult:
         """Each group for itself; before v8 there is one."""
         asked = _fetched(request, version)
-        errors = [decide(_describe(group)) for group in asked]
+        errors = [self._error(group, version, decide) for group in asked]
         if version < GROUPS_FROM and errors[0] is not NONE:
             return AuthorizationResult(errors[0])
         left = [
@@ -83,6 +85,10 @@ class OffsetFetchRule:
             visible=(lambda response, decide: self._visible(response, version, decide)) if sees_all else None,
         )
 
+    def _error(self, group: Fetched, version: int, decide: Decide) -> ErrorCode:
+        """Why nothing is said of a group; NONE where something is."""
+        return decide(_describe(group)) or self._topics.unknown(group.topics, version, decide)
+
     def _without_refused(self, group: Fetched, version: int, decide: Decide) -> Fetched:
         """What is left of the question about a group."""
         if group.topics is None:
@@ -102,7 +108,7 @@ class OffsetFetchRule:
         answered = iter(response.groups)
         groups = []
         for group in request.groups:
-            error = decide(_describe(group))
+            error = self._error(group, version, decide)
             if error is not NONE:
                 groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
                 continue
@@ -118,9 +124,12 @@ class OffsetFetchRule:
         return [each for group in groups for each in self._topics.permissions(group.topics, version)]
 
     def _visible(self, response: OffsetFetchResponse, version: int, decide: Decide) -> OffsetFetchResponse:
-        """Only topics that may be described."""
+        """Only topics that may be described; nothing of a group with one of which that is not known."""
 
         def visible(group: Any) -> Any:
+            error = self._topics.unknown(group.topics, version, decide)
+            if error is not NONE:
+                return changed(group, topics=[], error_code=error)
             return changed(group, topics=self._topics.left(group.topics, version, decide))
 
         if version < GROUPS_FROM:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from coordinator.authorization.groups import (
+    CoordinatorKeysRule,
     DescribeGroupsRule,
     FindCoordinatorRule,
     ListGroupsRule,
@@ -56,16 +57,17 @@ RULES: Final[Mapping[int, Rule]] = MappingProxyType(
         ApiKey.HEARTBEAT: SingleGroupRule(),
         ApiKey.LEAVE_GROUP: SingleGroupRule(),
         ApiKey.OFFSET_COMMIT: SingleGroupRule(
-            topics=TopicsPart(Operation.READ, _refused_commit, TOPIC_IDS_FROM), needs_topics=True
+            topics=TopicsPart(Operation.READ, _refused_commit, ids_from=TOPIC_IDS_FROM), needs_topics=True
         ),
         ApiKey.OFFSET_FETCH: OffsetFetchRule(TOPIC_IDS_FROM),
         ApiKey.OFFSET_DELETE: SingleGroupRule(
-            Operation.DELETE, topics=TopicsPart(Operation.READ, _refused_deletion)
+            Operation.DELETE,
+            topics=TopicsPart(Operation.READ, _refused_deletion, refuses_all_unknown=True),
         ),
         ApiKey.DESCRIBE_GROUPS: DescribeGroupsRule(Operation.DESCRIBE, "groups", "groups", Place.FIRST),
         ApiKey.DELETE_GROUPS: SeveralGroupsRule(Operation.DELETE, "groups_names", "results", Place.LAST),
         ApiKey.FIND_COORDINATOR: FindCoordinatorRule(
-            SeveralGroupsRule(Operation.DESCRIBE, "coordinator_keys", "coordinators", Place.AS_ASKED),
+            CoordinatorKeysRule(Operation.DESCRIBE, "coordinator_keys", "coordinators", Place.AS_ASKED),
             SEVERAL_KEYS_FROM,
         ),
         ApiKey.LIST_GROUPS: ListGroupsRule(),

@@ -17,6 +17,8 @@ class TopicsPart:
     operation: Operation
     refused: Callable[[Any, ErrorCode, int], Any]
     """(topic of a request, error, version) -> the topic of the response in which every partition has this error."""
+    refuses_all_unknown: bool = False
+    """Whether a topic of which it is not known refuses all that is asked about the group, as at a broker."""
     ids_from: int | None = None
     """The version from which on topics are named by their ids."""
 
@@ -28,6 +30,15 @@ class TopicsPart:
     def permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
         """Those for all of these topics; None names none."""
         return [self.permission(topic, version) for topic in topics or ()]
+
+    def unknown(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
+        """The first error of these topics that does not say that the client may not; NONE without one."""
+        if self.refuses_all_unknown:
+            for topic in topics or ():
+                error = decide(self.permission(topic, version))
+                if error not in (NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+                    return error
+        return NONE
 
     def left(self, topics: Sequence[Any], version: int, decide: Decide) -> list[Any]:
         """The topics that are not refused."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may do, asked of the broker that it is connected to, as itself.
+"""What a client may do, asked of the broker that it is connected to, as itself. What it does not say is not allowed.
 
 Any broker can be asked, whether it coordinates the group or not: permissions are looked at before anything else. A
 Heartbeat of nobody and an OffsetDelete of nothing change nothing, and say whether the group may be read and deleted; of
 topics, and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -43,6 +43,63 @@ DESCRIBE_GROUPS_VERSION: Final = 0
 METADATA_BY_NAME_VERSION: Final = 8
 METADATA_BY_ID_VERSION: Final = 12
 
+
+class Codes(NamedTuple):
+    """What the error codes in the answers to a query mean. Any other one says that the permission is not known."""
+
+    allowed: frozenset[ErrorCode]
+    """That the client has the permission: the broker went on to what comes after the check."""
+    denied: ErrorCode
+    """That the client does not have it."""
+
+
+_COORDINATION: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.INVALID_GROUP_ID,
+        NONE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+CODES: Final[Mapping[ApiKey, Codes]] = {
+    ApiKey.HEARTBEAT: Codes(
+        _COORDINATION
+        | {
+            ErrorCode.FENCED_INSTANCE_ID,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            ErrorCode.REBALANCE_IN_PROGRESS,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+        },
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    ApiKey.OFFSET_DELETE: Codes(
+        _COORDINATION | {ErrorCode.NON_EMPTY_GROUP}, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    ),
+    ApiKey.DESCRIBE_GROUPS: Codes(_COORDINATION, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    # Where the code does not deny it, the operations of the topic say what is allowed.
+    ApiKey.METADATA: Codes(
+        frozenset(
+            {
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                ErrorCode.LEADER_NOT_AVAILABLE,
+                NONE,
+                ErrorCode.UNKNOWN_TOPIC_ID,
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            }
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+}
+"""By the api of the query. KafkaApis checks permissions first: an error of what follows shows that they were given."""
+
+_KNOWN_CODES: Final = frozenset(map(int, ErrorCode))
+
+UNKNOWN: Final = ErrorCode.UNKNOWN_SERVER_ERROR
+"""The decision where a broker's answer has no code that says why it is not known."""
+
 Decisions: TypeAlias = dict[Permission, ErrorCode]
 """NONE for each permission that the client has, else the error with which a broker refuses what needs it."""
 
@@ -52,7 +109,7 @@ class Answer(NamedTuple):
 
     decisions: Decisions
     lasting: Decisions
-    """As many of them as may be remembered."""
+    """As many of them as may be remembered: none that is not known."""
 
 
 class PermissionQuery(NamedTuple):
@@ -108,7 +165,7 @@ def _about_group(permission: Permission) -> PermissionQuery:
         request = OffsetDeleteRequest(version=version, group_id=str(permission.name), topics=[])
 
     def read(frame: bytes) -> Answer:
-        return _lasting({permission: _of_group(_read(key, version, frame).error_code)})
+        return _lasting(key, {permission: _decision(key, _read(key, version, frame).error_code)})
 
     return PermissionQuery(_frame(key, version, request), read)
 
@@ -118,10 +175,10 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
     key, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
     def read(frame: bytes) -> Answer:
-        decisions: Decisions = dict.fromkeys(map(_describe, names), ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        decisions: Decisions = dict.fromkeys(map(_describe, names), UNKNOWN)
         for group in _read(key, version, frame).groups:
-            decisions[_describe(group.group_id)] = _of_group(group.error_code)
-        return _lasting(decisions)
+            decisions[_describe(group.group_id)] = _decision(key, group.error_code)
+        return _lasting(key, decisions)
 
     return PermissionQuery(
         _frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read
@@ -129,19 +186,17 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
 
 
 def _about_cluster() -> PermissionQuery:
-    """Whether the cluster may be described."""
-    return _metadata(
-        METADATA_BY_NAME_VERSION,
-        [],
-        lambda response: _lasting(
-            {
-                DESCRIBE_CLUSTER: NONE
-                if Operation.DESCRIBE in (response.authorized_operations or ())
-                else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            }
-        ),
-        of_cluster=True,
-    )
+    """Whether the cluster may be described; a broker that cannot tell gives no operations."""
+
+    def read(response: MetadataResponse) -> Answer:
+        operations: Collection[int] | None = response.authorized_operations
+        if operations is None:
+            return Answer({DESCRIBE_CLUSTER: UNKNOWN}, {})
+        may = Operation.DESCRIBE in operations
+        decisions: Decisions = {DESCRIBE_CLUSTER: NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+        return Answer(decisions, decisions)
+
+    return _metadata(METADATA_BY_NAME_VERSION, [], read, of_cluster=True)
 
 
 def _about_topics(names: Collection[str]) -> PermissionQuery:
@@ -152,7 +207,7 @@ def _about_topics(names: Collection[str]) -> PermissionQuery:
         decisions: Decisions = {}
         for name in names:
             decisions |= _of_topic(name, said.get(name))
-        return _lasting(decisions)
+        return _lasting(ApiKey.METADATA, decisions)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_NAME_VERSION, name=name) for name in names]
@@ -170,15 +225,15 @@ def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
         for topic in response.topics:
             if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
                 said[topic.topic_id.bytes] = topic
-        lasting: Decisions = {}
+        there: Decisions = {}
         absent: Decisions = {}
         for each in ids:
             found = said.get(each)
             if found is not None and found.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
                 absent |= {topic_permission(operation, each): NONE for operation in _OF_TOPICS}
             else:
-                lasting |= _of_topic(each, found)
-        return Answer(lasting | absent, lasting)
+                there |= _of_topic(each, found)
+        return Answer(there | absent, _lasting(ApiKey.METADATA, there).lasting)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_ID_VERSION, topic_id=UUID(bytes=each), name=None) for each in ids]
@@ -189,27 +244,29 @@ _OF_TOPICS: Final = (Operation.READ, Operation.DESCRIBE)
 
 
 def _of_topic(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | None) -> Decisions:
-    if topic is None or topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        operations: Collection[int] = ()
-    else:
-        operations = topic.authorized_operations or ()
-    return {
-        topic_permission(each, name): NONE if each in operations else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        for each in _OF_TOPICS
-    }
+    error = UNKNOWN if topic is None else _decision(ApiKey.METADATA, topic.error_code)
+    operations: Collection[int] | None = None if topic is None else topic.authorized_operations
+    if error is NONE and operations is not None:
+        denied = CODES[ApiKey.METADATA].denied
+        return {topic_permission(each, name): NONE if each in operations else denied for each in _OF_TOPICS}
+    return {topic_permission(each, name): error or UNKNOWN for each in _OF_TOPICS}
 
 
-def _of_group(error_code: int) -> ErrorCode:
-    denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return denied if error_code == denied else NONE
+def _decision(api: ApiKey, error_code: int) -> ErrorCode:
+    """NONE if the code says that the client has the permission, else the code."""
+    if error_code not in _KNOWN_CODES:
+        return UNKNOWN  # of a newer broker
+    error = ErrorCode(error_code)
+    return NONE if error in CODES[api].allowed else error
 
 
 def _describe(group_id: str) -> Permission:
     return group_permission(Operation.DESCRIBE, group_id)
 
 
-def _lasting(decisions: Decisions) -> Answer:
-    return Answer(decisions, decisions)
+def _lasting(api: ApiKey, decisions: Decisions) -> Answer:
+    known = (NONE, CODES[api].denied)
+    return Answer(decisions, {each: error for each, error in decisions.items() if error in known})
 
 
 def _metadata(

@@ -207,9 +207,12 @@ def test_of_a_fetch_of_all_topics_those_are_left_out_that_may_not_be_described()
     result = restricted(offset_fetch.API, 8, fetch({"a": None}), {})
     assert result.request is None
     response = OffsetFetchResponse(groups=[fetched("a", "t", "u", "v")])
-    refused = {**topic(Operation.DESCRIBE, "t"), **topic(Operation.DESCRIBE, "v", BROKEN)}
+    refused = {**topic(Operation.DESCRIBE, "t"), **topic(Operation.DESCRIBE, "v")}
     decisions = {each: refused.get(each, NONE) for each in result.needed(response)}
     assert errors_of(result.visible(response, decisions.__getitem__).groups[0].topics) == [("u", [NONE])]
+    decisions[topic_permission(Operation.DESCRIBE, "v")] = BROKEN
+    seen = result.visible(response, decisions.__getitem__).groups[0]
+    assert (seen.error_code, seen.topics) == (BROKEN, [])
 
 
 def test_groups_that_may_not_be_described_come_first() -> None:
@@ -261,6 +264,8 @@ def test_coordinators_come_in_the_order_in_which_they_were_asked_for() -> None:
         ("b", NONE),
         ("c", NO_GROUP),
     ]
+    assert merged.coordinators[0].error_message.startswith("The server experienced an unexpected error")
+    assert merged.coordinators[2].error_message == ""
     refused.update(group(Operation.DESCRIBE, "b"))
     response = restricted(find_coordinator.API, 4, request, refused).response
     assert [each.error_code for each in response.coordinators] == [BROKEN, NO_GROUP, NO_GROUP]
@@ -281,7 +286,29 @@ def test_who_may_not_describe_the_cluster_sees_the_groups_that_they_may_describe
     )
     listed = ListGroupsResponse.ListedGroup
     response = ListGroupsResponse(error_code=0, groups=[listed(group_id=each) for each in "abc"])
-    refused = {**group(Operation.DESCRIBE, "a"), **group(Operation.DESCRIBE, "c", BROKEN)}
+    refused = {**group(Operation.DESCRIBE, "a"), **group(Operation.DESCRIBE, "c")}
     decisions = {each: refused.get(each, NONE) for each in result.needed(response)}
     seen = result.visible(response, decisions.__getitem__)
     assert [each.group_id for each in seen.groups] == ["b"]
+    decisions[group_permission(Operation.DESCRIBE, "b")] = BROKEN
+    refusal = result.visible(response, decisions.__getitem__)
+    assert (refusal.error_code, refusal.groups) == (BROKEN, [])
+
+
+def test_where_it_is_not_known_who_may_describe_the_cluster_no_groups_are_listed() -> None:
+    assert restricted(list_groups.API, 4, ListGroupsRequest(version=4), {DESCRIBE_CLUSTER: BROKEN}) == (
+        AuthorizationResult(BROKEN)
+    )
+
+
+def test_topics_of_which_it_is_not_known_refuse_all_of_a_fetch_and_a_deletion_as_at_a_broker() -> None:
+    assert restricted(offset_delete.API, 0, deletion("a", "b"), topic(Operation.READ, "b", BROKEN)) == (
+        AuthorizationResult(BROKEN)
+    )
+    refused = topic(Operation.DESCRIBE, "t", BROKEN)
+    single = OffsetFetchRequest(group_id=GroupId("a"), topics=[OffsetFetchRequestTopic("t", [0])])
+    assert restricted(offset_fetch.API, 5, single, refused).error is BROKEN
+    result = restricted(offset_fetch.API, 8, fetch({"a": ("t", "u"), "b": ("u",)}), refused)
+    assert [each.group_id for each in result.request.groups] == ["b"]
+    merged = result.merge(OffsetFetchResponse(groups=[fetched("b", "u")]))
+    assert [(each.group_id, each.error_code) for each in merged.groups] == [("a", BROKEN), ("b", 0)]

@@ -42,7 +42,7 @@ async def heartbeat_of_nobody(broker: Peer, error: int) -> None:
     question = await broker.frame()
     assert key_of(question) == ApiKey.HEARTBEAT
     assert read_request(question).member_id == ""
-    broker.answer(question, error.to_bytes(2, "big"))
+    broker.answer(question, error.to_bytes(2, "big", signed=True))
 
 
 async def test_what_a_client_may_do_is_asked_on_its_own_connection_and_remembered(tmp_path: Path) -> None:
@@ -68,6 +68,17 @@ async def test_what_a_client_may_not_do_reaches_no_coordinator(tmp_path: Path) -
         for _ in range(2):  # each time, where nothing is remembered
             await heartbeat_of_nobody(broker, DENIED)
             assert int.from_bytes((await client.frame())[8:10], "big") == DENIED
+        assert house.coordinator.accepted == 0
+
+
+async def test_what_the_broker_cannot_tell_is_not_allowed_and_asked_again(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client = await house.client(OUR_ID)
+        client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) * 2)
+        broker = await house.broker.peer()
+        for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT):
+            await heartbeat_of_nobody(broker, int(error))
+            assert int.from_bytes((await client.frame())[8:10], "big", signed=True) == error
         assert house.coordinator.accepted == 0
 
 

@@ -41,13 +41,17 @@ class KafkaNode:
         settings: Mapping[str, str | int],
         formatting: Sequence[str] = (),
         java: Sequence[str] | None = None,
+        classes: Path | None = None,
     ) -> None:
         """Prepare a node under `work` that accepts connections at `port` of 127.0.0.1 once it is up.
 
-        `formatting` are arguments for the formatting of its data directory, `java` is the command that runs it. Skips
-        the test where Java 17+ or Maven is missing (fails it in CI).
+        `formatting` are arguments for the formatting of its data directory, `java` is the command that runs it, and
+        `classes` a directory with classes of the test. Skips the test where Java 17+ or Maven is missing (fails it in
+        CI).
         """
-        self._classpath = require_kafka_classpath()
+        self._classpath = (
+            require_kafka_classpath() if classes is None else f"{classes}:{require_kafka_classpath()}"
+        )
         self._java = java or _java_with_classes()
         self.port = port
         self.data_dir = work / "data"

@@ -29,6 +29,7 @@ from confluent_kafka.admin import (
 
 from bench.ports import free_ports
 from tests.kafka.broker import KafkaNode, replicated
+from tests.kafka.jars import compiled
 from tests.support.raw import metadata
 from tests.support.tls import TestAuthority
 from tests.support.waiting import wait_until
@@ -37,6 +38,8 @@ PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS: Final = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 """Passwords by name; `admin` is a super user where rights are asked for."""
+BROKEN: Final = ("broken-group", "broken-topic", "broken-cluster")
+"""Users for whom BrokenAuthorizer throws; each one's name is the password, by SASL/PLAIN."""
 CONTROLLER_ID: Final = 100
 
 
@@ -54,17 +57,21 @@ class KafkaCluster:
         *,
         protocols: Sequence[str] = ("PLAINTEXT",),
         acls: bool = False,
+        authorizer: str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         settings: Mapping[str, str | int] | None = None,
     ) -> None:
         """Prepare the cluster under `work`.
 
         `protocols` are the listeners that each broker has (PLAINTEXT always); those with SASL take all of MECHANISMS
-        and USERS. `acls` switches Kafka's StandardAuthorizer on. `settings` come on top of each broker's.
+        and USERS. `acls` switches the authorizer on, Kafka's own or one of tests/kafka/java. `settings` come on top of
+        each broker's.
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
         """
         self._work = work
         self._protocols = [name for name in PROTOCOLS if name == "PLAINTEXT" or name in protocols]
         self._acls = acls
+        self._authorizer = authorizer
+        self._classes = None if "." in authorizer else compiled(authorizer, work / "classes")
         self._alone = brokers == 1
         self._extra = {**replicated(min(brokers, 3)), **(settings or {})}
         (self._controller_port,) = free_ports(1)
@@ -337,6 +344,7 @@ class KafkaCluster:
             port=self._controller_port,
             settings=settings,
             formatting=self._formatting(),
+            classes=self._classes,
         )
 
     def _prepare(self, node_id: int) -> None:
@@ -363,6 +371,7 @@ class KafkaCluster:
             port=ports["PLAINTEXT"],
             settings=settings,
             formatting=self._formatting() if self._alone else (),
+            classes=self._classes,
         )
 
     def _common(self) -> dict[str, str | int]:
@@ -378,7 +387,7 @@ class KafkaCluster:
             "broker.heartbeat.interval.ms": 500,
         }
         if self._acls:
-            common["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            common["authorizer.class.name"] = self._authorizer
             common["super.users"] = "User:ANONYMOUS;User:admin"
         return common
 
@@ -393,7 +402,8 @@ class KafkaCluster:
 
     def _sasl(self) -> dict[str, str | int]:
         settings: dict[str, str | int] = {}
-        users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
+        passwords = {**USERS, **{name: name for name in BROKEN}}
+        users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
         security = "org.apache.kafka.common.security"
         modules = {
             "plain": f"{security}.plain.PlainLoginModule required {users};",

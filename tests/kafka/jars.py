@@ -32,6 +32,16 @@ def require_java_compiler() -> None:
         skip_or_fail(missing)
 
 
+def compiled(name: str, directory: Path) -> Path:
+    """Compile `tests/kafka/java/NAME.java` against Kafka's jars into a directory, and return that."""
+    require_java_compiler()
+    source = Path(__file__).parent / "java" / f"{name}.java"
+    jars = ":".join(map(str, Path(require_kafka_classpath()).parent.glob("*.jar")))
+    compiler = ["java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    subprocess.run([*compiler, "-cp", jars, "-d", str(directory), str(source)], check=True)
+    return directory
+
+
 def java_compiler() -> str | None:
     """What is missing where the `java` on the PATH cannot compile; None where it can."""
     modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
