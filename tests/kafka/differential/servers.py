@@ -17,7 +17,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
     ORDINARY: _NO_DELAY,
     ALONE: _NO_DELAY,
     TIGHT: {
-        "group.initial.rebalance.delay.ms": 1_000,
+        # A script on a busy machine has seen within this time that nobody is answered yet.
+        "group.initial.rebalance.delay.ms": 2_000,
         "group.min.session.timeout.ms": 100,
         "group.max.session.timeout.ms": 60_000,
         "group.max.size": 3,

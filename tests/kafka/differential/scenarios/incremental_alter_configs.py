@@ -104,7 +104,7 @@ def changes_of_settings_that_are_refused(s: Script, version: int) -> None:
     ):
         alter(a, version, changes(name, bad, good))
     alter(a, version, changes(name, good, ("segment.ms", SET, "8")))
-    show(a, name)
+    show(a, name, segment_ms="7")
 
 
 @scenario(version=every(ALTER))

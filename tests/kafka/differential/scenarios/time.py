@@ -17,6 +17,8 @@ from tests.kafka.differential.scenarios.leave_group import leaving
 from tests.kafka.differential.script import Link, Script
 
 SHORT_MS = 500
+SEEN_MS = 3_000
+"""So long that a script on a busy machine sees what is so before."""
 LONG_MS = 60_000
 
 
@@ -117,20 +119,20 @@ def a_group_that_is_full(s: Script, version: int) -> None:
 
 @scenario(settings=TIGHT, slow=True)
 def a_full_group_in_each_state(s: Script) -> None:
-    leader, *others = members_together(s, LONG_MS, LONG_MS, LONG_MS, rebalance_ms=2_000)
+    leader, *others = members_together(s, LONG_MS, LONG_MS, LONG_MS, rebalance_ms=10_000)
     d = s.connect()
     d.join(3)
     with s.quietly():
         leader.sync(assignments=assignments([leader, *others]))
     s.until(STABLE)
     d.join(3)
-    rejoin = leader.rejoin(rebalance_timeout_ms=2_000)
+    rejoin = leader.rejoin(rebalance_timeout_ms=10_000)
     s.until(PREPARING)
     s.note("those who wait are counted now, and only one does")
     asked = d.join()
-    newcomer = d.send_join(member_id=asked.member_id, rebalance_timeout_ms=2_000)
+    newcomer = d.send_join(member_id=asked.member_id, rebalance_timeout_ms=10_000)
     s.until(PREPARING, members=4)
-    second = others[0].rejoin(rebalance_timeout_ms=2_000)
+    second = others[0].rejoin(rebalance_timeout_ms=10_000)
     second.is_silent()
     s.note("three wait now")
     others[1].rejoin().reply()
@@ -257,7 +259,7 @@ def ids_that_are_given_out_expire(s: Script) -> None:
     a = s.connect()
     member = alone(s, a)
     member.sync(assignments=assignments([member]))
-    asked = s.connect().join(session_timeout_ms=SHORT_MS)
+    asked = s.connect().join(session_timeout_ms=SEEN_MS)
     rejoin = member.rejoin()
     s.until(PREPARING)
     rejoin.is_silent()
