@@ -24,6 +24,7 @@ import uvloop
 
 from bench.ports import HOST, free_ports
 from bench.servers import REPOSITORY, tied_to_us
+from bench.watched import TimedByLooks
 from bench.wire import API_VERSIONS, encode
 from coordinator.app import App
 from coordinator.config import load
@@ -36,29 +37,12 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
     "uvloop": uvloop.new_event_loop,
 }
 QUESTION: Final = encode(API_VERSIONS, 0, API_VERSIONS.request()).frame
-WATCH_S: Final = 0.001
 OPENED_AT_ONCE: Final = 100
 REST_S: Final = 0.5
 """Between opening and closing, and after the last connection is closed."""
 TURNS: Final = "turns"
 """The file that a server leaves."""
 HEADING: Final = f"{'loop':8} {'server':8} {'longest turn':>13} {'all turns':>10} {'over 20 ms':>11}"
-
-
-class Turns:
-    """Two numbers for each turn in which something was done: when it ended, and the thread's processor time."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.taken = array("d")
-        self._loop = loop
-        self._cpu_s = time.thread_time()
-        self._look()
-
-    def _look(self) -> None:
-        cpu_s = time.thread_time()
-        self.taken.extend((time.monotonic(), cpu_s - self._cpu_s))
-        self._cpu_s = cpu_s
-        self._loop.call_later(WATCH_S, self._look)
 
 
 async def _serve_node(port: int, data_dir: Path) -> None:
@@ -93,11 +77,11 @@ SERVERS: Final = {"node": _serve_node, "nothing": _serve_nothing}
 
 async def _until_terminated(kind: str, port: int, data_dir: Path) -> bytes:
     loop = asyncio.get_running_loop()
-    turns = Turns(loop)
+    looks = TimedByLooks(loop)
     serving = loop.create_task(SERVERS[kind](port, data_dir))
     loop.add_signal_handler(signal.SIGTERM, serving.cancel)
     await asyncio.wait([serving])
-    return turns.taken.tobytes()
+    return looks.turns.tobytes()
 
 
 def _serve(loop: str, kind: str, port: str, work: str) -> None:
@@ -148,7 +132,7 @@ def _measured(loop: str, kind: str, count: int, work: Path) -> tuple[float, floa
     serving.terminate()
     serving.wait()
     numbers = array("d", (work / TURNS).read_bytes())
-    window = [1e3 * numbers[at + 1] for at in range(0, len(numbers), 2) if numbers[at] > began]
+    window = [1e3 * numbers[at + 1] for at in range(0, len(numbers), 3) if numbers[at] > began]
     return max(window), sum(window), sum(turn > 20 for turn in window)
 
 

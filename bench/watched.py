@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench.watched FILE KEY=VALUE …`: a node that notes how long each turn of its event loop takes.
+"""`python -m bench.watched FILE LOOP KEY=VALUE …`: a node that notes how long each turn of its event loop takes.
 
-It runs on asyncio's own loop, as uvloop does not let anybody look at its turns; and it compacts on SIGUSR1, not by
-the clock. When it ends it writes what it noted to FILE.
+LOOP is `asyncio`, or `uvloop`, which does not let anybody look at its turns: there a timer notes each millisecond how
+much the loop's thread has worked. The node compacts on SIGUSR1, not by the clock. When it ends it writes what it noted
+to FILE.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+import uvloop
+
 from bench.servers import Groupkeeper
 from coordinator.app import App
 from coordinator.config import load
@@ -24,6 +27,7 @@ from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.telemetry import logs
 
 CLEAN: Final = signal.SIGUSR1
+LOOK_S: Final = 0.001
 
 
 class Turn(NamedTuple):
@@ -35,7 +39,9 @@ class Turn(NamedTuple):
 
 
 class WatchedNode(Groupkeeper):
-    """Such a node as a child process."""
+    """Such a node as a child process, on the event loop of this name."""
+
+    loop = "asyncio"
 
     @property
     def turns_file(self) -> Path:
@@ -53,7 +59,7 @@ class WatchedNode(Groupkeeper):
             **self.settings,
         }
         chosen = [f"{key}={value}" for key, value in settings.items()]
-        return [sys.executable, "-m", "bench.watched", str(self.turns_file), *chosen]
+        return [sys.executable, "-m", "bench.watched", str(self.turns_file), self.loop, *chosen]
 
     def clean(self) -> None:
         """Compact whatever needs it."""
@@ -101,6 +107,31 @@ class TimedLoop(asyncio.SelectorEventLoop):
         self.turns.extend((time.monotonic(), cpu_s, wall_s - (selector.waited_s - waited)))
 
 
+class TimedByLooks:
+    """Turns of any loop, noted by a timer; several short ones that follow each other may count as one.
+
+    `turns` has three numbers for each, as in Turn: both times are those of the processor.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.turns = array("d")
+        self._loop = loop
+        self._cpu_s = time.thread_time()
+        self._look()
+
+    def _look(self) -> None:
+        cpu_s = time.thread_time()
+        self.turns.extend((time.monotonic(), cpu_s - self._cpu_s, cpu_s - self._cpu_s))
+        self._cpu_s = cpu_s
+        self._loop.call_later(LOOK_S, self._look)
+
+
+async def _serve_by_looks(arguments: Sequence[str]) -> "array[float]":
+    looks = TimedByLooks(asyncio.get_running_loop())
+    await _serve(arguments)
+    return looks.turns
+
+
 async def _serve(arguments: Sequence[str]) -> None:
     settings = load(None, {}, arguments, {})
     logs.configure(settings.log_format, settings.log_level)
@@ -118,11 +149,16 @@ async def _serve(arguments: Sequence[str]) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Serve until SIGTERM."""
+    file, loop, *chosen = arguments
     gc.set_threshold(*GC_THRESHOLDS)
-    with asyncio.Runner(loop_factory=TimedLoop) as runner:
-        runner.run(_serve(arguments[1:]))
-        turns = cast(TimedLoop, runner.get_loop()).turns
-    Path(arguments[0]).write_bytes(turns.tobytes())
+    if loop == "uvloop":
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            turns = runner.run(_serve_by_looks(chosen))
+    else:
+        with asyncio.Runner(loop_factory=TimedLoop) as runner:
+            runner.run(_serve(chosen))
+            turns = cast(TimedLoop, runner.get_loop()).turns
+    Path(file).write_bytes(turns.tobytes())
 
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ def main(arguments: Sequence[str]) -> int:
           f"{options.seconds:g} s. Turn: the longest of the event loop; p50, p99 and max: of a heartbeat.")  # fmt: skip
     print(HEADING, flush=True)
     for name in options.scenarios or scenarios:
-        with AttackedNode(
-            Path(tempfile.mkdtemp(prefix="attack-")),
-            options.python,
-            options.tree.resolve(),
-            dict(options.set),
-        ) as node:
+        with (
+            tempfile.TemporaryDirectory(prefix="attack-") as work,
+            AttackedNode(
+                Path(work), options.python, options.tree.resolve(), options.loop, dict(options.set)
+            ) as node,
+        ):
             print(_attack(name, scenarios[name], node, size, options), flush=True)
     return 0
 
@@ -99,6 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--connections", type=int, default=4, metavar="N", help="that attack (%(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=4.0, metavar="S", help="of each attack (%(default)s)"
+    )
+    parser.add_argument(
+        "--loop", choices=("asyncio", "uvloop"), default="asyncio", help="the node's event loop (%(default)s)"
     )
     parser.add_argument("--python", default=sys.executable, metavar="FILE", help="the node's interpreter")
     parser.add_argument("--tree", type=Path, default=REPOSITORY, metavar="DIR", help="where its sources are")

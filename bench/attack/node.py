@@ -29,8 +29,9 @@ ROOM: Final = {"group.initial.rebalance.delay.ms": "0", "log.level": "warning"}
 class AttackedNode(WatchedNode):
     """Such a node as a child process."""
 
-    def __init__(self, work: Path, python: str, tree: Path, settings: dict[str, str]) -> None:
+    def __init__(self, work: Path, python: str, tree: Path, loop: str, settings: dict[str, str]) -> None:
         super().__init__("attacked", work, {**ROOM, **settings})
+        self.loop = loop
         self._python = python
         self._tree = tree
 

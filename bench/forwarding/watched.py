@@ -33,7 +33,7 @@ class WatchedGateway(WatchedNode):
     def command(self) -> list[str]:
         """The supervisor, with `KEY=VALUE …`."""
         isolated = ["-I"] if is_installed() else []
-        chosen = super().command()[4:]
+        _, *chosen = super().command()[4:]
         return [sys.executable, *isolated, "-c", LAUNCH, str(REPOSITORY), str(self.turns_file), *chosen]
 
 
