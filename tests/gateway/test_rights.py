@@ -9,6 +9,7 @@ import pytest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
 from protocol.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -80,9 +81,9 @@ def allow(cluster: KafkaCluster, user: str) -> None:
     cluster.allow(user, "DELETE", "GROUP", DELETES)
 
 
-def logged_in(bootstrap: str, user: str) -> RawConnection:
-    """A connection of this user."""
-    connection = RawConnection(bootstrap)
+def logged_in(bootstrap: str, user: str, source: str = "") -> RawConnection:
+    """A connection of this user, from the address `source` if one is given."""
+    connection = RawConnection(bootstrap, source=source)
     shaken = connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert shaken.error_code == 0
     token = f"\0{user}\0{USERS.get(user, user)}".encode()
@@ -295,3 +296,20 @@ def test_each_principal_hears_what_kafka_says(secured: Whole, user: str) -> None
     assert "closed" not in ours, secured.log_text()[-4000:]
     found = {name for name, _ in differing}
     assert found == DIFFERENCES.get(user, set()), "\n".join(shown for _, shown in differing)
+
+
+@pytest.mark.parametrize(("host", "here"), [("127.0.0.1", True), ("127.0.0.2", False)])
+def test_permissions_by_host_see_the_gateways_address(secured: Whole, host: str, here: bool) -> None:
+    """A gateway connects from 127.0.0.1, wherever its client comes from."""
+    group = f"for-{host}"
+    secured.cluster.allow("bob", "READ", "GROUP", group, host=host)
+    wait_for_coordinator(secured.cluster.address(1), group)
+    request = request_of(ApiKey.HEARTBEAT, group_id=group, generation_id=1, member_id="m")
+
+    def is_allowed(bootstrap: str, source: str) -> bool:
+        with logged_in(bootstrap, "bob", source) as connection:
+            return bool(connection.call(request, 4).error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    for source in ("127.0.0.1", "127.0.0.2"):
+        assert is_allowed(secured.cluster.address(1, PROTOCOL), source) is (source == host)
+        assert is_allowed(secured.bootstrap, source) is here

@@ -284,17 +284,25 @@ class KafkaCluster:
         assert not failed, f"{len(failed)} of {count} records were refused: {failed[0]}"
 
     def allow(
-        self, user: str, operation: str, resource: str, name: str, *, prefix: bool = False, deny: bool = False
+        self,
+        user: str,
+        operation: str,
+        resource: str,
+        name: str,
+        *,
+        prefix: bool = False,
+        deny: bool = False,
+        host: str = "*",
     ) -> None:
         """Give (or `deny`) a user an operation (`READ`) on a `TOPIC`, `GROUP`, `TRANSACTIONAL_ID` or the `BROKER`.
 
-        The cluster's name is `kafka-cluster`, and `BROKER` is confluent-kafka's word for it. Returns once every
-        running broker knows it.
+        With `host` it counts for that address only. The cluster's name is `kafka-cluster`, and `BROKER` is
+        confluent-kafka's word for it. Returns once every running broker knows it.
         """
         pattern = ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL
         permission = AclPermissionType.DENY if deny else AclPermissionType.ALLOW
         binding = AclBinding(
-            ResourceType[resource], name, pattern, f"User:{user}", "*", AclOperation[operation], permission
+            ResourceType[resource], name, pattern, f"User:{user}", host, AclOperation[operation], permission
         )
         for future in self.admin().create_acls([binding]).values():
             future.result(120)
@@ -305,7 +313,7 @@ class KafkaCluster:
                 name,
                 pattern,
                 f"User:{user}",
-                "*",
+                host,
                 AclOperation[operation],
                 permission,
             )

@@ -33,11 +33,18 @@ TOPIC_ALREADY_EXISTS = 36
 class RawConnection:
     """A blocking connection that can hold several requests under way; not for use by several threads."""
 
-    def __init__(self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 120.0) -> None:
-        """Connect to `host:port`; every later call waits at most `timeout_s` for bytes and raises OSError then."""
+    def __init__(
+        self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 120.0, source: str = ""
+    ) -> None:
+        """Connect to `host:port`, from the address `source` if one is given.
+
+        Every later call waits at most `timeout_s` for bytes and raises OSError then.
+        """
         host, port = bootstrap.rsplit(":", 1)
         self._client_id = client_id
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._socket = socket.create_connection(
+            (host, int(port)), timeout=timeout_s, source_address=(source, 0) if source else None
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._input = self._socket.makefile("rb")
         self._under_way: deque[Any] = deque()
