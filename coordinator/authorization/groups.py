@@ -22,7 +22,7 @@ from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGrou
 OPERATIONS_FROM: Final = 3
 """DescribeGroups can ask which operations are authorized."""
 REPORTED: Final = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
-"""The operations on groups that a cluster can be asked about (`gateway/permission_queries`)."""
+"""The operations on groups that are reported."""
 
 
 MESSAGES: Final[Mapping[ErrorCode, str]] = {
@@ -119,11 +119,8 @@ class SeveralGroupsRule:
 
         def merge(response: Any) -> Any:
             answered = iter(getattr(response, self.answered))
-            rows = [
-                self._refusal(request, name, errors[name], version, refuse)
-                for name in names
-                if errors[name] is not NONE
-            ]
+            refusals = self._refusals(request, errors, version, refuse)
+            rows = [refusals[name] for name in names if name in refusals]
             if self.place is Place.FIRST:
                 rows = [*rows, *answered]
             elif self.place is Place.LAST:
@@ -138,9 +135,19 @@ class SeveralGroupsRule:
             return AuthorizationResult(response=merge(refuse(nothing, NONE, version)))
         return AuthorizationResult(request=changed(request, **{self.asked: left}), merge=merge)
 
-    def _refusal(self, request: Any, name: str, error: ErrorCode, version: int, refuse: Refuse) -> Any:
-        response = refuse(changed(request, **{self.asked: [name]}), error, version)
-        return getattr(response, self.answered)[0]
+    def _refusals(
+        self, request: Any, errors: Mapping[str, ErrorCode], version: int, refuse: Refuse
+    ) -> dict[str, Any]:
+        """The rows of those that are refused; those with the same error are made together."""
+        names_by_error: dict[ErrorCode, list[str]] = {}
+        for name, error in errors.items():
+            names_by_error.setdefault(error, []).append(name)
+        names_by_error.pop(NONE, None)
+        rows: dict[str, Any] = {}
+        for error, names in names_by_error.items():
+            response = refuse(changed(request, **{self.asked: names}), error, version)
+            rows.update(zip(names, getattr(response, self.answered), strict=True))
+        return rows
 
 
 class DescribeGroupsRule(SeveralGroupsRule):
@@ -184,11 +191,15 @@ class CoordinatorKeysRule(SeveralGroupsRule):
 
     __slots__ = ()
 
-    def _refusal(self, request: Any, name: str, error: ErrorCode, version: int, refuse: Refuse) -> Any:
-        row = super()._refusal(request, name, error, version, refuse)
-        if error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return row
-        return changed(row, error_message=MESSAGES.get(error, error.name))
+    def _refusals(
+        self, request: Any, errors: Mapping[str, ErrorCode], version: int, refuse: Refuse
+    ) -> dict[str, Any]:
+        rows = super()._refusals(request, errors, version, refuse)
+        for name, row in rows.items():
+            error = errors[name]
+            if error is not ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                row.error_message = MESSAGES.get(error, error.name)
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,14 @@ class TopicsPart:
         return [self.permission(topic, version) for topic in topics or ()]
 
     def unknown(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
-        """The first error of these topics that does not say that the client may not; NONE without one."""
+        """The first error of these topics that says neither that the client may not, nor that there is no such topic.
+
+        NONE without one.
+        """
         if self.refuses_all_unknown:
             for topic in topics or ():
                 error = decide(self.permission(topic, version))
-                if error not in (NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+                if error not in (NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID):
                     return error
         return NONE
 

@@ -40,7 +40,7 @@ Done = Callable[[ErrorCode], None]
 
 
 class Adoption:
-    """Takes groups over through `here` and `there`; `adopt` is what Rights asks."""
+    """Takes groups over through `here` and `there`; `adopt` is what PermissionGate asks."""
 
     def __init__(
         self,

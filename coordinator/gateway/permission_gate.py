@@ -34,7 +34,7 @@ REMEMBERED_NAME_MAX: Final = 256
 QUERIES_AT_ONCE: Final = 20
 """So many queries about one request are under way; one that names many groups has several about each."""
 
-NOT_KNOWN: Final = (ErrorCode.NONE, 0)
+NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
 """Counts until the millisecond 0."""
 
 Adopt = Callable[[list[str], Callable[[ErrorCode], None]], bool]

@@ -86,7 +86,6 @@ CODES: Final[Mapping[ApiKey, Codes]] = {
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 ErrorCode.LEADER_NOT_AVAILABLE,
                 NONE,
-                ErrorCode.UNKNOWN_TOPIC_ID,
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             }
         ),
@@ -161,6 +160,7 @@ def _about_group(permission: Permission) -> PermissionQuery:
             group_id=GroupId(str(permission.name)), generation_id=-1, member_id=NOBODY
         )
     else:
+        assert permission.operation is Operation.DELETE, "nothing else can be found out"
         key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
         request = OffsetDeleteRequest(version=version, group_id=str(permission.name), topics=[])
 
@@ -215,25 +215,17 @@ def _about_topics(names: Collection[str]) -> PermissionQuery:
 
 
 def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
-    """What may be done with topics by their ids.
-
-    With one that is not there nothing can be done wrong; it may be there for the next request.
-    """
+    """What may be done with topics by their ids; of one that the broker does not have it is not known."""
 
     def read(response: MetadataResponse) -> Answer:
         said = {}
         for topic in response.topics:
             if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
                 said[topic.topic_id.bytes] = topic
-        there: Decisions = {}
-        absent: Decisions = {}
+        decisions: Decisions = {}
         for each in ids:
-            found = said.get(each)
-            if found is not None and found.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
-                absent |= {topic_permission(operation, each): NONE for operation in _OF_TOPICS}
-            else:
-                there |= _of_topic(each, found)
-        return Answer(there | absent, _lasting(ApiKey.METADATA, there).lasting)
+            decisions |= _of_topic(each, said.get(each))
+        return _lasting(ApiKey.METADATA, decisions)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_ID_VERSION, topic_id=UUID(bytes=each), name=None) for each in ids]

@@ -15,6 +15,7 @@ from coordinator.app import App
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
+from coordinator.catalogue.names import NAME_LENGTH_MAX
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.jobs.committed_offsets import all_committed
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 5.0
+TOGETHER_S: Final = 0.02
+"""All topics that are missed in so short a time are told together."""
 MISSED_MAX: Final = 10_000
 """So many topics are known to have been missed in these seconds; of more the cluster is not looked at sooner."""
 QUESTIONS_FOR_ENDS_MAX: Final = 10
@@ -94,7 +97,7 @@ class WorkerApp(App):
             TopicLimits.of(settings),
         )
         if settings.is_gateway:
-            self.catalogue_store.look_for = MissedTopics(loop.time, send).missed
+            self.catalogue_store.look_for = MissedTopics(loop.time, loop.call_later, send).missed
             self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
         self.share = Share(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.has_topics
@@ -205,22 +208,39 @@ class WorkerApp(App):
 class MissedTopics:
     """Topics that clients name and the catalogue lacks: the cluster may have them by now."""
 
-    def __init__(self, now_s: Callable[[], float], send: Callable[[messages.FromWorker], None]) -> None:
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        later: Callable[[float, Callable[[], None]], object],
+        send: Callable[[messages.FromWorker], None],
+    ) -> None:
         self._now_s = now_s
+        self._later = later
         self._send = send
         self._again_s: dict[str | bytes, float] = {}  # by name or id, oldest first
+        self._is_told = True  # whether the supervisor knows of all that was missed
 
     def missed(self, topic: str | bytes) -> None:
-        """Have the cluster looked at, unless that was asked for this topic less than MISSED_AGAIN_S ago."""
+        """Have the cluster looked at, unless that was asked for this topic less than MISSED_AGAIN_S ago.
+
+        A name that no topic can have is none.
+        """
         now_s, again_s = self._now_s(), self._again_s
         while again_s:
             oldest, at_s = next(iter(again_s.items()))
             if at_s > now_s:
                 break
             del again_s[oldest]
-        if topic not in again_s and len(again_s) < MISSED_MAX:
-            again_s[topic] = now_s + MISSED_AGAIN_S
-            self._send(messages.LookAgain())
+        if topic in again_s or len(again_s) >= MISSED_MAX or len(topic) > NAME_LENGTH_MAX:
+            return
+        again_s[topic] = now_s + MISSED_AGAIN_S
+        if self._is_told:
+            self._is_told = False
+            self._later(TOGETHER_S, self._tell)
+
+    def _tell(self) -> None:
+        self._is_told = True
+        self._send(messages.LookAgain())
 
 
 class RemoteEnds:

@@ -137,8 +137,12 @@ class PartitionLog:
         return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
 
     def distrust(self, offset: Offset) -> None:
-        """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash."""
-        for segment in self._reaching(offset):
+        """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash.
+
+        So may the index of the segment that ends there: it was the last one when `offset` was noted, and its files were
+        not looked at.
+        """
+        for segment in self._reaching(Offset(max(offset - 1, 0))):
             segment.index.forget()
         if self._epochs_from is None or offset < self._epochs_from:
             self._epochs_from = offset
@@ -271,8 +275,8 @@ class PartitionLog:
     def write_gathered_indexes(self) -> None:
         """Write the index entries of what a recovery has put into the segments, without reading any of them.
 
-        Before the recovery point that is noted next, no index is checked again: those of full segments that a crash
-        has left in doubt are removed, to be made anew from their segments. Raises OSError.
+        Before the segment that ends at the recovery point that is noted next, no index is checked again: those of full
+        segments that a crash has left in doubt are removed, to be made anew from their segments. Raises OSError.
         """
         for segment in self._segments:
             rolled = segment is not self._segments[-1]

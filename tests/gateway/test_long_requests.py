@@ -75,9 +75,13 @@ class Gate:
     def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
         self.thread = HandThread()
         beside = Beside(lambda: self.thread)
-        rights = PermissionGate(lambda: 0, 1_000, beside, adopt)
+        permissions = PermissionGate(lambda: 0, 1_000, beside, adopt)
         self.routes = PortRoutes(
-            Book(lambda _: None, lambda *_: None), rights.gate, beside, ours=ours, message_bytes_max=1 << 20
+            Book(lambda _: None, lambda *_: None),
+            permissions.gate,
+            beside,
+            ours=ours,
+            message_bytes_max=1 << 20,
         )
 
     def client(self) -> Client:

@@ -38,7 +38,7 @@ DIFFERENCES: Final = {
     # Here the groups of one request are decided apart.
     "broken-topic": {"fetch groups", "fetch by id"},
 }
-"""Requests that users hear something else to than at Kafka: docs/gateway.md, "What clients may do"."""
+"""Requests that users hear something else to than at Kafka: docs/gateway.md, "Logins and rights"."""
 
 
 @pytest.fixture(scope="module")

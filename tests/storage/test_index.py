@@ -2,6 +2,7 @@
 """The indexes beside a segment and the epochs beside a log: as Kafka has them, and right after everything."""
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
@@ -270,9 +271,12 @@ def test_a_killed_process_leaves_what_can_be_completed() -> None:
     check_epochs(fs, ROOT / "__consumer_offsets-0")
 
 
+@pytest.mark.parametrize(("lives"), [(300, 0, 0), (91, 1, 0)], ids=["full segments", "the last segment"])
 @pytest.mark.parametrize("seed", range(5))
-def test_indexes_that_a_crash_left_in_doubt_are_not_trusted_by_the_start_after_the_next(seed: int) -> None:
-    """The first one notes that the segments are whole; of their indexes it knows nothing."""
+def test_indexes_that_a_crash_left_in_doubt_are_not_trusted_by_a_later_start(
+    seed: int, lives: Sequence[int]
+) -> None:
+    """A start notes that the segments are whole; of indexes that it has not looked at it knows nothing."""
     fs = FaultyFileSystem(ROOT, random.Random(seed))
     settings = LogSettings(segment_bytes=20_000, index_interval_bytes=500)
     directory = ROOT / "__consumer_offsets-0"
@@ -286,15 +290,13 @@ def test_indexes_that_a_crash_left_in_doubt_are_not_trusted_by_the_start_after_t
         return manager
 
     life(2).close()
-    life(300)
-    # The system has written the segments back by itself, and not the journal.
-    fs.fsync_dir(directory)
-    for name in fs.listdir(directory):
-        fs.inode(directory / name).sync()
-    for _ in range(2):
+    for batches in lives:
+        life(batches)
+        # The system has written the segments back by itself, and not the journal.
+        fs.fsync_dir(directory)
+        for name in fs.listdir(directory):
+            fs.inode(directory / name).sync()
         fs.restart(power_loss=True)
-        life(0)
-    fs.restart(power_loss=False)
     life(0).close()
     check(fs, directory, 500)
 

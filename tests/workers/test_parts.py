@@ -596,24 +596,31 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
 def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> None:
     now_s = [100.0]
     sent: list[messages.FromWorker] = []
-    missed = MissedTopics(lambda: now_s[0], sent.append).missed
-    for topic in ("a", "b", "a", b"id", "b", b"id"):
-        missed(topic)
-    assert sent == [messages.LookAgain()] * 3
+    due: list[Callable[[], None]] = []
+    missed = MissedTopics(lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append).missed
+
+    def looks_for(*topics: str | bytes) -> bool:
+        for topic in topics:
+            missed(topic)
+        assert len(due) <= 1, "what comes together is told together"
+        for call in due:
+            call()
+        due.clear()
+        return bool(sent) and sent.pop() == messages.LookAgain()
+
+    assert looks_for("a", "b", "a", b"id", "b", b"id")
+    assert not looks_for("a", b"id")
     now_s[0] += MISSED_AGAIN_S / 2
-    missed("c")
-    missed("a")
-    assert len(sent) == 4
+    assert not looks_for("b")
+    assert looks_for("c", "a")
     now_s[0] += MISSED_AGAIN_S / 2
-    for topic in ("a", "b", "c", "a"):
-        missed(topic)
-    assert len(sent) == 6
-    for number in range(2 * MISSED_MAX):
-        missed(f"made up {number}")
-    assert 0 <= 6 + MISSED_MAX - len(sent) <= 3, "what is kept of names that somebody makes up is bounded"
+    assert not looks_for("c")
+    assert looks_for("a")
+    assert not looks_for("x" * 250), "no topic has such a name"
+    assert looks_for(*(f"made up {number}" for number in range(MISSED_MAX)))
+    assert not looks_for("more"), "what is kept of names that somebody makes up is bounded"
     now_s[0] += MISSED_AGAIN_S
-    missed("a")
-    assert sent.pop() == messages.LookAgain()
+    assert looks_for("more")
 
 
 def test_ends_survive_the_way_between_processes() -> None:
