@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which permissions the requests of groups need, and what is left of one whose client has some of them only.
+"""Which permissions the requests of groups need, and what is left of a request whose client lacks some of them.
 
-Below the apis, and without I/O: whoever judges a request says where the permissions come from.
+This package lies below the apis, imports only the protocol, and does no I/O: its caller brings the decisions.
 """

@@ -24,7 +24,6 @@ OPERATIONS_FROM: Final = 3
 REPORTED: Final = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 """The operations on groups that are reported."""
 
-
 MESSAGES: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
@@ -49,7 +48,7 @@ class SingleGroupRule:
         return [group_permission(self.operation, request.group_id), *topics]
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """The group."""
+        """The one group that it names."""
         return [request.group_id]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
@@ -100,7 +99,7 @@ class SeveralGroupsRule:
         return [group_permission(self.operation, name) for name in self._names(request)]
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """All that are named."""
+        """All groups that it names."""
         return list(self._names(request))
 
     def _names(self, request: Any) -> Sequence[str]:
@@ -138,7 +137,7 @@ class SeveralGroupsRule:
     def _refusals(
         self, request: Any, errors: Mapping[str, ErrorCode], version: int, refuse: Refuse
     ) -> dict[str, Any]:
-        """The rows of those that are refused; those with the same error are made together."""
+        """The rows of refused groups by name; the groups with one error come from one response."""
         names_by_error: dict[ErrorCode, list[str]] = {}
         for name, error in errors.items():
             names_by_error.setdefault(error, []).append(name)
@@ -216,7 +215,7 @@ class FindCoordinatorRule:
         return [group_permission(self.several.operation, request.key)]
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """None."""
+        """No group, since every node answers this request."""
         return []
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
@@ -238,7 +237,7 @@ class ListGroupsRule:
         return [DESCRIBE_CLUSTER]
 
     def groups(self, request: ListGroupsRequest, version: int) -> list[str]:
-        """None."""
+        """No group, since the request names none."""
         return []
 
     def restrict(

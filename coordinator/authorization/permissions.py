@@ -3,7 +3,9 @@
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from protocol.errors import ErrorCode
 
 
 class Operation(IntEnum):
@@ -49,6 +51,22 @@ def topic_permission(operation: Operation, topic: str | bytes) -> Permission:
 
 DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, "kafka-cluster")
 """To describe the cluster, by the name that Kafka's ACLs give it (Resource.CLUSTER_NAME)."""
+
+
+Decisions: TypeAlias = dict[Permission, ErrorCode]
+"""NONE for each permission that the client has, else the error with which a broker refuses what needs it."""
+
+DENIED: Final[Mapping[Resource, ErrorCode]] = {
+    Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
+"""The decision that the client lacks the permission. Any error but this and NONE says that it is not known."""
+
+
+def is_known(permission: Permission, decision: ErrorCode) -> bool:
+    """Whether the decision says that the client has the permission, or that it lacks it."""
+    return decision in (ErrorCode.NONE, DENIED[permission.resource])
 
 
 # AclEntry.supportedOperations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics that a request about a group names, and what is said of those that are refused."""
+"""Permissions for the topics that a request about a group names, and the response for refused topics."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class TopicsPart:
     refused: Callable[[Any, ErrorCode, int], Any]
     """(topic of a request, error, version) -> the topic of the response in which every partition has this error."""
     refuses_all_unknown: bool = False
-    """Whether a topic of which it is not known refuses all that is asked about the group, as at a broker."""
+    """Whether a topic with a decision that is not known refuses all that is asked about the group, as at a broker."""
     ids_from: int | None = None
     """The version from which on topics are named by their ids."""
 

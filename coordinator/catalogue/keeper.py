@@ -66,9 +66,10 @@ class CatalogueKeeper(ABC):
         self.on_topics_deleted: Callable[[Sequence[str]], Drops | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.look_for: Callable[[str | bytes], None] | None = None
-        """Has the cluster behind this node looked at for a topic, by name or id, or for more partitions of it.
+        """Brings the next look at the cluster forward, for a topic, by name or id, or for more partitions of it.
 
-        To be called when a client names what is not here; None where there is no cluster.
+        An api calls it when a client names a topic or partition that this node does not know. It is None on a node
+        without a cluster behind it.
         """
         self._on_gone: Callable[[Sequence[str]], None] = lambda _names: None
         """Called with topics that are not in the catalogue any more, in the turn in which others are told."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate before our coordinators: nothing passes that the cluster would not let its client do.
 
-What a client may do is asked of the broker on the client's own connection, so as the client, whoever that is; one that
-has not logged in gets no further than at a broker. Answers are remembered for this connection, for a while.
+The gate asks the broker on the client's own connection, so the broker answers for that client; a client that has not
+logged in gets no further than at a broker. The gate remembers the answers of each connection for a while.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,21 +11,21 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Permission
+from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission, is_known
 from coordinator.authorization.rule import AuthorizationResult, Rule
 from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.beside import LONG_BYTES, Beside, Computing
-from coordinator.gateway.permission_queries import Answer, Decisions, PermissionQuery, permission_queries
+from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
 from protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
 REMEMBERED_MAX: Final = 10_000
-"""How many permissions a connection remembers, and twice that now and then."""
+"""A connection remembers so many permissions, and at times twice as many."""
 REMEMBERED_ALWAYS: Final = 50
-"""And so many at least: members have a few."""
+"""A connection may always remember so many; a member needs a few."""
 REMEMBERED_IN_ALL_MAX: Final = 100_000
 """How many all connections of a process remember: some 50 MB."""
 REMEMBERED_NAME_MAX: Final = 256
@@ -114,11 +114,11 @@ class PermissionCache:
         return missing
 
     def remember(self, decisions: Decisions, until_ms: int) -> None:
-        """Keep what a broker said, in place of older things where it is much."""
+        """Keep the decisions that are known, in place of older ones where there are many."""
         lasting = {
             permission: (decision, until_ms)
             for permission, decision in decisions.items()
-            if len(permission.name) <= REMEMBERED_NAME_MAX
+            if is_known(permission, decision) and len(permission.name) <= REMEMBERED_NAME_MAX
         }
         if not self._has_room(len(lasting)):
             self._forget()
@@ -214,12 +214,12 @@ class PermissionGate:
             else:
                 done(query.read(frame))
 
-        def done(answer: Answer | BaseException) -> None:
+        def done(answer: Decisions | BaseException) -> None:
             if isinstance(answer, BaseException):
                 pending.failed = answer
             else:
-                pending.decisions.update(answer.decisions)
-                cache.remember(answer.lasting, self._mono_ms() + self._cache_ms)
+                pending.decisions.update(answer)
+                cache.remember(answer, self._mono_ms() + self._cache_ms)
             pending.open_queries -= 1
             ask(1)
             if not pending.open_queries or pending.failed is not None:

@@ -7,11 +7,13 @@ topics, and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from coordinator.authorization.permissions import (
+    DENIED,
     DESCRIBE_CLUSTER,
+    Decisions,
     Operation,
     Permission,
     Resource,
@@ -44,15 +46,6 @@ METADATA_BY_NAME_VERSION: Final = 8
 METADATA_BY_ID_VERSION: Final = 12
 
 
-class Codes(NamedTuple):
-    """What the error codes in the answers to a query mean. Any other one says that the permission is not known."""
-
-    allowed: frozenset[ErrorCode]
-    """That the client has the permission: the broker went on to what comes after the check."""
-    denied: ErrorCode
-    """That the client does not have it."""
-
-
 _COORDINATION: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -63,59 +56,44 @@ _COORDINATION: Final = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
-CODES: Final[Mapping[ApiKey, Codes]] = {
-    ApiKey.HEARTBEAT: Codes(
-        _COORDINATION
-        | {
-            ErrorCode.FENCED_INSTANCE_ID,
-            ErrorCode.ILLEGAL_GENERATION,
-            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            ErrorCode.REBALANCE_IN_PROGRESS,
-            ErrorCode.UNKNOWN_MEMBER_ID,
-        },
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ),
-    ApiKey.OFFSET_DELETE: Codes(
-        _COORDINATION | {ErrorCode.NON_EMPTY_GROUP}, ErrorCode.GROUP_AUTHORIZATION_FAILED
-    ),
-    ApiKey.DESCRIBE_GROUPS: Codes(_COORDINATION, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    # Where the code does not deny it, the operations of the topic say what is allowed.
-    ApiKey.METADATA: Codes(
-        frozenset(
-            {
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                ErrorCode.LEADER_NOT_AVAILABLE,
-                NONE,
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            }
-        ),
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+ALLOWED: Final[Mapping[ApiKey, frozenset[ErrorCode]]] = {
+    ApiKey.HEARTBEAT: _COORDINATION
+    | {
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    },
+    ApiKey.OFFSET_DELETE: _COORDINATION | {ErrorCode.NON_EMPTY_GROUP},
+    ApiKey.DESCRIBE_GROUPS: _COORDINATION,
+    # With one of these the operations of the topic say what is allowed.
+    ApiKey.METADATA: frozenset(
+        {
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.LEADER_NOT_AVAILABLE,
+            NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
     ),
 }
-"""By the api of the query. KafkaApis checks permissions first: an error of what follows shows that they were given."""
+"""The error codes, by the api of the query, that show that the client has the permission.
+
+KafkaApis checks permissions first, so an error of a later step is one of them. Every other code is the decision itself:
+that of DENIED, or that it is not known.
+"""
 
 _KNOWN_CODES: Final = frozenset(map(int, ErrorCode))
 
 UNKNOWN: Final = ErrorCode.UNKNOWN_SERVER_ERROR
 """The decision where a broker's answer has no code that says why it is not known."""
 
-Decisions: TypeAlias = dict[Permission, ErrorCode]
-"""NONE for each permission that the client has, else the error with which a broker refuses what needs it."""
-
-
-class Answer(NamedTuple):
-    """What a broker has said of permissions."""
-
-    decisions: Decisions
-    lasting: Decisions
-    """As many of them as may be remembered: none that is not known."""
-
 
 class PermissionQuery(NamedTuple):
     """A request, whole with its length, and how its answer is read."""
 
     frame: bytes
-    read: Callable[[bytes], Answer]
+    read: Callable[[bytes], Decisions]
 
 
 def permission_queries(permissions: Iterable[Permission]) -> Iterator[PermissionQuery]:
@@ -164,8 +142,8 @@ def _about_group(permission: Permission) -> PermissionQuery:
         key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
         request = OffsetDeleteRequest(version=version, group_id=str(permission.name), topics=[])
 
-    def read(frame: bytes) -> Answer:
-        return _lasting(key, {permission: _decision(key, _read(key, version, frame).error_code)})
+    def read(frame: bytes) -> Decisions:
+        return {permission: _decision(key, _read(key, version, frame).error_code)}
 
     return PermissionQuery(_frame(key, version, request), read)
 
@@ -174,11 +152,11 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
     """Whether groups may be described."""
     key, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
-    def read(frame: bytes) -> Answer:
+    def read(frame: bytes) -> Decisions:
         decisions: Decisions = dict.fromkeys(map(_describe, names), UNKNOWN)
         for group in _read(key, version, frame).groups:
             decisions[_describe(group.group_id)] = _decision(key, group.error_code)
-        return _lasting(key, decisions)
+        return decisions
 
     return PermissionQuery(
         _frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read
@@ -188,13 +166,8 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
 def _about_cluster() -> PermissionQuery:
     """Whether the cluster may be described; a broker that cannot tell gives no operations."""
 
-    def read(response: MetadataResponse) -> Answer:
-        operations: Collection[int] | None = response.authorized_operations
-        if operations is None:
-            return Answer({DESCRIBE_CLUSTER: UNKNOWN}, {})
-        may = Operation.DESCRIBE in operations
-        decisions: Decisions = {DESCRIBE_CLUSTER: NONE if may else ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-        return Answer(decisions, decisions)
+    def read(response: MetadataResponse) -> Decisions:
+        return {DESCRIBE_CLUSTER: _by_operations(DESCRIBE_CLUSTER, response.authorized_operations)}
 
     return _metadata(METADATA_BY_NAME_VERSION, [], read, of_cluster=True)
 
@@ -202,12 +175,8 @@ def _about_cluster() -> PermissionQuery:
 def _about_topics(names: Collection[str]) -> PermissionQuery:
     """What may be done with topics, whether they are there or not."""
 
-    def read(response: MetadataResponse) -> Answer:
-        said = {topic.name: topic for topic in response.topics}
-        decisions: Decisions = {}
-        for name in names:
-            decisions |= _of_topic(name, said.get(name))
-        return _lasting(ApiKey.METADATA, decisions)
+    def read(response: MetadataResponse) -> Decisions:
+        return _of_topics(names, {topic.name: topic for topic in response.topics})
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_NAME_VERSION, name=name) for name in names]
@@ -217,31 +186,40 @@ def _about_topics(names: Collection[str]) -> PermissionQuery:
 def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
     """What may be done with topics by their ids; of one that the broker does not have it is not known."""
 
-    def read(response: MetadataResponse) -> Answer:
-        said = {}
+    def read(response: MetadataResponse) -> Decisions:
+        found = {}
         for topic in response.topics:
-            if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
-                said[topic.topic_id.bytes] = topic
-        decisions: Decisions = {}
-        for each in ids:
-            decisions |= _of_topic(each, said.get(each))
-        return _lasting(ApiKey.METADATA, decisions)
+            if topic.topic_id is not None:  # as kafka-python has it for no id, whatever the stub says
+                found[topic.topic_id.bytes] = topic
+        return _of_topics(ids, found)
 
     topic = MetadataRequest.MetadataRequestTopic
     asked = [topic(version=METADATA_BY_ID_VERSION, topic_id=UUID(bytes=each), name=None) for each in ids]
     return _metadata(METADATA_BY_ID_VERSION, asked, read)
 
 
-_OF_TOPICS: Final = (Operation.READ, Operation.DESCRIBE)
+def _of_topics(
+    names: Iterable[str | bytes], found: Mapping[Any, MetadataResponse.MetadataResponseTopic]
+) -> Decisions:
+    """What may be done with each topic; of one that was not found it is not known."""
+    decisions: Decisions = {}
+    for name in names:
+        topic = found.get(name)
+        error = UNKNOWN if topic is None else _decision(ApiKey.METADATA, topic.error_code)
+        for operation in (Operation.READ, Operation.DESCRIBE):
+            permission = topic_permission(operation, name)
+            if topic is None or error is not NONE:
+                decisions[permission] = error
+            else:
+                decisions[permission] = _by_operations(permission, topic.authorized_operations)
+    return decisions
 
 
-def _of_topic(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | None) -> Decisions:
-    error = UNKNOWN if topic is None else _decision(ApiKey.METADATA, topic.error_code)
-    operations: Collection[int] | None = None if topic is None else topic.authorized_operations
-    if error is NONE and operations is not None:
-        denied = CODES[ApiKey.METADATA].denied
-        return {topic_permission(each, name): NONE if each in operations else denied for each in _OF_TOPICS}
-    return {topic_permission(each, name): error or UNKNOWN for each in _OF_TOPICS}
+def _by_operations(permission: Permission, operations: Collection[int] | None) -> ErrorCode:
+    """The decision by the operations that a broker gives for the resource; one that cannot tell gives None."""
+    if operations is None:
+        return UNKNOWN
+    return NONE if permission.operation in operations else DENIED[permission.resource]
 
 
 def _decision(api: ApiKey, error_code: int) -> ErrorCode:
@@ -249,22 +227,17 @@ def _decision(api: ApiKey, error_code: int) -> ErrorCode:
     if error_code not in _KNOWN_CODES:
         return UNKNOWN  # of a newer broker
     error = ErrorCode(error_code)
-    return NONE if error in CODES[api].allowed else error
+    return NONE if error in ALLOWED[api] else error
 
 
 def _describe(group_id: str) -> Permission:
     return group_permission(Operation.DESCRIBE, group_id)
 
 
-def _lasting(api: ApiKey, decisions: Decisions) -> Answer:
-    known = (NONE, CODES[api].denied)
-    return Answer(decisions, {each: error for each, error in decisions.items() if error in known})
-
-
 def _metadata(
     version: int,
     topics: list[MetadataRequest.MetadataRequestTopic],
-    read: Callable[[MetadataResponse], Answer],
+    read: Callable[[MetadataResponse], Decisions],
     *,
     of_cluster: bool = False,
 ) -> PermissionQuery:

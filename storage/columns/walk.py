@@ -208,7 +208,7 @@ class _Walker:
         One that ends more than _SCAN_BYTES behind them is missed.
         """
         data = self._read(position + 1, size - 1 + _SCAN_BYTES)
-        return find_batch(data, Offset(0), 1 << 63, stop=size - 1) is not None
+        return _find(data, stop=size - 1) is not None
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
         """The bytes up to the next good batch, or to the end of the file."""
@@ -248,8 +248,8 @@ def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
         window += CHUNK_BYTES // 2
 
 
-def _find(data: bytes) -> int | None:
-    return find_batch(data, Offset(0), 1 << 63)
+def _find(data: bytes, *, stop: int | None = None) -> int | None:
+    return find_batch(data, Offset(0), 1 << 63, stop=stop)
 
 
 def _has_header(head: bytes) -> bool:

@@ -9,12 +9,14 @@ import pytest
 
 from coordinator.authorization.permissions import (
     DESCRIBE_CLUSTER,
+    Decisions,
     Operation,
     Permission,
     group_permission,
     topic_permission,
 )
-from coordinator.gateway.permission_queries import Answer, permission_queries
+from coordinator.gateway.permission_gate import PermissionCache
+from coordinator.gateway.permission_queries import permission_queries
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.gateway.test_rewriting import frame_of
@@ -119,10 +121,17 @@ QUERIES: Final[list[tuple[Permission, Callable[[int], bytes], set[str], str]]] =
 ]
 
 
-def answer_to(permission: Permission, frame: bytes) -> Answer:
+def decisions_of(permission: Permission, frame: bytes) -> Decisions:
     """What the one query about a permission makes of this answer."""
     (query,) = permission_queries([permission])
     return query.read(frame)
+
+
+def remembered(decisions: Decisions) -> Decisions:
+    """As many of these decisions as a connection remembers."""
+    cache = PermissionCache()
+    cache.remember(decisions, 1)
+    return {permission: decision for permission, (decision, _) in cache.decisions.items()}
 
 
 @pytest.mark.parametrize("code", [*ErrorCode, NEWER])
@@ -132,16 +141,16 @@ def answer_to(permission: Permission, frame: bytes) -> Answer:
 def test_every_error_code_means_allowed_denied_or_not_known(
     permission: Permission, frame: Callable[[int], bytes], allowed: set[str], denied: str, code: int
 ) -> None:
-    answer = answer_to(permission, frame(code))
-    decision = answer.decisions[permission]
+    decisions = decisions_of(permission, frame(code))
+    decision = decisions[permission]
     if code == NEWER:
         assert decision is UNKNOWN
-        assert permission not in answer.lasting
+        assert permission not in remembered(decisions)
         return
     error = ErrorCode(code)
     assert decision is (NONE if error.name in allowed else error)
     is_lasting = error.name in allowed or error.name == denied
-    assert answer.lasting.get(permission) is (decision if is_lasting else None)
+    assert remembered(decisions).get(permission) is (decision if is_lasting else None)
 
 
 READ = topic_permission(Operation.READ, "t")
@@ -150,27 +159,27 @@ DESCRIBE = topic_permission(Operation.DESCRIBE, "t")
 
 def test_operations_of_a_topic_say_what_is_allowed() -> None:
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert answer_to(READ, topic(0, {8})).lasting == {READ: denied, DESCRIBE: NONE}
-    assert answer_to(READ, topic(0, {4})).lasting == {READ: denied, DESCRIBE: denied}
-    assert answer_to(READ, topic(int(denied), {3, 8})).lasting == {READ: denied, DESCRIBE: denied}
+    assert decisions_of(READ, topic(0, {8})) == {READ: denied, DESCRIBE: NONE}
+    assert decisions_of(READ, topic(0, {4})) == {READ: denied, DESCRIBE: denied}
+    assert decisions_of(READ, topic(int(denied), {3, 8})) == {READ: denied, DESCRIBE: denied}
 
 
 def test_operations_that_are_not_given_mean_that_nothing_is_known() -> None:
     """As Kafka answers whose authorizer has thrown at the cluster; at a topic it gives the topic an error."""
     frame = metadata(8, {"name": "t", "error_code": 0, "authorized_operations": None})
-    assert answer_to(READ, frame) == Answer({READ: UNKNOWN, DESCRIBE: UNKNOWN}, {})
-    assert answer_to(DESCRIBE_CLUSTER, metadata(8)) == Answer({DESCRIBE_CLUSTER: UNKNOWN}, {})
+    assert decisions_of(READ, frame) == {READ: UNKNOWN, DESCRIBE: UNKNOWN}
+    not_given = decisions_of(DESCRIBE_CLUSTER, metadata(8))
+    assert not_given == {DESCRIBE_CLUSTER: UNKNOWN}
+    assert remembered(not_given) == {}
     none = metadata(8, operations=set())
-    assert answer_to(DESCRIBE_CLUSTER, none).lasting == {
-        DESCRIBE_CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    }
-    assert answer_to(DESCRIBE_CLUSTER, metadata(8, operations={8})).lasting == {DESCRIBE_CLUSTER: NONE}
+    assert decisions_of(DESCRIBE_CLUSTER, none) == {DESCRIBE_CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert decisions_of(DESCRIBE_CLUSTER, metadata(8, operations={8})) == {DESCRIBE_CLUSTER: NONE}
 
 
 def test_what_is_missing_in_an_answer_is_not_known() -> None:
-    assert answer_to(READ, metadata(8)) == Answer({READ: UNKNOWN, DESCRIBE: UNKNOWN}, {})
+    assert decisions_of(READ, metadata(8)) == {READ: UNKNOWN, DESCRIBE: UNKNOWN}
     by_id = topic_permission(Operation.READ, TOPIC_ID)
-    assert answer_to(by_id, metadata(12)).decisions[by_id] is UNKNOWN
+    assert decisions_of(by_id, metadata(12))[by_id] is UNKNOWN
     group = group_permission(Operation.DESCRIBE, "g")
     nothing = frame_of(ApiKey.DESCRIBE_GROUPS, {"groups": []}, 0)
-    assert answer_to(group, nothing) == Answer({group: UNKNOWN}, {})
+    assert decisions_of(group, nothing) == {group: UNKNOWN}
