@@ -9,13 +9,14 @@ from socket import socket
 from typing import Final, Protocol
 
 from coordinator.config import Address
-from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.offload import Offloader
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort
 from coordinator.gateway.relay import Port
-from coordinator.gateway.routes import Gate, PortRoutes
+from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.tls import Names, client_context, shake_hands
+from coordinator.gateway.ways import Ask
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
 from coordinator.runtime.tasks import Tasks
@@ -43,15 +44,15 @@ class Entrance:
     """The ports of one gateway process."""
 
     def __init__(
-        self, house: Host, machine: Machine, config: GatewayConfig, gate: Gate, beside: Beside
+        self, house: Host, machine: Machine, config: GatewayConfig, gate: Ask, offloader: Offloader
     ) -> None:
         """Raises ValueError for a certificate that cannot be used."""
         self._house = house
         self._machine = machine
         self._config = config
         bytes_max = config.message_bytes_max
-        self._broker_routes = PortRoutes(house.book, gate, beside, ours=False, message_bytes_max=bytes_max)
-        self._our_routes = PortRoutes(house.book, gate, beside, ours=True, message_bytes_max=bytes_max)
+        self._broker_routes = PortRoutes(house.book, gate, offloader, ours=False, message_bytes_max=bytes_max)
+        self._our_routes = PortRoutes(house.book, gate, offloader, ours=True, message_bytes_max=bytes_max)
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
         self.accepted = 0
         """How many clients were let in, those that then failed to shake hands, too."""

@@ -8,16 +8,17 @@ from socket import socket
 from typing import Final, NamedTuple
 
 from coordinator.config import Address
-from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.cluster_authorizer import ClusterAuthorizer
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
 from coordinator.gateway.kept import Kept
+from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.ports import BrokerPort
 from coordinator.gateway.relay import Port, Relay
-from coordinator.gateway.routes import Gate
+from coordinator.gateway.ways import Ask
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
 from coordinator.runtime.tasks import Tasks
@@ -55,7 +56,7 @@ class Gateway:
         machine: Machine,
         *,
         adopt: Adopt = all_are_ours,
-        gate: Gate | None = None,
+        gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
         """`adopt` makes groups ours before they are spoken of, `discovered` hears of a broker that an answer names and
@@ -77,11 +78,12 @@ class Gateway:
         """The connections that are open."""
         self._left: set[Relay] = set()
         """Those whose client is gone, while another side may still be told so."""
-        self._beside = Beside(lambda: machine.thread(loop, "groupkeeper-gate"))
+        self._offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
         if gate is None:
-            clock, cache_ms = machine.clock, config.authorization_cache_ms
-            gate = PermissionGate(clock.mono_ms, cache_ms, self._beside, adopt).gate
-        self._entrance = Entrance(self, machine, config, gate, self._beside)
+            cache_ms = config.authorization_cache_ms
+            authorizer = ClusterAuthorizer(machine.clock.mono_ms, cache_ms, self._offloader)
+            gate = PermissionGate(authorizer, self._offloader, adopt).judge
+        self._entrance = Entrance(self, machine, config, gate, self._offloader)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
         self._started = False
@@ -136,7 +138,7 @@ class Gateway:
         for relay in [*self.relays, *self._left]:
             relay.abort()
         await self.tasks.close()
-        self._beside.close()
+        self._offloader.close()
 
     @property
     def ports(self) -> dict[int, int]:

@@ -7,12 +7,21 @@ numbered anew; else it is held, and the lane is read no further. Of an answer th
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.ways import BROKER, LENGTH_BYTES, NOTHING, Rewrite, decoded_bytes, kept
+from coordinator.gateway.promise import Promise, run
+from coordinator.gateway.ways import (
+    LENGTH_BYTES,
+    NOTHING,
+    ClientSession,
+    LaneLost,
+    Rewrite,
+    decoded_bytes,
+    kept,
+)
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 
 COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -32,26 +41,27 @@ _CORRELATION_ID_AT: Final = 8  # in a request with its length
 class Due:
     """A request whose answer is to come."""
 
-    __slots__ = ("answer", "correlation_id", "done", "refusal", "rewrite")
+    __slots__ = ("answer", "correlation_id", "promise", "refusal", "rewrite")
 
     def __init__(self, correlation_id: int, rewrite: Rewrite | None) -> None:
         self.correlation_id = correlation_id
         self.rewrite = rewrite
         self.answer: bytes | None = None  # the frame, where it was made here
-        self.done: Callable[[bytes], None] | None = None  # takes the answer to a question of our own
+        self.promise: Promise[bytes] | None = None  # of the answer to a request of our own
         self.refusal: Callable[[ErrorCode], bytes] | None = None
 
 
 class Lane:
     """What is known of the connection to a broker or a coordinator."""
 
-    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "worked_on")
+    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting", "worked_on")
 
     def __init__(self) -> None:
         self.queue: deque[Due] = deque()
         self.inbox: memoryview = NOTHING  # what has come and was not passed on
         self.more = bytearray()  # what has come after it of an answer that is collected
         self.missing = 0  # how much more has to come before it is looked at again
+        self.rewriting: Coroutine[Any, Any, tuple[bytes, int]] | None = None  # the first answer of the inbox
         self.worked_on = 0  # how much room the answer takes that is being changed, apart from its bytes
         self.left = 0  # bytes that are still to come of the answer that is being passed on
         self.blocked = False  # whether the inbox waits for the other lane's answer
@@ -65,7 +75,7 @@ class Lane:
 class Lanes:
     """What is still to be said to the client, by the broker, by a coordinator, and here."""
 
-    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "alone", "lanes", "owed")
+    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "lanes", "owed")
 
     def __init__(self, outside: Outside) -> None:
         self._outside: Outside = outside
@@ -73,8 +83,6 @@ class Lanes:
         self._answers_bytes = 0  # of what was answered here and waits
         self._rewritten = 0  # answers in this step
         self.lanes = (Lane(), Lane())
-        self.alone: Due | None = None
-        """Until it is answered no request is taken."""
 
     @property
     def kept_bytes(self) -> int:
@@ -104,7 +112,6 @@ class Lanes:
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
         self._outside = NOWHERE
-        self.alone = None
         self.owed.clear()
         self._answers_bytes = 0
         for lane in self.lanes:
@@ -118,11 +125,11 @@ class Lanes:
         self.lanes[lane].queue.append(owed)
         self.owed.append(owed)
 
-    def asks(self, frame: bytes, done: Callable[[bytes], None]) -> None:
-        """A question of our own, whole with its length, goes to the broker; `done` takes the answer, whole, too."""
+    def asks(self, lane: int, frame: bytes, promise: Promise[bytes]) -> None:
+        """A request of our own, whole with its length, goes to this lane."""
         owed = Due(_CORRELATION_ID(frame, _CORRELATION_ID_AT)[0], None)
-        owed.done = done
-        self.lanes[BROKER].queue.append(owed)
+        owed.promise = promise
+        self.lanes[lane].queue.append(owed)
 
     def answer(self, frame: bytes) -> None:
         """Say this, which was made here, once all before it is said."""
@@ -140,14 +147,17 @@ class Lanes:
     def lost(self, lane_number: int) -> bool:
         """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
         lane = self.lanes[lane_number]
-        if lane.left or any(owed.refusal is None for owed in lane.queue):
+        if lane.left or any(owed.refusal is None and owed.promise is None for owed in lane.queue):
             return False
-        for owed in lane.queue:
-            assert owed.refusal is not None, "see above"
-            self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        lost = list(lane.queue)
         lane.queue.clear()
         _empty(lane)
         lane.blocked = False  # what it held back is gone
+        for owed in lost:
+            if owed.promise is not None:
+                owed.promise.keep(LaneLost())
+            elif owed.refusal is not None:
+                self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True
 
     # --- what is said ---
@@ -166,12 +176,12 @@ class Lanes:
         lane.inbox = data
         return True
 
-    def take(self) -> None:
+    def take(self, client: ClientSession) -> None:
         """Pass on what may leave now, of both lanes and of what was answered here."""
         while True:
             some = self._send_answers()
             for lane in self.lanes:
-                if lane.inbox and not lane.missing and self._take(lane):
+                if lane.inbox and not lane.missing and self._take(client, lane):
                     some = True
             if not some:
                 return
@@ -184,12 +194,10 @@ class Lanes:
             answer = owed.answer or b""
             self._answers_bytes -= len(answer)
             self._outside.to_client(answer)
-            if owed is self.alone:
-                self.alone = None
             some = True
         return some
 
-    def _take(self, lane: Lane) -> bool:
+    def _take(self, client: ClientSession, lane: Lane) -> bool:
         """Pass on what this lane says, as far as it may be said now; returns whether an answer came to its end."""
         data = lane.inbox
         size = len(data)
@@ -211,13 +219,13 @@ class Lanes:
             if self._must_wait(owed):
                 lane.blocked = True
                 break
-            if owed.done is None and owed.rewrite is None:
+            if owed.promise is None and owed.rewrite is None:
                 lane.left = LENGTH_BYTES + length
                 continue
             if pos > start:
                 self._outside.to_client(data[start:pos])
             self._rewritten += 1
-            taken = self._take_whole(lane, owed, data[pos : pos + LENGTH_BYTES + length], length)
+            taken = self._take_whole(client, lane, owed, data[pos : pos + LENGTH_BYTES + length], length)
             start = pos
             if not taken:
                 break
@@ -230,9 +238,9 @@ class Lanes:
 
     def _must_wait(self, owed: Due) -> bool:
         """Whether others come before this answer: other answers, or other connections."""
-        if owed.done is None and owed is not self.owed[0]:
+        if owed.promise is None and owed is not self.owed[0]:
             return True
-        return self.has_enough and (owed.done is not None or owed.rewrite is not None)
+        return self.has_enough and (owed.promise is not None or owed.rewrite is not None)
 
     def _expected(self, lane: Lane, data: memoryview, pos: int) -> tuple[int, Due]:
         """The length of the answer that begins here, and the request that it belongs to."""
@@ -246,20 +254,20 @@ class Lanes:
             )
         return length, owed
 
-    def _take_whole(self, lane: Lane, owed: Due, data: memoryview, length: int) -> int:
-        """Rewrite an answer, or take one to a question of ours; returns how much of it, 0 where more has to come."""
+    def _take_whole(self, client: ClientSession, lane: Lane, owed: Due, data: memoryview, length: int) -> int:
+        """Rewrite an answer, or take one to a request of ours; returns how much of it, 0 where more has to come."""
         whole = LENGTH_BYTES + length
-        if len(data) > COLLECTED_BYTES_MAX or (owed.done is not None and whole > COLLECTED_BYTES_MAX):
+        if len(data) > COLLECTED_BYTES_MAX or (owed.promise is not None and whole > COLLECTED_BYTES_MAX):
             raise FrameTooLarge(f"an answer of {length} bytes cannot be rewritten")
-        if owed.done is not None:
+        if owed.promise is not None:
             if len(data) < whole:
                 lane.missing = whole - len(data)
                 return 0
             lane.queue.popleft()
-            owed.done(bytes(data))
+            owed.promise.keep(bytes(data))
             return whole
         assert owed.rewrite is not None, "others pass"
-        rewritten = owed.rewrite(bytes(data))
+        rewritten = _rewritten(client, lane, owed.rewrite, data)
         if rewritten is None:
             if len(data) == whole:  # it waits for something else
                 lane.blocked = True
@@ -275,10 +283,23 @@ class Lanes:
 
     def _finished(self, lane: Lane) -> None:
         """The lane's oldest answer, which is the client's oldest, has been passed on."""
-        owed = lane.queue.popleft()
+        lane.queue.popleft()
         self.owed.popleft()
-        if owed is self.alone:
-            self.alone = None
+
+
+def _rewritten(
+    client: ClientSession, lane: Lane, rewrite: Rewrite, data: memoryview
+) -> tuple[bytes, int] | None:
+    """What becomes of an answer; None while that is not known."""
+    if lane.rewriting is None:
+        made = rewrite(client, bytes(data))
+        if made is None or isinstance(made, tuple):
+            return made
+        lane.rewriting = made
+    rewritten = run(lane.rewriting)
+    if rewritten is not None:
+        lane.rewriting = None
+    return rewritten
 
 
 def _empty(lane: Lane) -> None:
@@ -286,3 +307,6 @@ def _empty(lane: Lane) -> None:
     lane.inbox = NOTHING
     lane.more = bytearray()
     lane.missing = lane.worked_on = 0
+    if lane.rewriting is not None:
+        lane.rewriting.close()
+        lane.rewriting = None

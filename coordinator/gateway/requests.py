@@ -5,19 +5,24 @@ Most pass to the broker as they come, in whatever pieces; some are collected and
 go to a coordinator.
 """
 
+from collections.abc import Coroutine
+from functools import partial
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from coordinator.gateway.lanes import Due, Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
+from coordinator.gateway.promise import run
 from coordinator.gateway.ways import (
     BROKER,
+    COORDINATOR,
     HERE,
     LENGTH_BYTES,
     NOTHING,
     ClientSession,
     Route,
     Routes,
+    Verdict,
     decoded_bytes,
     kept,
 )
@@ -45,6 +50,7 @@ class Requests:
         "_asked",
         "_asked_bytes",
         "_bytes_max",
+        "_deciding",
         "_found",
         "_inbox",
         "_lanes",
@@ -67,6 +73,7 @@ class Requests:
         self._more = bytearray()  # what has come after the inbox of a request that is collected
         self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
+        self._deciding: Coroutine[Any, Any, Verdict] | None = None  # about the first request of the inbox
         self._worked_on = 0  # how much room the request takes that waits, apart from its bytes
         self._asked = 0  # how many requests were asked about in this step
         self._asked_bytes = 0  # and how long they were
@@ -81,7 +88,7 @@ class Requests:
     def _owes_enough(self) -> bool:
         """Whether the next request has to wait for answers to those before it."""
         lanes = self._lanes
-        return lanes.alone is not None or lanes.is_full or len(lanes.owed) >= OWED_MAX
+        return lanes.is_full or len(lanes.owed) >= OWED_MAX
 
     @property
     def kept_bytes(self) -> int:
@@ -103,6 +110,9 @@ class Requests:
         self._inbox = NOTHING
         self._more = bytearray()
         self._worked_on = 0
+        if self._deciding is not None:
+            self._deciding.close()
+            self._deciding = None
 
     def begin(self) -> None:
         """A step begins, in which so many requests may be asked about."""
@@ -135,7 +145,7 @@ class Requests:
             if route is None:
                 break
             if route.ask is None:
-                if not self._pass(client, route, data, pos):
+                if not self._pass(route, data, pos):
                     break
                 continue
             end = _end(route, data, pos)
@@ -197,41 +207,48 @@ class Requests:
             raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
         return route
 
-    def _pass(self, client: ClientSession, route: Route, data: memoryview, pos: int) -> bool:
+    def _pass(self, route: Route, data: memoryview, pos: int) -> bool:
         """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
         length, _, correlation_id = _REQUEST(data, pos)
         has_answer = True if route.has_answer is None else route.has_answer(data[pos:])
         if has_answer is None:
             return False
         if has_answer:
-            rewrite = route.rewrite if route.rewriting is None else route.rewriting(client)
-            self._lanes.owes(BROKER, Due(correlation_id, rewrite))
+            self._lanes.owes(BROKER, Due(correlation_id, route.rewrite))
         self._left = LENGTH_BYTES + length
         return True
 
     def _ask(self, client: ClientSession, route: Route, data: memoryview) -> bool:
         """Do what is said of a whole request; False where it is to wait."""
-        assert route.ask is not None, "only such requests are collected"
-        self.is_waiting = True  # unless it is answered: `go_on` may be called before `ask` returns
-        self._worked_on = 0
-        verdict = route.ask(client, route, bytes(data[LENGTH_BYTES:]))
+        verdict = self._verdict(client, route, data)
         if verdict is None:
-            if not self.is_waiting:
-                return self._ask(client, route, data)
-            self._worked_on = decoded_bytes(len(data))
             return False
-        self.is_waiting = False
         if verdict.way == HERE:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
             return True
         owed = Due(_REQUEST(data)[2], verdict.rewrite)
-        owed.refusal = verdict.refusal
-        if verdict.is_alone:
-            self._lanes.alone = owed
+        if route.refusal is not None and verdict.way == COORDINATOR:
+            owed.refusal = partial(route.refusal, bytes(data[LENGTH_BYTES:]))
         self._lanes.owes(verdict.way, owed)
         self._outside.to_lane(verdict.way, data if verdict.frame is None else verdict.frame)
         return True
+
+    def _verdict(self, client: ClientSession, route: Route, data: memoryview) -> Verdict | None:
+        """What becomes of a whole request; None while that is not known."""
+        deciding = self._deciding
+        if deciding is None:
+            assert route.ask is not None, "only such requests are collected"
+            asked = route.ask(client, route, bytes(data[LENGTH_BYTES:]))
+            if isinstance(asked, Verdict):
+                return asked
+            deciding = self._deciding = asked
+        verdict = run(deciding)
+        self.is_waiting = verdict is None
+        self._worked_on = decoded_bytes(len(data)) if verdict is None else 0
+        if verdict is not None:
+            self._deciding = None
+        return verdict
 
 
 def _end(route: Route, data: memoryview, pos: int) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.ways import Rewrite
+from coordinator.gateway.ways import RewriteAtOnce
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge, Truncated
@@ -42,7 +42,7 @@ class Offered(NamedTuple):
     """Whatever the brokers have."""
 
 
-def metadata(book: Book, version: int) -> Rewrite:
+def metadata(book: Book, version: int) -> RewriteAtOnce:
     """Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def rewrite(frame: bytes) -> tuple[bytes, int] | None:
@@ -54,12 +54,12 @@ def metadata(book: Book, version: int) -> Rewrite:
     return rewrite
 
 
-def produce(book: Book, version: int) -> Rewrite:
+def produce(book: Book, version: int) -> RewriteAtOnce:
     """Produce from v10 on: the leaders that it names."""
     return whole(lambda frame: move_endpoints(frame, version, book.move))
 
 
-def describe_cluster(book: Book, version: int) -> Rewrite:
+def describe_cluster(book: Book, version: int) -> RewriteAtOnce:
     """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def change(response: DescribeClusterResponse) -> None:
@@ -78,7 +78,7 @@ def describe_cluster(book: Book, version: int) -> Rewrite:
     return _decoded(ApiKey.DESCRIBE_CLUSTER, version, change)
 
 
-def find_coordinator(book: Book, version: int) -> Rewrite:
+def find_coordinator(book: Book, version: int) -> RewriteAtOnce:
     """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
 
     def change(response: FindCoordinatorResponse) -> None:
@@ -92,7 +92,7 @@ def find_coordinator(book: Book, version: int) -> Rewrite:
     return _decoded(ApiKey.FIND_COORDINATOR, version, change)
 
 
-def sasl_handshake(version: int, *, refused: bool) -> Rewrite:
+def sasl_handshake(version: int, *, refused: bool) -> RewriteAtOnce:
     """SaslHandshake: Kerberos is not among what can be chosen, and was not chosen where it is `refused`."""
 
     def change(response: SaslHandshakeResponse) -> None:
@@ -103,7 +103,7 @@ def sasl_handshake(version: int, *, refused: bool) -> Rewrite:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: Offered, version: int) -> Rewrite:
+def api_versions(ours: Offered, version: int) -> RewriteAtOnce:
     """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are."""
 
     @lru_cache(
@@ -157,8 +157,8 @@ def _hide_features(response: ApiVersionsResponse) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
-    """Rewrites an answer once all of it is there; `change` may return None for "not yet"."""
+def whole(change: Callable[[bytes], bytes]) -> RewriteAtOnce:
+    """Rewrites an answer once all of it is there."""
 
     def rewrite(frame: bytes) -> tuple[bytes, int] | None:
         size = _LENGTH_BYTES + INT32(frame, 0)[0]
@@ -170,16 +170,9 @@ def whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
             made = change(frame)
         except (IndexError, struct.error):
             raise Truncated("an answer") from None
-        return None if made is None else (made, size)
+        return made, size
 
     return rewrite
-
-
-def changed(api_key: int, version: int, change: Callable[[Response], Response]) -> Rewrite:
-    """Decodes an answer, has another made of it, and encodes that."""
-    return whole(
-        lambda frame: encoded(api_key, version, frame, change(decoded_answer(api_key, version, frame)))
-    )
 
 
 def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
@@ -199,11 +192,12 @@ def encoded(api_key: int, version: int, frame: bytes, response: object) -> bytes
     return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
 
-def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> Rewrite:
+def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> RewriteAtOnce:
     """Decodes an answer, has it changed, and encodes it again."""
 
-    def make(response: Response) -> Response:
+    def make(frame: bytes) -> bytes:
+        response: Response = decoded_answer(api_key, version, frame)
         change(response)
-        return response
+        return encoded(api_key, version, frame, response)
 
-    return changed(api_key, version, make)
+    return whole(make)

@@ -7,16 +7,15 @@ no client of a broker connects.) The other tables have what is done with some of
 of them is not offered, and ends its connection, as in Kafka.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from coordinator.gateway import answers, rewriting
-from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book
-from coordinator.gateway.permission_gate import cache_of
+from coordinator.gateway.offload import Offloader
 from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Ask, ClientSession, Rewrite, Route, Verdict
+from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict, at_once
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.codecs import codec_for
@@ -91,9 +90,6 @@ KEY_TYPE_FROM: Final = 1
 SEVERAL_KEYS_FROM: Final = 4
 NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
 
-Gate = Callable[[ClientSession, Route, bytes], Verdict | None]
-"""What has to be so before a request passes to a coordinator: a verdict on it, or None where it waits."""
-
 AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
 """(a request about settings, the nodes of ours that it names) -> its answer."""
 
@@ -101,14 +97,16 @@ AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
 class PortRoutes:
     """The routes of one kind of port."""
 
-    def __init__(self, book: Book, gate: Gate, beside: Beside, *, ours: bool, message_bytes_max: int) -> None:
+    def __init__(
+        self, book: Book, gate: Ask, offloader: Offloader, *, ours: bool, message_bytes_max: int
+    ) -> None:
         """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
 
         `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups.
         """
         self._book = book
         self._gate = gate
-        self._beside = beside
+        self._offloader = offloader
         self._ours = ours
         self.found: dict[int, Route] = {}
         self._unknown_api_versions = Route(
@@ -142,33 +140,29 @@ class PortRoutes:
                     ask=ask,
                     bytes_max=LISTS.bytes_max,
                     rewrite=None if ask else self._rewrite(key, version),
-                    rewriting=None if ask else self._rewriting(key, version),
+                    # A coordinator that is lost does not end a connection that is a broker's.
+                    refusal=answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None,
                     has_answer=partial(_has_answer, version) if key is ApiKey.PRODUCE else None,
                 )
             )
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
-        """What is done with the answers that a broker gives, where it does not take long."""
+        """What is done with the answers that a broker gives."""
         if key is ApiKey.METADATA:
-            return rewriting.metadata(self._book, version)
+            return at_once(rewriting.metadata(self._book, version))
         if key is ApiKey.API_VERSIONS:
-            return rewriting.api_versions(self.offered, version)
-        return None
-
-    def _rewriting(self, key: ApiKey, version: int) -> Callable[[ClientSession], Rewrite] | None:
-        """And with those that are as long as a client, or a cluster, makes them."""
+            return at_once(rewriting.api_versions(self.offered, version))
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
-            return partial(self._beside.rewriting, rewrite=rewriting.produce(self._book, version))
+            return self._offloader.rewriting(rewriting.produce(self._book, version))
         if key is ApiKey.DESCRIBE_CLUSTER:
-            return partial(self._beside.rewriting, rewrite=rewriting.describe_cluster(self._book, version))
+            return self._offloader.rewriting(rewriting.describe_cluster(self._book, version))
         return None
 
     def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
         """What decides over a request where it does not simply pass."""
         if key is ApiKey.FIND_COORDINATOR:
-            gate = self._gate if self._ours else partial(_refusable, self._gate)
-            rewrite = rewriting.find_coordinator(self._book, version)
-            return partial(_find_coordinator, gate, partial(self._beside.rewriting, rewrite=rewrite))
+            rewrite = self._offloader.rewriting(rewriting.find_coordinator(self._book, version))
+            return partial(_find_coordinator, self._gate, rewrite)
         if key is ApiKey.SASL_HANDSHAKE:
             return _sasl_handshake
         if self._ours and key in EMPTY_ON_OURS:
@@ -182,15 +176,7 @@ class PortRoutes:
     def _ask_about_groups(self, key: ApiKey) -> Ask:
         if self._ours:
             return self._gate
-        return _empty if key is ApiKey.LIST_GROUPS else partial(_not_coordinator, self._beside)
-
-
-def _refusable(gate: Gate, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
-    """A coordinator that is lost does not end a connection that is a broker's."""
-    verdict = gate(session, asked, frame)
-    if verdict is None or verdict.way != COORDINATOR:
-        return verdict
-    return verdict._replace(refusal=partial(answers.refusal, frame))
+        return _empty if key is ApiKey.LIST_GROUPS else partial(_not_coordinator, self._offloader)
 
 
 def _unknown_api_versions(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
@@ -219,10 +205,11 @@ def _settings_of_nodes(
     return Verdict(HERE, answer(frame, request.resources))
 
 
-def _not_coordinator(beside: Beside, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:
+async def _not_coordinator(
+    offloader: Offloader, session: ClientSession, _route: Route, frame: bytes
+) -> Verdict:
     refused = partial(answers.refusal, frame, ErrorCode.NOT_COORDINATOR)
-    answer = beside.computed(session, cache_of(session), len(frame), refused)
-    return None if answer is None else Verdict(HERE, answer)
+    return Verdict(HERE, await offloader.run(session, len(frame), refused))
 
 
 def _has_answer(version: int, frame: memoryview) -> bool | None:
@@ -231,16 +218,12 @@ def _has_answer(version: int, frame: memoryview) -> bool | None:
 
 
 def _find_coordinator(
-    gate: Gate,
-    rewriting_for: Callable[[ClientSession], Rewrite],
-    session: ClientSession,
-    asked: Route,
-    frame: bytes,
-) -> Verdict | None:
+    gate: Ask, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
+) -> Verdict | Coroutine[Any, Any, Verdict]:
     """Groups are found at our nodes, everything else at the brokers."""
     if _key_type(asked.version, frame) == GROUP:
         return gate(session, asked, frame)
-    return Verdict(BROKER, rewrite=rewriting_for(session))
+    return Verdict(BROKER, rewrite=rewrite)
 
 
 def _key_type(version: int, frame: bytes) -> int:
@@ -256,4 +239,4 @@ def _sasl_handshake(_session: ClientSession, asked: Route, frame: bytes) -> Verd
     _, pos = decode_request_header(frame, codec.flexible)
     request: SaslHandshakeRequest = codec.decode_request(frame, pos)
     refused = request.mechanism == KERBEROS
-    return Verdict(BROKER, rewrite=rewriting.sasl_handshake(asked.version, refused=refused))
+    return Verdict(BROKER, rewrite=at_once(rewriting.sasl_handshake(asked.version, refused=refused)))

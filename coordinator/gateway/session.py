@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from coordinator.gateway.lanes import Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
+from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import Requests
-from coordinator.gateway.ways import BROKER, Memory, Routes
+from coordinator.gateway.ways import Memory, Routes
 from protocol.errors import ProtocolError
 
 
@@ -74,29 +75,28 @@ class Session:
         if self._ended:
             return
         if self._lanes.add(lane, data):
-            self._run(self._lanes.take)
+            self._run(self._take_answers)
 
     def lost(self, lane: int) -> bool:
         """A lane has ended: refuse what it still owes; False where that cannot be done, and the client is to go."""
         if self._ended or not self._lanes.lost(lane):
             return False
-        self._run(self._lanes.take)
+        self._run(self._take_answers)
         return True
 
     def go_on(self) -> None:
-        """Ask again about the request that waits, and look again at an answer that does."""
+        """Run on what waits for a promise that was kept."""
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
-            self._run(self._lanes.take)
+            self._run(self._take_answers)
             self._outside.went_on()
 
-    def ask_broker(self, frame: bytes, done: Callable[[bytes], None]) -> None:
-        """Send a question of our own, whole with its length, on the client's connection to its broker.
-
-        `done` takes the answer, whole with its length. To be called while a request is asked about.
-        """
-        self._lanes.asks(frame, done)
-        self._outside.to_lane(BROKER, frame)
+    def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
+        """Send a request of our own, whole with its length, to a lane; the promise is of the answer, whole, too."""
+        promise: Promise[bytes] = Promise(self.go_on)
+        self._lanes.asks(lane, frame, promise)
+        self._outside.to_lane(lane, frame)
+        return promise
 
     def _run(self, step: Callable[[], None]) -> None:
         """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
@@ -125,3 +125,6 @@ class Session:
 
     def _take_requests(self) -> None:
         self._requests.take(self)
+
+    def _take_answers(self) -> None:
+        self._lanes.take(self)

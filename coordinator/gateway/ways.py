@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which ways requests and answers can take through a gateway: the words of its routes, its gate and its sessions."""
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from coordinator.gateway.promise import Promise
 from protocol.errors import ErrorCode
 
 Bytes: TypeAlias = bytes | memoryview
@@ -30,24 +31,8 @@ def decoded_bytes(length: int) -> int:
     return min(_DECODED_TIMES * length, _DECODED_BYTES_MAX)
 
 
-Rewrite: TypeAlias = Callable[[bytes], "tuple[bytes, int] | None"]
-"""(an answer from its length on, as far as it has come) -> (what is sent, in place of its first so many bytes); None
-where more of it is needed. Raises ProtocolError."""
-
-
-class Verdict(NamedTuple):
-    """What becomes of a request that was asked about."""
-
-    way: int
-    """BROKER, COORDINATOR or HERE."""
-    frame: bytes | None = None
-    """With its length: for HERE the answer, else what is sent in place of the request, None for the request itself."""
-    rewrite: Rewrite | None = None
-    """What is done with the answer of a lane."""
-    refusal: Callable[[ErrorCode], bytes] | None = None
-    """Makes the answer where the lane is lost; without one that ends the connection."""
-    is_alone: bool = False
-    """Whether requests behind it wait until it is answered, since the broker may still be asked about its answer."""
+class LaneLost(Exception):
+    """The connection to the broker or the coordinator has ended before it has answered."""
 
 
 class Memory(Protocol):
@@ -63,15 +48,38 @@ class ClientSession(Protocol):
     memory: Memory | None
     """What those who are asked remember of this connection."""
 
-    def ask_broker(self, frame: bytes, done: Callable[[bytes], None]) -> None:
-        """Send a question of our own, whole with its length, to the broker; `done` takes the answer, whole, too."""
+    def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
+        """Send a request of our own, whole with its length, to a lane; the promise is of the answer, whole, too.
+
+        A lane that is lost, but for the client's connection, raises LaneLost there.
+        """
 
     def go_on(self) -> None:
-        """Ask again about the request that waits, and look again at an answer that does."""
+        """Run on what waits for a promise that was kept."""
 
 
-Ask: TypeAlias = Callable[[ClientSession, "Route", bytes], Verdict | None]
-"""(client, route, the request without its length) -> a verdict; None for "wait", until `ClientSession.go_on`."""
+RewriteAtOnce: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
+"""(an answer from its length on, as far as it has come) -> (what is sent, in place of its first so many bytes); None
+where more of it is needed. Raises ProtocolError."""
+Rewriting: TypeAlias = tuple[bytes, int] | Coroutine[Any, Any, tuple[bytes, int]] | None
+Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewriting]
+"""(client, ...) -> as RewriteAtOnce, or a coroutine that comes to that, where all of the answer is there."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of a request that was asked about."""
+
+    way: int
+    """BROKER, COORDINATOR or HERE."""
+    frame: bytes | None = None
+    """With its length: for HERE the answer, else what is sent in place of the request, None for the request itself."""
+    rewrite: Rewrite | None = None
+    """What is done with the answer of a lane."""
+
+
+Ask: TypeAlias = Callable[[ClientSession, "Route", bytes], Verdict | Coroutine[Any, Any, Verdict]]
+"""(client, route, the request without its length) -> a verdict, or a coroutine that comes to one; while it waits, no
+request behind it is taken. Raises ProtocolError."""
 
 
 class Route(NamedTuple):
@@ -85,10 +93,16 @@ class Route(NamedTuple):
     """The longest request that is collected."""
     rewrite: Rewrite | None = None
     """Of the answer to one that passes."""
-    rewriting: Callable[[ClientSession], Rewrite] | None = None
-    """As `rewrite`, for one request: of an answer on which the work may take long."""
+    refusal: Callable[[bytes, ErrorCode], bytes] | None = None
+    """(a request without its length, error) -> the answer where the coordinator is lost; without it that ends the
+    connection."""
     has_answer: Callable[[memoryview], bool | None] | None = None
     """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
+
+
+def at_once(rewrite: RewriteAtOnce) -> Rewrite:
+    """As `rewrite`, whoever the client is."""
+    return lambda _session, frame: rewrite(frame)
 
 
 class Routes(Protocol):

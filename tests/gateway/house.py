@@ -15,8 +15,7 @@ from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.permission_gate import Adopt, all_are_ours
-from coordinator.gateway.routes import Gate
-from coordinator.gateway.ways import COORDINATOR, ClientSession, Route, Verdict
+from coordinator.gateway.ways import COORDINATOR, Ask, ClientSession, Route, Verdict
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
 from protocol.asking import decode_answer, encode_request
@@ -139,7 +138,7 @@ class Accepting:
 class House:
     """A gateway with one broker and one node of ours."""
 
-    def __init__(self, work: Path, gate: Gate | None = passes, **chosen: Any) -> None:
+    def __init__(self, work: Path, gate: Ask | None = passes, **chosen: Any) -> None:
         self._adopt: Adopt = chosen.pop("adopt", all_are_ours)
         self.base = free_port_run(OURS_AT + 1)
         self.broker = Accepting()
@@ -188,7 +187,7 @@ class House:
 
 
 @asynccontextmanager
-async def housed(work: Path, gate: Gate | None = passes, **chosen: Any) -> AsyncIterator[House]:
+async def housed(work: Path, gate: Ask | None = passes, **chosen: Any) -> AsyncIterator[House]:
     """A running house, which asks for no rights unless it is given another gate, or None for the usual one."""
     house = House(work, gate, **chosen)
     try:

@@ -7,9 +7,18 @@ from dataclasses import dataclass, field
 from random import Random
 from struct import pack, unpack_from
 
-from coordinator.gateway.beside import Beside
+from coordinator.gateway.offload import Offloader
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Bytes, ClientSession, Route, Verdict
+from coordinator.gateway.ways import (
+    BROKER,
+    COORDINATOR,
+    HERE,
+    Bytes,
+    ClientSession,
+    Route,
+    Verdict,
+    at_once,
+)
 from coordinator.runtime.io_thread import Thread
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import route
@@ -65,14 +74,14 @@ class TestRoutes:
     """One api for each way that a request can take."""
 
     __test__ = False
-    asked: dict[bytes, bool] = field(default_factory=dict)
+    found: dict[int, Route] = field(init=False)
 
     def __post_init__(self) -> None:
         collected = COLLECTED_BYTES_MAX
         routes = (
             Route(OPAQUE, VERSION),
-            Route(REWRITTEN, VERSION, rewrite=rewrite_whole),
-            Route(HEAD_REWRITTEN, VERSION, rewrite=rewrite_head),
+            Route(REWRITTEN, VERSION, rewrite=at_once(rewrite_whole)),
+            Route(HEAD_REWRITTEN, VERSION, rewrite=at_once(rewrite_head)),
             Route(ANSWERED, VERSION, ask=self._answer, bytes_max=collected),
             Route(COORDINATED, VERSION, ask=lambda *_: Verdict(COORDINATOR), bytes_max=collected),
             Route(GATED, VERSION, ask=self._gate, bytes_max=collected),
@@ -89,38 +98,19 @@ class TestRoutes:
         return Verdict(HERE, answer(unpack_from(">i", frame, 4)[0], frame[10:]))
 
     @staticmethod
-    def _filter(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
+    async def _filter(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
-        asked: list[bytes] = []
-        heard: list[bytes] = []
+        answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
+        assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
+        whole = rewrite_whole(answered)
+        assert whole is not None, "all of it is there"
+        return Verdict(HERE, whole[0])
 
-        def done(answered: bytes) -> None:
-            heard.append(answered)
-            session.go_on()
-
-        def rewrite(answered: bytes) -> tuple[bytes, int] | None:
-            whole = rewrite_whole(answered)
-            if whole is not None and not asked:
-                asked.append(answered)
-                session.ask_broker(request(QUESTION, -7, b""), done)
-            return whole if heard else None
-
-        return Verdict(COORDINATOR, rewrite=rewrite, is_alone=True)
-
-    def _gate(self, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:
-        """The first time, asks the broker a question of ours, and waits for the answer."""
-        if frame in self.asked:
-            assert self.asked[frame], "asked again before there is an answer"
-            return Verdict(COORDINATOR)
-        self.asked[frame] = False
-
-        def done(answered: bytes) -> None:
-            assert answered == answer(-7, frame[10:])
-            self.asked[frame] = True
-            session.go_on()
-
-        session.ask_broker(request(QUESTION, -7, frame[10:]), done)
-        return None
+    @staticmethod
+    async def _gate(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
+        """Asks the broker a question of ours before it passes."""
+        assert await session.ask(BROKER, request(QUESTION, -7, frame[10:])) == answer(-7, frame[10:])
+        return Verdict(COORDINATOR)
 
 
 def no_thread() -> Thread:
@@ -128,7 +118,7 @@ def no_thread() -> Thread:
     raise AssertionError("nothing here is long")
 
 
-AT_ONCE = Beside(no_thread)
+AT_ONCE = Offloader(no_thread)
 
 
 class Outside:

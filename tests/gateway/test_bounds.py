@@ -11,9 +11,7 @@ import pytest
 from coordinator.authorization.permissions import Operation, Permission, Resource
 from coordinator.config import Address
 from coordinator.gateway.book import DISCOVERED_MAX
-from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
-from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
-from coordinator.gateway.permission_gate import (
+from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
     REMEMBERED_MAX,
@@ -21,9 +19,11 @@ from coordinator.gateway.permission_gate import (
     CachedPermissionCount,
     PermissionCache,
 )
+from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
+from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, decoded_bytes
+from coordinator.gateway.ways import BROKER, COORDINATOR, ClientSession, Rewriting, decoded_bytes
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -100,9 +100,9 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     ].rewrite
     assert rewrite is not None
 
-    def looking(frame: bytes) -> tuple[bytes, int] | None:
+    def looking(session: ClientSession, frame: bytes) -> Rewriting:
         looked.append(len(frame))
-        return rewrite(frame)
+        return rewrite(session, frame)
 
     routes.found = {
         key: each._replace(rewrite=each.rewrite and looking) for key, each in routes.found.items()
@@ -267,7 +267,8 @@ def test_a_long_request_that_is_worked_on_counts_with_what_is_made_of_it() -> No
     client = process.client()
     client.send(LONG)
     assert client.session.kept_bytes == len(LONG) + decoded_bytes(len(LONG)) > 10 * len(LONG)
-    process.thread.run_one()
+    for _ in range(2):  # it is decoded, and what is known of its permissions is looked up
+        process.thread.run_one()
     (question,) = client.sent(BROKER)
     client.answer(BROKER, described(question, frozenset()))
     while process.thread.waiting:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What takes long is done beside the event loop: the requests of others pass meanwhile, and answers are the same."""
 
+import gc
+import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from coordinator.gateway import answers
 from coordinator.gateway.adoption import PORTION
-from coordinator.gateway.beside import LONG_BYTES, Beside
 from coordinator.gateway.book import Book
-from coordinator.gateway.permission_gate import Adopt, PermissionCache, PermissionGate, all_are_ours
+from coordinator.gateway.cluster_authorizer import ClusterAuthorizer
+from coordinator.gateway.offload import LONG_BYTES, Offloader
+from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -38,6 +40,8 @@ GROUPS = [f"group-{number}" for number in range(3_000)]
 DENIED = frozenset(GROUPS[::3])
 LONG = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=GROUPS), 7)
 assert len(LONG) > LONG_BYTES
+OUR_REFERENCES = 2
+"""To an object that nobody but a test has: its variable, and the argument of the count."""
 NOT_ALLOWED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
@@ -74,12 +78,14 @@ class Gate:
 
     def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
         self.thread = HandThread()
-        beside = Beside(lambda: self.thread)
-        permissions = PermissionGate(lambda: 0, 1_000, beside, adopt)
+        self.adopting: list[Callable[[ErrorCode], None]] = []
+        """Takes what becomes of the groups that are being taken over."""
+        offloader = Offloader(lambda: self.thread)
+        authorizer = ClusterAuthorizer(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
             Book(lambda _: None, lambda *_: None),
-            permissions.gate,
-            beside,
+            PermissionGate(authorizer, offloader, adopt).judge,
+            offloader,
             ours=ours,
             message_bytes_max=1 << 20,
         )
@@ -136,6 +142,7 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     client.send(LONG)
     assert client.sent(BROKER) == [], "nothing of it was looked at yet"
     process.work()  # decoded
+    process.work()  # what is known of its permissions
     (question,) = client.sent(BROKER)
     assert read_request(question).groups == GROUPS
     client.answer(BROKER, described(question, DENIED))
@@ -146,6 +153,7 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
     client.answer(COORDINATOR, described(passed, frozenset()))
     assert not client.outside.client
+    process.work()  # the answer is decoded
     process.work()  # put together
     (answer,) = frames(client.outside.client)
     response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
@@ -169,6 +177,7 @@ def test_a_group_that_goes_while_a_request_is_made_anew_changes_nothing_of_that(
     client = process.client()
     client.send(LONG)
     process.thread.run_one()  # decoded
+    process.thread.run_one()  # what is known of its permissions
     (question,) = client.sent(BROKER)
     client.answer(BROKER, described(question, DENIED))
     process.thread.run_one()  # the answer is read
@@ -178,16 +187,6 @@ def test_a_group_that_goes_while_a_request_is_made_anew_changes_nothing_of_that(
     assert not client.outside.client, "an answer"
     (passed,) = client.sent(COORDINATOR)
     assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
-
-
-def test_what_came_of_other_work_is_not_taken() -> None:
-    thread, memory, session = HandThread(), PermissionCache(), Gate().client().session
-    beside = Beside(lambda: thread)
-    assert beside.computed(session, memory, len(LONG), partial(str, 1)) is None
-    thread.run_one()
-    assert beside.computed(session, memory, len(LONG), partial(bytes, 1)) is None
-    thread.run_one()
-    assert beside.computed(session, memory, len(LONG), partial(bytes, 1)) == bytes(1)
 
 
 def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
@@ -202,6 +201,7 @@ def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
     listed = ListGroupsResponse(version=0, error_code=0, groups=groups)
     client.answer(COORDINATOR, reply(passed, codec_for(ApiKey.LIST_GROUPS, 0).encode_response(listed)))
     process.work()  # which groups there are
+    process.work()  # what is known of the permissions for them
     (question,) = client.sent(BROKER)
     assert read_request(question).groups == GROUPS
     client.answer(BROKER, described(question, DENIED))
@@ -244,6 +244,65 @@ def test_a_client_that_is_gone_meanwhile_hears_nothing() -> None:
     client.session.end()
     process.work()
     assert client.sent(BROKER) == []
+
+
+def begins(_process: Gate, client: Client) -> None:
+    """It is decoded in the thread."""
+    client.send(LONG)
+
+
+def waits_for_the_broker(process: Gate, client: Client) -> None:
+    """For what the client may do."""
+    client.send(LONG)
+    process.thread.run_one()
+    process.thread.run_one()
+    assert client.sent(BROKER)
+
+
+def waits_for_its_groups(process: Gate, client: Client) -> None:
+    """Until they are ours."""
+    client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, reply(question, ALLOWED.to_bytes(2, "big")))
+    assert process.adopting
+
+
+def waits_for_the_coordinator(_process: Gate, client: Client) -> None:
+    """For an answer of which something may have to be taken out."""
+    client.send(asked(ApiKey.LIST_GROUPS, 0, ListGroupsRequest()))
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, cluster_may_not_be_described(question))
+    assert client.sent(COORDINATOR)
+
+
+@pytest.mark.parametrize(
+    "comes_to_wait", [begins, waits_for_the_broker, waits_for_its_groups, waits_for_the_coordinator]
+)
+def test_a_connection_that_ends_while_its_request_waits_is_freed_without_the_garbage_collector(
+    comes_to_wait: Callable[[Gate, Client], None],
+) -> None:
+    adopting: list[Callable[[ErrorCode], None]] = []
+
+    def adopt(_groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
+        adopting.append(done)
+        return False
+
+    process = Gate(adopt=adopt)
+    process.adopting = adopting
+    client = process.client()
+    comes_to_wait(process, client)
+    session = client.session
+    del client
+    gc.disable()
+    try:
+        session.end()
+        assert sys.getrefcount(session) == OUR_REFERENCES
+    finally:
+        gc.enable()
+    for done in adopting:
+        done(ErrorCode.NONE)
+    while process.thread.waiting:
+        process.thread.run_one()
 
 
 @pytest.mark.parametrize("cut", [20, len(LONG) // 2])

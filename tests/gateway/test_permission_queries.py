@@ -15,7 +15,7 @@ from coordinator.authorization.permissions import (
     group_permission,
     topic_permission,
 )
-from coordinator.gateway.permission_gate import PermissionCache
+from coordinator.gateway.cluster_authorizer import PermissionCache
 from coordinator.gateway.permission_queries import permission_queries
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode

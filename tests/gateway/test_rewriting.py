@@ -13,7 +13,7 @@ from coordinator.gateway import rewriting
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, Offered, common_offers
 from coordinator.gateway.routes import FORWARDED
-from coordinator.gateway.ways import Rewrite
+from coordinator.gateway.ways import RewriteAtOnce
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
@@ -53,7 +53,7 @@ def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
     return pack(">ii", 4 + len(tags) + len(body), CORRELATION_ID) + tags + body
 
 
-def rewritten(rewrite: Rewrite, frame: bytes) -> bytes:
+def rewritten(rewrite: RewriteAtOnce, frame: bytes) -> bytes:
     """All that leaves in place of this answer."""
     done = rewrite(frame)
     assert done is not None

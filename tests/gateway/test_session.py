@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.gateway.lanes import COLLECTED_BYTES_MAX
+from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import ASKED_AT_ONCE, OWED_MAX
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, ClientSession, Route, Verdict
@@ -129,10 +130,8 @@ def test_an_answer_that_comes_too_early_stops_its_lane_until_its_turn() -> None:
 def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     outside = Outside()
     routes = TestRoutes()
-    verdict = Verdict(COORDINATOR, refusal=refused)
-    routes.found[route(COORDINATED, VERSION)] = Route(
-        COORDINATED, VERSION, ask=lambda *_: verdict, bytes_max=100
-    )
+    coordinated = route(COORDINATED, VERSION)
+    routes.found[coordinated] = routes.found[coordinated]._replace(refusal=lambda _, error: refused(error))
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
@@ -195,10 +194,8 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
 
 def test_a_lane_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
     outside, routes = Outside(), TestRoutes()
-    verdict = Verdict(COORDINATOR, refusal=refused)
-    routes.found[route(COORDINATED, VERSION)] = Route(
-        COORDINATED, VERSION, ask=lambda *_: verdict, bytes_max=100
-    )
+    coordinated = route(COORDINATED, VERSION)
+    routes.found[coordinated] = routes.found[coordinated]._replace(refusal=lambda _, error: refused(error))
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
@@ -228,17 +225,17 @@ def test_others_have_their_turn_while_many_requests_are_answered() -> None:
 
 def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() -> None:
     outside, routes = Outside(), TestRoutes()
-    asked = []
+    promises: list[Promise[int]] = []
 
-    def ask(_session: ClientSession, _route: Route, frame: bytes) -> None:
-        asked.append(frame)
-        if len(asked) == 2:
-            raise KeyError("not foreseen")
+    async def ask(session: ClientSession, _route: Route, _frame: bytes) -> Verdict:
+        promises.append(Promise(session.go_on))
+        await promises[0]
+        raise KeyError("not foreseen")
 
     routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(GATED, 1, b"")))
-    session.go_on()
+    promises[0].keep(1)
     assert outside.has_failed
     assert not session.wants_requests
 

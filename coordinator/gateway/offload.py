@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work on long requests and answers is done in a thread beside the event loop, so that all others go on meanwhile.
+
+A request may name 50,000 groups or topics: to decode it, to see what its client may do, and to make what passes or is
+answered takes some tenths of a second. Whatever that needs of a connection stays as it is in that time, since the
+connection's next request is taken only afterwards.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
+
+from coordinator.gateway.promise import Promise
+from coordinator.gateway.ways import LENGTH_BYTES, ClientSession, Rewrite, RewriteAtOnce, Rewriting
+from coordinator.runtime.io_thread import Thread
+from protocol.wire import INT32
+
+T = TypeVar("T")
+
+LONG_BYTES: Final = 2 * 1024
+"""What is shorter is done at once: the dearest, 2,000 groups without a name, takes 15 ms."""
+
+
+class Offloader:
+    """Does work at once where it is short, and else in the thread, which starts with the first long work."""
+
+    def __init__(self, start: Callable[[], Thread]) -> None:
+        self._start = start
+        self._thread: Thread | None = None
+
+    def close(self) -> None:
+        """Finish what is under way."""
+        if self._thread is not None:
+            self._thread.close()
+
+    async def run(self, session: ClientSession, size: int, work: Callable[[], T]) -> T:
+        """What `work` on `size` bytes comes to; the session waits for long work. Raises what the work raises."""
+        if size <= LONG_BYTES:
+            return work()
+        if self._thread is None:
+            self._thread = self._start()
+        promise: Promise[T] = Promise(session.go_on)
+        self._thread.submit(work, promise.keep)
+        return await promise
+
+    def rewriting(self, rewrite: RewriteAtOnce) -> Rewrite:
+        """As `rewrite`, which makes an answer from a whole one; a long one waits while that is done."""
+
+        def rewrite_long(session: ClientSession, frame: bytes) -> Rewriting:
+            size = LENGTH_BYTES + INT32(frame, 0)[0]
+            if size <= LONG_BYTES or len(frame) < size:
+                return rewrite(frame)
+            return self.run(session, size, partial(_rewritten, rewrite, frame))
+
+        return rewrite_long
+
+
+def _rewritten(rewrite: RewriteAtOnce, frame: bytes) -> tuple[bytes, int]:
+    made = rewrite(frame)
+    assert made is not None, "the answer is whole"
+    return made

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A promise and the coroutine that waits for it: kept before, while and after somebody waits."""
+
+import pytest
+
+from coordinator.gateway.promise import Promise, run
+
+
+class Woken:
+    """Counts how often it was woken."""
+
+    count = 0
+
+    def wake(self) -> None:
+        self.count += 1
+
+
+async def twice(promise: Promise[int]) -> int:
+    """Wait for the number."""
+    return 2 * await promise
+
+
+def test_a_promise_that_was_kept_before_is_not_waited_for() -> None:
+    promise: Promise[int] = Promise(Woken().wake)
+    promise.keep(0)
+    waiting = twice(promise)
+    assert run(waiting) == 0
+
+
+def test_who_waits_is_woken_and_run_on() -> None:
+    woken = Woken()
+    promise: Promise[int] = Promise(woken.wake)
+    waiting = twice(promise)
+    assert [run(waiting), run(waiting)] == [None, None], "run on for nothing, it waits again"
+    assert woken.count == 0
+    promise.keep(21)
+    assert woken.count == 1
+    assert run(waiting) == 42
+
+
+def test_an_exception_is_raised_where_it_is_awaited() -> None:
+    promise: Promise[int] = Promise(Woken().wake)
+    waiting = twice(promise)
+    assert run(waiting) is None
+    promise.keep(KeyError("lost"))
+    with pytest.raises(KeyError, match="lost"):
+        run(waiting)
+
+
+def test_nobody_is_woken_who_waits_no_more() -> None:
+    woken = Woken()
+    promise: Promise[int] = Promise(woken.wake)
+    waiting = twice(promise)
+    assert run(waiting) is None
+    waiting.close()
+    promise.keep(1)
+    assert woken.count == 0
