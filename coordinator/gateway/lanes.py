@@ -14,10 +14,11 @@ from typing import Any, Final
 from coordinator.gateway.outside import NOWHERE, Outside
 from coordinator.gateway.promise import Promise, run
 from coordinator.gateway.ways import (
+    COORDINATOR,
     LENGTH_BYTES,
     NOTHING,
     ClientSession,
-    LaneLost,
+    NoAnswer,
     Rewrite,
     decoded_bytes,
     kept,
@@ -144,6 +145,12 @@ class Lanes:
         owed.answer = answer
         self._answers_bytes += len(answer)
 
+    def client_gone(self) -> None:
+        """Nobody takes an answer of the coordinator any more: what was asked for one goes on without it."""
+        for owed in list(self.lanes[COORDINATOR].queue):  # one that goes on may ask for more
+            if owed.promise is not None:
+                owed.promise.keep(NoAnswer())
+
     def lost(self, lane_number: int) -> bool:
         """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
         lane = self.lanes[lane_number]
@@ -155,7 +162,7 @@ class Lanes:
         lane.blocked = False  # what it held back is gone
         for owed in lost:
             if owed.promise is not None:
-                owed.promise.keep(LaneLost())
+                owed.promise.keep(NoAnswer())
             elif owed.refusal is not None:
                 self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True

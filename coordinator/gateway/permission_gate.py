@@ -17,7 +17,7 @@ from coordinator.gateway.ways import (
     HERE,
     LENGTH_BYTES,
     ClientSession,
-    LaneLost,
+    NoAnswer,
     Route,
     Verdict,
 )
@@ -85,7 +85,7 @@ class PermissionGate:
             return Verdict(COORDINATOR, sent)
         try:
             response = await session.ask(COORDINATOR, sent or _with_length(frame))
-        except LaneLost:
+        except NoAnswer:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Verdict(HERE, await self._filtered(session, route, result, response))
 

@@ -22,8 +22,8 @@ class Promise(Generic[T]):
         self._result: list[T | BaseException] = []  # one, once it is there
 
     def keep(self, result: T | BaseException) -> None:
-        """The result is there; an exception is raised where it is awaited. Does nothing where nobody waits any more."""
-        if self._wake is not None:
+        """The result is there; an exception is raised where it is awaited. The first counts, while anybody waits."""
+        if self._wake is not None and not self._result:
             self._result.append(result)
             self._wake()
 

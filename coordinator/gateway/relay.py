@@ -70,7 +70,7 @@ class Relay:
         self.session = Session(self, port.routes, house.request_bytes_max)
         self._client = Wire(house.loop, self, house.buffer)
         self._lanes: list[Wire | None] = [None, None]
-        self._dialing: set[asyncio.Task[None]] = set()
+        self._dialing: dict[Wire, asyncio.Task[None]] = {}
         self._later: Callable[[], None] | None = None
         self._over = False
         self._has_left = False
@@ -90,6 +90,11 @@ class Relay:
     def peer_name(self) -> str:
         """The client's address, for the log."""
         return str(self.peer)
+
+    @property
+    def has_client(self) -> bool:
+        """Whether the client's socket is open."""
+        return not self._client.is_gone
 
     @property
     def is_gone(self) -> bool:
@@ -123,19 +128,25 @@ class Relay:
         self._settle()
 
     def ended(self, wire: Wire) -> None:
-        """A side has closed: so does the other, but where what was asked of a coordinator can be refused."""
+        """A side has closed: so does the other, but where what was asked of a coordinator can be refused.
+
+        What a client has sent whole before is still carried out.
+        """
         if wire is self._client:
-            self.finish()
+            self.session.client_gone()
+            self._settle()
             return
         self._lane_ended(self._lane_of(wire))
 
     def gone(self, wire: Wire) -> None:
         """A socket is closed."""
+        if self._over and self._is_counted:
+            self._count()
         self._leave()
 
     def _leave(self) -> None:
         """A connection counts until the client's socket is closed, also where the client takes its time for that."""
-        if self._over and self._client.is_gone and not self._has_left:
+        if self._over and not self.has_client and not self._has_left:
             self._has_left = True
             self._house.left(self)
         if self._has_left and self.is_gone:
@@ -151,12 +162,20 @@ class Relay:
     def _lane_of(self, wire: Wire) -> int:
         return BROKER if wire is self._lanes[BROKER] else COORDINATOR
 
+    @property
+    def _client_is_full(self) -> bool:
+        """Whether answers wait for the client; one that is gone takes them all, and they are dropped."""
+        return self._client.is_full and self.has_client
+
     def _settle(self) -> None:
         """Read each side as far as the other takes what it says."""
         if self._over:
             return
         session = self.session
-        client_is_full = self._client.is_full
+        if session.is_done:
+            self.finish()
+            return
+        client_is_full = self._client_is_full
         lanes_are_free = True
         for number in LANES:
             lane = self._lanes[number]
@@ -172,9 +191,13 @@ class Relay:
             or not lanes_are_free
             or session.kept_bytes >= COUNTED_FROM_BYTES
         ):
-            count = self.waiting_bytes
-            self._is_counted = count >= COUNTED_FROM_BYTES
-            self._house.kept.keeps(self, count)
+            self._count()
+
+    def _count(self) -> None:
+        """Count what is kept in the budget of all connections."""
+        count = self.waiting_bytes
+        self._is_counted = count >= COUNTED_FROM_BYTES
+        self._house.kept.keeps(self, count)
 
     # --- what the session says ---
 
@@ -196,7 +219,7 @@ class Relay:
 
     def _call_later(self) -> None:
         call = self._later
-        if call is not None and not self._client.is_full:
+        if call is not None and not self._client_is_full:
             self._later = None
             call()
 
@@ -229,8 +252,8 @@ class Relay:
         wire.read(True)
         work = self._dial_broker(wire) if lane == BROKER else self._dial_coordinator(wire)
         task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
-        self._dialing.add(task)
-        task.add_done_callback(self._dialing.discard)
+        self._dialing[wire] = task
+        task.add_done_callback(lambda _task: self._dialing.pop(wire))
         return wire
 
     async def _dial_broker(self, wire: Wire) -> None:
@@ -266,16 +289,26 @@ class Relay:
     # --- the end ---
 
     def finish(self) -> None:
-        """Close every side, once what was written to it has left."""
+        """Close every side, once what was written to it has left; a side that is being connected to takes it, too."""
         if self._close():
             for wire in self._wires():
                 wire.end()
+            self._stop_dialing()
+            self._count()
 
     def abort(self) -> None:
         """Close every side at once."""
         self._close()
+        self._is_counted = False
+        self._house.kept.forget(self)
         for wire in self._wires():
             wire.abort()
+        self._stop_dialing()
+
+    def _stop_dialing(self) -> None:
+        for wire, task in self._dialing.items():
+            if wire.is_gone:
+                task.cancel()
 
     def _close(self) -> bool:
         if self._over:
@@ -283,9 +316,6 @@ class Relay:
         self._over = True
         self._later = None
         self.session.end()
-        self._house.kept.forget(self)
-        for task in self._dialing:
-            task.cancel()
         self._leave()
         return True
 

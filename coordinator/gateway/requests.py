@@ -60,6 +60,7 @@ class Requests:
         "_outside",
         "_routes",
         "_worked_on",
+        "client_is_gone",
         "is_waiting",
     )
 
@@ -79,16 +80,18 @@ class Requests:
         self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
         """Whether the first request of the inbox waits for `ClientSession.go_on`."""
+        self.client_is_gone = False
+        """Requests are taken then however many answers are owed: nobody takes those."""
 
     @property
     def wants_more(self) -> bool:
         """Whether the client should be read."""
-        return not self.is_waiting and not self._owes_enough()
+        return not self.is_waiting and not self._owes_enough() and not self.client_is_gone
 
     def _owes_enough(self) -> bool:
         """Whether the next request has to wait for answers to those before it."""
         lanes = self._lanes
-        return lanes.is_full or len(lanes.owed) >= OWED_MAX
+        return (lanes.is_full or len(lanes.owed) >= OWED_MAX) and not self.client_is_gone
 
     @property
     def kept_bytes(self) -> int:

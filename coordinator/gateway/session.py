@@ -42,6 +42,11 @@ class Session:
         return not self._lanes.lanes[lane].blocked
 
     @property
+    def is_done(self) -> bool:
+        """Whether the client is gone, and each request that it has sent whole was passed on or refused."""
+        return self._requests.client_is_gone and not self._requests.is_waiting
+
+    @property
     def is_idle(self) -> bool:
         """Whether no answer is owed."""
         return not self._lanes.owed
@@ -50,6 +55,13 @@ class Session:
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
         return self._requests.kept_bytes + self._lanes.kept_bytes
+
+    def client_gone(self) -> None:
+        """The client sends and takes nothing any more; what it has sent whole is carried out, as at a node."""
+        self._requests.client_is_gone = True
+        self._lanes.client_gone()
+        if self._requests.can_be_taken and not self._ended:
+            self._run(self._take_requests)
 
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
@@ -96,6 +108,8 @@ class Session:
         promise: Promise[bytes] = Promise(self.go_on)
         self._lanes.asks(lane, frame, promise)
         self._outside.to_lane(lane, frame)
+        if self._requests.client_is_gone:
+            self._lanes.client_gone()
         return promise
 
     def _run(self, step: Callable[[], None]) -> None:

@@ -31,8 +31,8 @@ def decoded_bytes(length: int) -> int:
     return min(_DECODED_TIMES * length, _DECODED_BYTES_MAX)
 
 
-class LaneLost(Exception):
-    """The connection to the broker or the coordinator has ended before it has answered."""
+class NoAnswer(Exception):
+    """There is no answer to take: the coordinator is lost, or the client is gone."""
 
 
 class Memory(Protocol):
@@ -51,7 +51,7 @@ class ClientSession(Protocol):
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own, whole with its length, to a lane; the promise is of the answer, whole, too.
 
-        A lane that is lost, but for the client's connection, raises LaneLost there.
+        Raises NoAnswer there where the coordinator is lost, or the client gone.
         """
 
     def go_on(self) -> None:

@@ -111,6 +111,8 @@ class Wire:
             self._waiting.appendleft(memoryview(preface))
         if isinstance(sock, ssl.SSLSocket):
             self._tls = sock
+        if self._ending:
+            self._linger_on()
         if self._waiting:
             self._flush()
         elif not self._ending:
@@ -224,17 +226,21 @@ class Wire:
     # --- the end ---
 
     def end(self) -> None:
-        """Send what waits, then close; what the peer sends until it closes, too, goes nowhere."""
+        """Send what waits, once there is a connection, then close; what the peer sends until then goes nowhere."""
         if self.is_gone or self._ending:
             return
-        if self.sock is None:
+        if self.sock is None and not self._waiting:
             self.abort()
             return
         self._ending = True
+        if self.sock is not None:
+            self._linger_on()
+            self._update_reading()
+            if not self._waiting:
+                self._say_end()
+
+    def _linger_on(self) -> None:
         self._linger = self._loop.call_later(LINGER_S, self.abort)
-        self._update_reading()
-        if not self._waiting:
-            self._say_end()
 
     def _say_end(self) -> None:
         if self.sock is not None:

@@ -4,6 +4,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from struct import pack, unpack_from
 
@@ -15,6 +16,7 @@ from coordinator.gateway.ways import (
     HERE,
     Bytes,
     ClientSession,
+    NoAnswer,
     Route,
     Verdict,
     at_once,
@@ -100,7 +102,10 @@ class TestRoutes:
     @staticmethod
     async def _filter(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
-        answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
+        try:
+            answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
+        except NoAnswer:
+            return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
         whole = rewrite_whole(answered)
         assert whole is not None, "all of it is there"
@@ -196,9 +201,9 @@ class Play:
         self._piece_bytes_max = piece_bytes_max
         self._buffer = bytearray(piece_bytes_max)
 
-    def run(self) -> None:
-        """Go on until nobody can do anything."""
-        while True:
+    def run(self, steps_max: int | None = None) -> None:
+        """Go on until nobody can do anything, or for so many steps."""
+        for _ in count() if steps_max is None else range(steps_max):
             steps: deque[Callable[[], None]] = deque()
             if self.outside.calls:
                 steps.append(self.outside.call)

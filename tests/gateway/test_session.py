@@ -36,6 +36,8 @@ from tests.gateway.peers import (
 )
 
 KINDS = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT, FILTERED)
+TO_BROKER = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, SILENT)
+TO_COORDINATOR = (COORDINATED, GATED, FILTERED)
 REQUESTS = st.lists(st.tuples(st.sampled_from(KINDS), st.binary(min_size=10, max_size=200)), max_size=40)
 
 
@@ -59,6 +61,7 @@ def test_answers_leave_in_the_order_of_requests_however_both_sides_send(
 ) -> None:
     playing = play(asked, random, piece_bytes_max)
     assert playing.outside.error is None
+    assert not playing.outside.has_failed
     assert bytes(playing.outside.client) == b"".join(
         expected(api_key, number, pack_number(number) + content)
         for number, (api_key, content) in enumerate(asked)
@@ -72,13 +75,55 @@ def test_each_side_gets_its_requests_in_their_order(
     asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int
 ) -> None:
     playing = play(asked, random, piece_bytes_max)
-    to_broker = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, SILENT)
     numbered = list(enumerate(asked))
     seen = [each for each in playing.peers[BROKER].seen if each >= 0]  # but for questions of ours
-    assert seen == [number for number, (api_key, _) in numbered if api_key in to_broker]
+    assert seen == [number for number, (api_key, _) in numbered if api_key in TO_BROKER]
     assert playing.peers[COORDINATOR].seen == [
-        number for number, (api_key, _) in numbered if api_key in (COORDINATED, GATED, FILTERED)
+        number for number, (api_key, _) in numbered if api_key in TO_COORDINATOR
     ]
+
+
+@given(REQUESTS, st.randoms(use_true_random=False), st.sampled_from((1, 60, 1000)))
+def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
+    asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int
+) -> None:
+    playing = Play(random, piece_bytes_max)
+    for number, (api_key, content) in enumerate(asked):
+        playing.requests += request(api_key, number, pack_number(number) + content)
+    ends = ends_of(bytes(playing.requests))
+    playing.run(steps_max=random.randint(0, 3 * len(asked) + 1))
+    taken = (ends[-1] if ends else 0) - len(playing.requests)
+    whole = sum(end <= taken for end in ends)
+    playing.requests.clear()
+    playing.session.client_gone()
+    playing.run()
+    assert playing.outside.error is None
+    assert not playing.outside.has_failed
+    assert playing.session.is_done
+    seen = {lane: [each for each in peer.seen if each >= 0] for lane, peer in playing.peers.items()}
+    for lane, kinds in ((BROKER, TO_BROKER), (COORDINATOR, TO_COORDINATOR)):
+        assert seen[lane] == [number for number, (kind, _) in enumerate(asked[:whole]) if kind in kinds]
+
+
+def ends_of(sent: bytes) -> list[int]:
+    """Where each request ends."""
+    ends, pos = [], 0
+    while pos < len(sent):
+        pos += 4 + int.from_bytes(sent[pos : pos + 4], "big")
+        ends.append(pos)
+    return ends
+
+
+def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    parked = request(COORDINATED, 1, b"")
+    filtered = request(FILTERED, 2, b"")
+    session.requested(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
+    assert bytes(outside.lanes[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
+    session.client_gone()
+    assert session.is_done
+    assert bytes(outside.lanes[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 
 
 @given(st.integers())

@@ -21,12 +21,17 @@ AFTER: Final = 2
 
 @dataclass
 class Leaver:
-    """Groups of one coordinator, and one row of requests for them; `reset` closes with RST."""
+    """Groups of one coordinator, and one row of requests for them.
+
+    `reset` closes with RST. `known`: something was asked of all groups on its connection before, so that a
+    gateway knows its permissions and has opened all connections.
+    """
 
     bootstrap: str
     topic: str
     tag: str
     reset: bool
+    known: bool
     address: str = field(init=False)
     """Of the coordinator."""
     groups: dict[str, str] = field(init=False)
@@ -46,19 +51,29 @@ class Leaver:
                 yield name
 
     def leave(self) -> None:
-        """Do it: at first what needs its answer, so that permissions are known and all connections open."""
-        everything = dict.fromkeys(range(PARTITIONS), BEFORE)
+        """Do it."""
         with RawConnection(self.address) as connection:
-            for kind in ("deletes", "goes"):
-                commit = raw.standalone_commit(self.groups[kind], self.topic, everything)
-                answer = connection.call(commit, 8)
-                assert {part.error_code for part in answer.topics[0].partitions} == {raw.NONE}
-            for kind in ("joins", "long", "short"):
-                assert raw.ask_offsets(connection, self.groups[kind]).error_code == raw.NONE
-            for request, version in self._row():
-                connection.send(request, version)
-            if self.reset:
-                connection.reset()
+            self._prepare(connection)
+            if self.known:
+                self._send_row(connection)
+        if not self.known:
+            with RawConnection(self.address) as connection:
+                self._send_row(connection)
+
+    def _prepare(self, connection: RawConnection) -> None:
+        everything = dict.fromkeys(range(PARTITIONS), BEFORE)
+        for kind in ("deletes", "goes"):
+            commit = raw.standalone_commit(self.groups[kind], self.topic, everything)
+            answer = connection.call(commit, 8)
+            assert {part.error_code for part in answer.topics[0].partitions} == {raw.NONE}
+        for kind in ("joins", "long", "short"):
+            assert raw.ask_offsets(connection, self.groups[kind]).error_code == raw.NONE
+
+    def _send_row(self, connection: RawConnection) -> None:
+        for request, version in self._row():
+            connection.send(request, version)
+        if self.reset:
+            connection.reset()
 
     def _row(self) -> Iterator[tuple[Any, int]]:
         groups, everything = self.groups, dict.fromkeys(range(PARTITIONS), AFTER)
@@ -81,20 +96,26 @@ class Leaver:
             **{kind: committed[kind].count(BEFORE) for kind in ("deletes", "goes")},
         }
 
+    def wait_until_all_is_carried_out(self) -> None:
+        """Return once it is."""
+        wait_until(lambda: self.seen() == CARRIED_OUT, what=lambda: f"all to be carried out: {self.seen()}")
+
 
 CARRIED_OUT: Final = {"joins": 0, "long": PARTITIONS, "short": PARTITIONS, "deletes": 0, "goes": 0}
 
 
 def check_that_all_is_carried_out(bootstrap: str, topic: str, tag: str) -> None:
     """With FIN all of the row is carried out; with RST of each request all or nothing."""
-    leaver = Leaver(bootstrap, topic, f"{tag}-fin", reset=False)
-    leaver.leave()
-    wait_until(lambda: leaver.seen() == CARRIED_OUT, what=lambda: f"all to be carried out: {leaver.seen()}")
-    for number in range(5):
-        leaver = Leaver(bootstrap, topic, f"{tag}-rst-{number}", reset=True)
+    for known in (True, False):
+        named = f"{tag}-{'known' if known else 'new'}"
+        leaver = Leaver(bootstrap, topic, f"{named}-fin", reset=False, known=known)
         leaver.leave()
-        seen = leaver.seen()
-        assert {count for kind, count in seen.items() if kind != "joins"} <= {0, PARTITIONS}, seen
+        leaver.wait_until_all_is_carried_out()
+        for number in range(5):
+            leaver = Leaver(bootstrap, topic, f"{named}-rst-{number}", reset=True, known=known)
+            leaver.leave()
+            seen = leaver.seen()
+            assert {count for kind, count in seen.items() if kind != "joins"} <= {0, PARTITIONS}, seen
 
 
 def _join(group: str) -> Any:

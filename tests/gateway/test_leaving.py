@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was read whole of a client that is gone is carried out; what it may do is still asked."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from struct import pack
+
+from coordinator.config import Address
+from coordinator.gateway.book import OurNode
+from coordinator.gateway.kept import COUNTED_FROM_BYTES
+from coordinator.gateway.relay import Relay
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages import DescribeGroupsRequest
+from protocol.names import GroupId, MemberId, Offset
+from tests.gateway.house import OUR_ID, House, Peer, asked, housed
+from tests.gateway.test_gate import ALLOWED, DENIED, heartbeat_of_nobody, topic_may_be_read
+from tests.gateway.test_relay import FETCH, HEARTBEAT, proxied
+from tests.partitions.running import eventually
+
+LONG_METADATA = "m" * (COUNTED_FROM_BYTES + 4_000)
+JOIN = asked(
+    ApiKey.JOIN_GROUP,
+    5,
+    JoinGroupRequest(
+        group_id=GroupId("g"), protocols=[JoinGroupRequestProtocol("range", LONG_METADATA.encode())]
+    ),
+)
+BEAT = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT, 8)
+
+
+def commit(metadata: str = "") -> bytes:
+    """A commit, with its length."""
+    row = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=Offset(7), committed_metadata=metadata
+    )
+    topics = [OffsetCommitRequestTopic(name="t", partitions=[row])]
+    request = OffsetCommitRequest(group_id=GroupId("g"), member_id=MemberId(""), topics=topics)
+    return asked(ApiKey.OFFSET_COMMIT, 8, request, 7)
+
+
+async def resets(house: House, client: Peer, broker: Peer, fetched: bytes) -> Relay:
+    """The client closes with RST; the gateway sees that, since the broker answers something to it."""
+    (relay,) = house.gateway.relays
+    sock = client.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+    client.abort()
+    broker.answer(fetched, bytes(10))
+    await eventually(lambda: not relay.has_client, "the gateway to see that the client is gone")
+    return relay
+
+
+async def leaving(house: House, sent: bytes) -> tuple[Peer, Peer, Relay]:
+    """A client that is gone while the broker is asked about its first request."""
+    client = await house.client(OUR_ID)
+    name = client.writer.get_extra_info("sockname")
+    fetch = asked(ApiKey.FETCH, 4, FETCH, 5)
+    client.send(fetch + sent)
+    broker = await house.broker.peer()
+    assert await broker.frame() == fetch[4:]
+    relay = await resets(house, client, broker, fetch[4:])
+    assert relay in house.gateway.relays, "it counts as a connection"
+    assert (relay.peer.host, relay.peer.port) == name
+    return client, broker, relay
+
+
+async def test_a_commit_of_a_client_that_is_gone_is_carried_out_once_it_may_be(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client, broker, _ = await leaving(house, commit() + BEAT)
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "t")
+        node = await proxied(house, client)
+        assert await node.frame() == commit()[4:]
+        assert await node.frame() == BEAT[4:], "and what was read behind it"
+        assert await node.ended()
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+
+
+async def test_what_a_client_that_is_gone_may_not_do_is_not_done(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        _, broker, _ = await leaving(house, commit())
+        await heartbeat_of_nobody(broker, DENIED)
+        await topic_may_be_read(broker, "t")
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        assert house.coordinator.accepted == 0
+
+
+async def test_a_request_of_which_something_is_refused_does_not_wait_for_its_answer(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        groups = ["denied", "allowed"]
+        several = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=groups), 6)
+        client, broker, _ = await leaving(house, several + BEAT)
+        question = await broker.frame()
+        rows = (_described("denied", DENIED), _described("allowed", ErrorCode.NONE))
+        broker.answer(question, pack(">i", 2) + b"".join(rows))
+        await heartbeat_of_nobody(broker, ALLOWED)
+        node = await proxied(house, client)
+        left = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=["allowed"]), 6)
+        assert await node.frame() == left[4:]
+        assert await node.frame() == BEAT[4:]
+        assert await node.ended()
+
+
+def _described(name: str, error: int) -> bytes:
+    empty = pack(">h", 0) * 3 + pack(">i", 0)
+    return pack(">hh", error, len(name)) + name.encode() + empty
+
+
+async def test_what_is_kept_of_clients_that_are_gone_counts_and_goes_where_there_is_no_room(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, gate=None, kept_bytes_max=1_000_000) as house:
+        _, _, first = await leaving(house, commit(LONG_METADATA))
+        assert house.gateway.kept.total_bytes >= len(LONG_METADATA)
+        await leaving(house, commit(LONG_METADATA))
+        assert house.gateway.closed["room"] == 1
+        assert first not in house.gateway.relays
+        assert len(LONG_METADATA) <= house.gateway.kept.total_bytes <= 1_000_000
+
+
+async def test_a_broker_that_never_says_what_a_client_that_is_gone_may_do_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, gate=None, unread_ms_max=100) as house:
+        await leaving(house, commit())
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        assert house.gateway.closed["unread"] == 1
+
+
+@contextmanager
+def accepting_late() -> Iterator[socket.socket]:
+    """A server with no place for one who connects, until it accepts those before."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.socket() as first:
+        first.connect(server.getsockname())
+        server.setblocking(False)
+        yield server
+
+
+async def test_a_node_that_is_still_being_connected_to_gets_the_requests_of_a_client_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    with accepting_late() as server:
+        async with housed(tmp_path, gate=None) as house:
+            address = Address("127.0.0.1", house.gateway.ports[OUR_ID])
+            private = Address(*server.getsockname())
+            house.gateway.set_nodes({OUR_ID: OurNode(OUR_ID, address, private)})
+            client = await house.client(OUR_ID)
+            fetch = asked(ApiKey.FETCH, 4, FETCH, 5)
+            client.send(commit())
+            broker = await house.broker.peer()
+            await heartbeat_of_nobody(broker, ALLOWED)
+            await topic_may_be_read(broker, "t", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            await client.frame()  # refused, so that permissions are known and no node is connected to
+            client.send(fetch + JOIN + BEAT)
+            assert await broker.frame() == fetch[4:]
+            (relay,) = house.gateway.relays
+            await eventually(lambda: relay.waiting_bytes >= len(JOIN + BEAT), "the requests to be passed on")
+            await resets(house, client, broker, fetch[4:])
+            await eventually(lambda: not house.gateway.relays, "the end of the client's connection")
+            assert house.gateway.kept.total_bytes >= len(JOIN), "it counts until it has left"
+            loop = asyncio.get_running_loop()
+            another, _ = await loop.sock_accept(server)
+            another.close()
+            accepted, _ = await loop.sock_accept(server)
+            node = Peer(*await asyncio.open_connection(sock=accepted))
+            sent = JOIN + BEAT
+            assert await node.reader.readexactly(len(sent)) == sent
+            assert await node.ended()
+            await node.close()
+            await eventually(lambda: house.gateway.kept.total_bytes == 0, "the end of what was kept")
