@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from coordinator.authorization.authorizer import ALLOW_ALL, Authorizer
 from protocol.apis import Offer
 from protocol.names import GroupId, Offset
 
@@ -59,3 +60,5 @@ class Node:
     offers: tuple[Offer, ...]
     """What ApiVersions answers: the apis and versions that this node serves."""
     ends: "Ends | None" = None
+    authorizer: Authorizer = ALLOW_ALL
+    """What clients may do here."""

@@ -5,7 +5,8 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.authorization.permissions import Resource, authorized_operations
+from coordinator.authorization.authorizer import authorized_operations
+from coordinator.authorization.permissions import CLUSTER_NAME, Resource
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
@@ -44,7 +45,10 @@ def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> 
         controller_id=node.cluster.controller_id,
         brokers=brokers,
         authorized_operations=authorized_operations(
-            Resource.CLUSTER, asked=request.include_cluster_authorized_operations
+            node.authorizer,
+            Resource.CLUSTER,
+            CLUSTER_NAME,
+            asked=request.include_cluster_authorized_operations,
         ),
     )
 

@@ -11,7 +11,8 @@ from typing import Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import in_slices, streamed
-from coordinator.authorization.permissions import NOT_ASKED, Resource, authorized_operations
+from coordinator.authorization.authorizer import authorized_operations
+from coordinator.authorization.permissions import NOT_ASKED, Resource
 from coordinator.groups.classic.member import MemberSummary
 from coordinator.groups.classic.state import GroupState
 from coordinator.node import Node
@@ -34,10 +35,12 @@ def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> P
 def _described(
     node: Node, request: DescribeGroupsRequest, ctx: RequestContext
 ) -> Iterator[DescribeGroupsResponse.DescribedGroup]:
-    allowed = authorized_operations(Resource.GROUP, asked=request.include_authorized_operations)
+    asked = request.include_authorized_operations
     for group_id in request.groups:
         described = _describe(node, GroupId(group_id), ctx)
-        described.authorized_operations = NOT_ASKED if described.error_code else allowed
+        described.authorized_operations = authorized_operations(
+            node.authorizer, Resource.GROUP, group_id, asked=asked and not described.error_code
+        )
         yield described
 
 

@@ -19,7 +19,8 @@ from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.authorization.permissions import Resource, authorized_operations
+from coordinator.authorization.authorizer import authorized_operations
+from coordinator.authorization.permissions import CLUSTER_NAME, Resource
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
@@ -198,7 +199,7 @@ def _by_name(
             name=name,
             is_internal=name in INTERNAL_TOPICS,
             partitions=[],
-            authorized_operations=_topic_operations(request, version),
+            authorized_operations=_topic_operations(node, request, name, version),
         )
 
 
@@ -234,7 +235,7 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
         partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else streamed(partitions),
-        authorized_operations=_topic_operations(request, version),
+        authorized_operations=_topic_operations(node, request, topic.name, version),
     )
 
 
@@ -254,9 +255,9 @@ def _partition(index: int, leader: Leader, version: int) -> MetadataResponsePart
     )
 
 
-def _topic_operations(request: MetadataRequest, version: int) -> set[int]:
+def _topic_operations(node: Node, request: MetadataRequest, name: str, version: int) -> set[int]:
     asked = version >= OPERATIONS_FROM and request.include_topic_authorized_operations
-    return authorized_operations(Resource.TOPIC, asked=asked)
+    return authorized_operations(node.authorizer, Resource.TOPIC, name, asked=asked)
 
 
 def _response(
@@ -278,7 +279,9 @@ def _response(
         cluster_id=node.cluster_id,
         controller_id=node.cluster.controller_id,
         topics=streamed(topics),
-        authorized_operations=authorized_operations(Resource.CLUSTER, asked=asked),
+        authorized_operations=authorized_operations(
+            node.authorizer, Resource.CLUSTER, CLUSTER_NAME, asked=asked
+        ),
     )
 
 

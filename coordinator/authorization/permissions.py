@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may do with which resource, and what answers say of that (KIP-430)."""
+"""What a client may do with which resource, and the decisions over that."""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
@@ -49,8 +49,10 @@ def topic_permission(operation: Operation, topic: str | bytes) -> Permission:
     return Permission(Resource.TOPIC, operation, topic)
 
 
-DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, "kafka-cluster")
-"""To describe the cluster, by the name that Kafka's ACLs give it (Resource.CLUSTER_NAME)."""
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name that Kafka's ACLs give the cluster (Resource.CLUSTER_NAME)."""
+DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER_NAME)
+"""To describe the cluster."""
 
 
 Decisions: TypeAlias = dict[Permission, ErrorCode]
@@ -107,14 +109,3 @@ SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
 
 NOT_ASKED: Final = cast("set[int]", None)
 """The place of operations that were not asked for; kafka-python's stubs do not know that it may be None."""
-
-
-_CODES: Final = {resource: {int(each) for each in operations} for resource, operations in SUPPORTED.items()}
-
-
-def authorized_operations(resource: Resource, *, asked: bool) -> set[int]:
-    """What a node without an authorizer says of a resource: the codes of all operations, NOT_ASKED if not wanted.
-
-    Every caller gets the same set, which is not to be changed.
-    """
-    return _CODES[resource] if asked else NOT_ASKED

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from coordinator.authorization.permissions import Decisions, Permission, is_known
-from coordinator.gateway.offload import LONG_BYTES, Offloader
+from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import BROKER, ClientSession
@@ -29,6 +29,9 @@ REMEMBERED_NAME_MAX: Final = 256
 
 QUERIES_AT_ONCE: Final = 20
 """So many queries about one request are under way; one that names many groups has several about each."""
+
+MANY: Final = 100
+"""More permissions are looked up beside the event loop."""
 
 NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
 """Counts until the millisecond 0."""
@@ -98,52 +101,72 @@ class Looked(NamedTuple):
     """About the others."""
 
 
-class ClusterAuthorizer:
-    """The authorizer of all clients of a process."""
+class ClusterAuthorizers:
+    """The authorizers of all clients of a process."""
 
     def __init__(self, mono_ms: Callable[[], int], cache_ms: int, offloader: Offloader) -> None:
-        self._mono_ms = mono_ms
-        self._cache_ms = cache_ms
-        self._offloader = offloader
+        """A decision counts for `cache_ms`."""
+        self.mono_ms = mono_ms
+        self.cache_ms = cache_ms
+        self.offloader = offloader
         self.remembered = CachedPermissionCount()
 
-    async def check(
-        self, session: ClientSession, permissions: Collection[Permission], size: int
-    ) -> Decisions:
-        """What the client may do of this, which a request or an answer of `size` bytes needs.
+    def of(self, session: ClientSession) -> "ClusterAuthorizer":
+        """The one of this client."""
+        found = session.memory
+        if found is None:
+            found = session.memory = ClusterAuthorizer(self, session)
+        assert isinstance(found, ClusterAuthorizer), "nobody else remembers anything"
+        return found
 
-        Nothing is awaited where all of it is remembered. Raises ProtocolError for an answer that is none.
+
+class ClusterAuthorizer:
+    """Asks the cluster, on the client's own connection."""
+
+    __slots__ = ("_cache", "_session", "_shared")
+
+    def __init__(self, shared: ClusterAuthorizers, session: ClientSession) -> None:
+        self._shared = shared
+        self._session = session
+        self._cache = PermissionCache(counted=shared.remembered)
+
+    def known(self, permissions: Collection[Permission]) -> Decisions | None:
+        """The decisions that are remembered; None where one of them is not."""
+        decisions: Decisions = {}
+        missing = self._cache.missing(permissions, decisions, self._shared.mono_ms())
+        return None if missing else decisions
+
+    async def check(self, permissions: Collection[Permission]) -> Decisions:
+        """The decisions, of which the broker is asked those that are not remembered.
+
+        Raises ProtocolError for an answer of the broker that is none.
         """
-        cache = self._cache(session)
-        look = partial(_look_up, cache, permissions, self._mono_ms(), size)
-        decisions, queries = await self._offloader.run(session, size, look)
+        look = partial(_look_up, self._cache, permissions, self._shared.mono_ms())
+        many = len(permissions) > MANY
+        decisions, queries = await self._shared.offloader.run(self._session, look, is_long=many)
         asked: deque[tuple[PermissionQuery, Promise[bytes]]] = deque()
         for query in queries:
             if len(asked) == QUERIES_AT_ONCE:
-                decisions.update(await self._answer(session, cache, *asked.popleft()))
-            asked.append((query, session.ask(BROKER, query.frame)))
+                decisions.update(await self._answer(*asked.popleft()))
+            asked.append((query, self._session.ask(BROKER, query.frame)))
         while asked:
-            decisions.update(await self._answer(session, cache, *asked.popleft()))
+            decisions.update(await self._answer(*asked.popleft()))
         return decisions
 
-    async def _answer(
-        self, session: ClientSession, cache: PermissionCache, query: PermissionQuery, answer: Promise[bytes]
-    ) -> Decisions:
+    async def _answer(self, query: PermissionQuery, answer: Promise[bytes]) -> Decisions:
         frame = await answer
-        decisions = await self._offloader.run(session, len(frame), partial(query.read, frame))
-        cache.remember(decisions, self._mono_ms() + self._cache_ms)
+        shared, read = self._shared, partial(query.read, frame)
+        decisions = await shared.offloader.run(self._session, read, is_long=is_long(frame))
+        self._cache.remember(decisions, shared.mono_ms() + shared.cache_ms)
         return decisions
 
-    def _cache(self, session: ClientSession) -> PermissionCache:
-        cache = session.memory
-        if cache is None:
-            cache = session.memory = PermissionCache(counted=self.remembered)
-        assert isinstance(cache, PermissionCache), "nobody else remembers anything"
-        return cache
+    def end(self) -> None:
+        """The connection is over."""
+        self._cache.end()
 
 
-def _look_up(cache: PermissionCache, permissions: Collection[Permission], now_ms: int, size: int) -> Looked:
+def _look_up(cache: PermissionCache, permissions: Collection[Permission], now_ms: int) -> Looked:
     decisions: Decisions = {}
     queries = permission_queries(cache.missing(permissions, decisions, now_ms))
-    # Those about a long request are made here, beside the event loop.
-    return Looked(decisions, iter(list(queries)) if size > LONG_BYTES else queries)
+    # Those about many are made here, beside the event loop.
+    return Looked(decisions, iter(list(queries)) if len(permissions) > MANY else queries)

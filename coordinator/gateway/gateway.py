@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.cluster_authorizer import ClusterAuthorizer
+from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
@@ -81,8 +81,8 @@ class Gateway:
         self._offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
         if gate is None:
             cache_ms = config.authorization_cache_ms
-            authorizer = ClusterAuthorizer(machine.clock.mono_ms, cache_ms, self._offloader)
-            gate = PermissionGate(authorizer, self._offloader, adopt).judge
+            authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self._offloader)
+            gate = PermissionGate(authorizers.of, self._offloader, adopt).judge
         self._entrance = Entrance(self, machine, config, gate, self._offloader)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None

@@ -33,9 +33,9 @@ class Offloader:
         if self._thread is not None:
             self._thread.close()
 
-    async def run(self, session: ClientSession, size: int, work: Callable[[], T]) -> T:
-        """What `work` on `size` bytes comes to; the session waits for long work. Raises what the work raises."""
-        if size <= LONG_BYTES:
+    async def run(self, session: ClientSession, work: Callable[[], T], *, is_long: bool) -> T:
+        """What the work comes to; the session waits for it where it is long. Raises what the work raises."""
+        if not is_long:
             return work()
         if self._thread is None:
             self._thread = self._start()
@@ -50,9 +50,14 @@ class Offloader:
             size = LENGTH_BYTES + INT32(frame, 0)[0]
             if size <= LONG_BYTES or len(frame) < size:
                 return rewrite(frame)
-            return self.run(session, size, partial(_rewritten, rewrite, frame))
+            return self.run(session, partial(_rewritten, rewrite, frame), is_long=True)
 
         return rewrite_long
+
+
+def is_long(frame: bytes) -> bool:
+    """Whether work on this request or answer is done in the thread."""
+    return len(frame) > LONG_BYTES
 
 
 def _rewritten(rewrite: RewriteAtOnce, frame: bytes) -> tuple[bytes, int]:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from coordinator.authorization.authorizer import Authorizer
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission
 from coordinator.authorization.rule import AuthorizationResult, Rule
 from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
-from coordinator.gateway.cluster_authorizer import ClusterAuthorizer
-from coordinator.gateway.offload import Offloader
+from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import (
     COORDINATOR,
@@ -51,10 +51,13 @@ class PermissionGate:
     """Judges what is bound for a coordinator."""
 
     def __init__(
-        self, authorizer: ClusterAuthorizer, offloader: Offloader, adopt: Adopt = all_are_ours
+        self,
+        authorizer_of: Callable[[ClientSession], Authorizer],
+        offloader: Offloader,
+        adopt: Adopt = all_are_ours,
     ) -> None:
         """`adopt` makes groups ours before a request about them passes."""
-        self._authorizer = authorizer
+        self._authorizer_of = authorizer_of
         self._offloader = offloader
         self._adopt = adopt
 
@@ -63,24 +66,27 @@ class PermissionGate:
 
         Waits where a permission is not known, a group is not ours yet, or the request is long.
         """
-        size, offloader = len(frame), self._offloader
-        rule, version = RULES[route.api_key], route.version
-        request, permissions = await offloader.run(session, size, partial(_needed, rule, version, frame))
-        decisions = await self._authorizer.check(session, permissions, size)
-        restrict = partial(_restricted, rule, version, frame, request, decisions)
-        result, groups = await offloader.run(session, size, restrict)
+        run, long = self._offloader.run, is_long(frame)
+        rule, version, authorizer = RULES[route.api_key], route.version, self._authorizer_of(session)
+        needed = partial(_needed, rule, version, frame)
+        request, permissions = await run(session, needed, is_long=long)
+        decisions = None if long else authorizer.known(permissions)
+        if decisions is None:
+            decisions = await authorizer.check(permissions)
+        restricted = partial(_restricted, rule, version, frame, request, decisions)
+        result, groups = await run(session, restricted, is_long=long)
         if result.error is not None:
             return await self._refused(session, frame, result.error)
         if result.response is not None:
-            made = partial(answers.answer, frame, result.response)
-            return Verdict(HERE, await offloader.run(session, size, made))
+            answer = partial(answers.answer, frame, result.response)
+            return Verdict(HERE, await run(session, answer, is_long=long))
         error = await self._adopted(session, groups)
         if error is not ErrorCode.NONE:
             return await self._refused(session, frame, error)
         sent = None
         if result.request is not None:
             left = partial(answers.request, frame, result.request)
-            sent = await offloader.run(session, size, left)
+            sent = await run(session, left, is_long=long)
         if result.merge is None and result.visible is None:
             return Verdict(COORDINATOR, sent)
         try:
@@ -91,7 +97,7 @@ class PermissionGate:
 
     async def _refused(self, session: ClientSession, frame: bytes, error: ErrorCode) -> Verdict:
         refusal = partial(answers.refusal, frame, error)
-        return Verdict(HERE, await self._offloader.run(session, len(frame), refusal))
+        return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
     async def _adopted(self, session: ClientSession, groups: list[str]) -> ErrorCode:
         """NONE once the groups are ours, or why they cannot be.
@@ -107,11 +113,12 @@ class PermissionGate:
         self, session: ClientSession, route: Route, result: AuthorizationResult, frame: bytes
     ) -> bytes:
         """The response without what the client may not see, and with what was refused of the request."""
-        size, offloader = len(frame), self._offloader
-        look = partial(_needed_to_see, route, result, frame)
-        response, permissions = await offloader.run(session, size, look)
-        decisions = await self._authorizer.check(session, permissions, size) if permissions else {}
-        return await offloader.run(session, size, partial(_seen, route, result, frame, response, decisions))
+        run, long = self._offloader.run, is_long(frame)
+        needed = partial(_needed_to_see, route, result, frame)
+        response, permissions = await run(session, needed, is_long=long)
+        decisions = await self._authorizer_of(session).check(permissions)
+        seen = partial(_seen, route, result, frame, response, decisions)
+        return await run(session, seen, is_long=long)
 
 
 def _with_length(frame: bytes) -> bytes:

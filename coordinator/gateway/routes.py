@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.book import Book
-from coordinator.gateway.offload import Offloader
+from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.rewriting import KERBEROS, Offered
 from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict, at_once
 from protocol.apis import ApiKey, VersionRange
@@ -209,7 +209,7 @@ async def _not_coordinator(
     offloader: Offloader, session: ClientSession, _route: Route, frame: bytes
 ) -> Verdict:
     refused = partial(answers.refusal, frame, ErrorCode.NOT_COORDINATOR)
-    return Verdict(HERE, await offloader.run(session, len(frame), refused))
+    return Verdict(HERE, await offloader.run(session, refused, is_long=is_long(frame)))
 
 
 def _has_answer(version: int, frame: memoryview) -> bool | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.api.table import Capabilities
+from coordinator.authorization.authorizer import ALLOW_ALL, Authorizer
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.limits import TopicLimits
@@ -158,6 +159,7 @@ class FakeNode:
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: Ends | None = None
+        self.authorizer: Authorizer = ALLOW_ALL
         self.offers = CAPABILITIES.offers
         self.unsent = Unsent(self.stats, 1 << 30, 1 << 30)
 

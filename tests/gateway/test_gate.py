@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizer
+from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import PermissionGate
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
@@ -236,7 +236,7 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
     routes = PortRoutes(
         Book(lambda _: None, lambda *_: None),
-        PermissionGate(ClusterAuthorizer(lambda: 0, 1000, AT_ONCE), AT_ONCE).judge,
+        PermissionGate(ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).of, AT_ONCE).judge,
         AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,

@@ -11,7 +11,7 @@ import pytest
 from coordinator.gateway import answers
 from coordinator.gateway.adoption import PORTION
 from coordinator.gateway.book import Book
-from coordinator.gateway.cluster_authorizer import ClusterAuthorizer
+from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.routes import PortRoutes
@@ -81,10 +81,10 @@ class Gate:
         self.adopting: list[Callable[[ErrorCode], None]] = []
         """Takes what becomes of the groups that are being taken over."""
         offloader = Offloader(lambda: self.thread)
-        authorizer = ClusterAuthorizer(lambda: 0, 1_000, offloader)
+        authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
             Book(lambda _: None, lambda *_: None),
-            PermissionGate(authorizer, offloader, adopt).judge,
+            PermissionGate(authorizers.of, offloader, adopt).judge,
             offloader,
             ours=ours,
             message_bytes_max=1 << 20,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
 from coordinator.api.context import PARKED, RequestContext, Work
+from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.metadata import NO_MEMBERS, NO_PENDING_MEMBERS, NO_STATIC_MEMBERS
@@ -264,6 +265,7 @@ class Cluster:
         )
         self.door = Door(self.manager)
         self.catalogue = AllTopics()
+        self.authorizer = ALLOW_ALL
         self.shard = self.manager.begin_load(Partition(0))
         self.serve(self.shard)
 
