@@ -8,12 +8,12 @@ answer) is refused with an error on which clients try again, and is looked at ag
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
+from coordinator.gateway.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -35,8 +35,6 @@ OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
 NAME_MAX: Final = 256
 """Of groups with longer names nothing is remembered: 32,767 characters are allowed."""
-
-Done = Callable[[ErrorCode], None]
 
 
 class Adoption:
@@ -61,44 +59,22 @@ class Adoption:
         """How often a group was taken over, was ours already, was nowhere, lives at the cluster, or could not be asked
         about."""
         self._known: set[GroupId] = set()
-        self._waiting: dict[GroupId, list[Done]] = {}
+        self._waiting: dict[GroupId, list[Promise[ErrorCode]]] = {}
         self._given_back: set[GroupId] = set()  # while they were being asked about
         self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    def adopt(self, groups: list[str], done: Done) -> bool:
-        """Whether all of these are ours; else `done` is called, now or later, with NONE once they are, or why not."""
+    async def adopt(self, groups: list[str], wake: Wake) -> ErrorCode:
+        """NONE once all of these are ours, or why they cannot be; nothing is awaited where they are."""
         missing = [GroupId(group) for group in groups if group not in self._known]
-        if not missing:
-            return True
         error = self._refusal(missing)
-        if error is not ErrorCode.NONE:
-            done(error)
-            return False
-        self._adopt_portion(iter(dict.fromkeys(missing)), done)
-        return False
-
-    def _adopt_portion(self, groups: Iterator[GroupId], done: Done) -> None:
-        """Take some of these over, and then the others, until one cannot be."""
-        portion = list(islice(groups, PORTION))
-        if not portion:
-            done(ErrorCode.NONE)
-            return
-        left = set(portion)
-
-        def one(group: GroupId, error: ErrorCode) -> None:
-            if group not in left:
-                return
-            left.discard(group)
-            if error is not ErrorCode.NONE:
-                left.clear()
-                done(error)
-            elif not left:
-                self._adopt_portion(groups, done)
-
-        for group in portion:
-            self._begin(group, partial(one, group))
+        left = iter(dict.fromkeys(missing))
+        while error is ErrorCode.NONE and (portion := list(islice(left, PORTION))):
+            for taken in [self._begin(group, wake) for group in portion]:
+                if error is ErrorCode.NONE:
+                    error = await taken
+        return error
 
     def forget(self, groups: Collection[str]) -> None:
         """These were given back to the cluster."""
@@ -113,13 +89,14 @@ class Adoption:
                 return error
         return ErrorCode.NONE
 
-    def _begin(self, group: GroupId, done: Done) -> None:
-        waiting = self._waiting.get(group)
-        if waiting is not None:
-            waiting.append(done)
-            return
-        self._waiting[group] = [done]
-        self._tasks.start(self._take(group), "adopt a group")
+    def _begin(self, group: GroupId, wake: Wake) -> Promise[ErrorCode]:
+        """Take a group over, unless others have that done already."""
+        if group not in self._waiting:
+            self._waiting[group] = []
+            self._tasks.start(self._take(group), "adopt a group")
+        promise: Promise[ErrorCode] = Promise(wake)
+        self._waiting[group].append(promise)
+        return promise
 
     async def _take(self, group: GroupId) -> None:
         error, outcome = ErrorCode.COORDINATOR_NOT_AVAILABLE, None
@@ -128,8 +105,8 @@ class Adoption:
                 error, outcome = await self._adopt(group)
         finally:
             self._note(group, error, outcome)
-            for done in self._waiting.pop(group):
-                done(error)
+            for promise in self._waiting.pop(group):
+                promise.keep(error)
 
     def _note(self, group: GroupId, error: ErrorCode, outcome: Adopted | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from coordinator.authorization.permissions import Decisions, Permission, is_known
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
+from coordinator.gateway.places import MANY
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import BROKER, ClientSession
 from protocol.errors import ErrorCode
@@ -29,9 +30,6 @@ REMEMBERED_NAME_MAX: Final = 256
 
 QUERIES_AT_ONCE: Final = 20
 """So many queries about one request are under way; one that names many groups has several about each."""
-
-MANY: Final = 100
-"""More permissions are looked up beside the event loop."""
 
 NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
 """Counts until the millisecond 0."""
@@ -168,5 +166,5 @@ class ClusterAuthorizer:
 def _look_up(cache: PermissionCache, permissions: Collection[Permission], now_ms: int) -> Looked:
     decisions: Decisions = {}
     queries = permission_queries(cache.missing(permissions, decisions, now_ms))
-    # Those about many are made here, beside the event loop.
+    # Queries about many are made here, beside the event loop.
     return Looked(decisions, iter(list(queries)) if len(permissions) > MANY else queries)

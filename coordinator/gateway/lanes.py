@@ -20,7 +20,6 @@ from coordinator.gateway.ways import (
     ClientSession,
     NoAnswer,
     Rewrite,
-    decoded_bytes,
     kept,
 )
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
@@ -55,7 +54,7 @@ class Due:
 class Lane:
     """What is known of the connection to a broker or a coordinator."""
 
-    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting", "worked_on")
+    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting")
 
     def __init__(self) -> None:
         self.queue: deque[Due] = deque()
@@ -63,33 +62,34 @@ class Lane:
         self.more = bytearray()  # what has come after it of an answer that is collected
         self.missing = 0  # how much more has to come before it is looked at again
         self.rewriting: Coroutine[Any, Any, tuple[bytes, int]] | None = None  # the first answer of the inbox
-        self.worked_on = 0  # how much room the answer takes that is being changed, apart from its bytes
         self.left = 0  # bytes that are still to come of the answer that is being passed on
         self.blocked = False  # whether the inbox waits for the other lane's answer
 
     @property
     def kept_bytes(self) -> int:
-        """How much of what has come is kept here, as bytes and as what was made of them."""
-        return len(self.inbox) + len(self.more) + self.worked_on
+        """How much of what has come is kept here; an answer that is being changed is there twice."""
+        return (1 if self.rewriting is None else 2) * len(self.inbox) + len(self.more)
 
 
 class Lanes:
     """What is still to be said to the client, by the broker, by a coordinator, and here."""
 
-    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "lanes", "owed")
+    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "given_bytes", "lanes", "owed")
 
     def __init__(self, outside: Outside) -> None:
         self._outside: Outside = outside
         self.owed: deque[Due] = deque()
         self._answers_bytes = 0  # of what was answered here and waits
         self._rewritten = 0  # answers in this step
+        self.given_bytes = 0
+        """Of the coordinator's answers to requests of our own, which the request that waits has."""
         self.lanes = (Lane(), Lane())
 
     @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
         one, other = self.lanes
-        return self._answers_bytes + one.kept_bytes + other.kept_bytes
+        return self._answers_bytes + self.given_bytes + one.kept_bytes + other.kept_bytes
 
     @property
     def is_full(self) -> bool:
@@ -114,7 +114,7 @@ class Lanes:
         """Take nothing any more, and forget what was kept."""
         self._outside = NOWHERE
         self.owed.clear()
-        self._answers_bytes = 0
+        self._answers_bytes = self.given_bytes = 0
         for lane in self.lanes:
             lane.queue.clear()
             _empty(lane)
@@ -210,7 +210,6 @@ class Lanes:
         size = len(data)
         pos = start = 0
         some = lane.blocked = False
-        lane.worked_on = 0
         while True:
             if lane.left:
                 step = min(lane.left, size - pos)
@@ -271,6 +270,8 @@ class Lanes:
                 lane.missing = whole - len(data)
                 return 0
             lane.queue.popleft()
+            if lane is self.lanes[COORDINATOR]:
+                self.given_bytes += whole
             owed.promise.keep(bytes(data))
             return whole
         assert owed.rewrite is not None, "others pass"
@@ -278,7 +279,6 @@ class Lanes:
         if rewritten is None:
             if len(data) == whole:  # it waits for something else
                 lane.blocked = True
-                lane.worked_on = decoded_bytes(whole)
             lane.missing = min(whole - len(data), len(data))  # twice as much, as the head of it may do
             return 0
         head, taken = rewritten
@@ -313,7 +313,7 @@ def _empty(lane: Lane) -> None:
     """Forget what has come."""
     lane.inbox = NOTHING
     lane.more = bytearray()
-    lane.missing = lane.worked_on = 0
+    lane.missing = 0
     if lane.rewriting is not None:
         lane.rewriting.close()
         lane.rewriting = None

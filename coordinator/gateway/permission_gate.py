@@ -1,50 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate before our coordinators: nothing passes that the cluster would not let its client do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, NamedTuple
 
 from coordinator.authorization.authorizer import Authorizer
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission
-from coordinator.authorization.rule import AuthorizationResult, Rule
+from coordinator.authorization.rule import AuthorizationResult
 from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.promise import Promise
+from coordinator.gateway.places import MANY, Place, Places
+from coordinator.gateway.promise import Wake
 from coordinator.gateway.ways import (
     COORDINATOR,
     HERE,
-    LENGTH_BYTES,
     ClientSession,
     NoAnswer,
     Route,
     Verdict,
+    with_length,
 )
 from protocol.errors import ErrorCode
 
-Adopt = Callable[[list[str], Callable[[ErrorCode], None]], bool]
-"""(groups, done) -> whether all of them are ours already. Where they are not, `done` is called, now or later: with NONE
-once they are, or with why they cannot be."""
+Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
+"""(groups, ...) -> NONE once all of the groups are ours, or why they cannot be."""
 
 
-def all_are_ours(_groups: list[str], _done: Callable[[ErrorCode], None]) -> bool:
+async def all_are_ours(_groups: list[str], _wake: Wake) -> ErrorCode:
     """Of a gateway that takes no groups over."""
-    return True
+    return ErrorCode.NONE
 
 
 class Needs(NamedTuple):
     """A request, or a response, and the permissions that decide over it."""
 
     message: Any
+    """None of a long one, which is decoded again where it is needed again."""
     permissions: list[Permission]
 
 
 class Restricted(NamedTuple):
-    """What becomes of a request, and the groups that its coordinator is asked about."""
+    """A request, and what its rule makes of it."""
 
+    request: Any
     result: AuthorizationResult
+
+
+class Outcome(NamedTuple):
+    """What becomes of a request once its permissions are known."""
+
+    answer: bytes | None
+    """Where it is refused, or nothing of it is left."""
+    sent: bytes | None
+    """What goes to the coordinator in its place."""
     groups: list[str]
+    """Those that the coordinator is asked about."""
+    is_filtered: bool
+    """Whether the client gets another response than the coordinator's."""
+
+
+Look = Callable[[bool], Needs | None]
+"""(whether there is a place for many) -> what is needed; None where that is too much without a place."""
 
 
 class PermissionGate:
@@ -60,93 +78,108 @@ class PermissionGate:
         self._authorizer_of = authorizer_of
         self._offloader = offloader
         self._adopt = adopt
+        self._places = Places()
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
         """A verdict on the request; where its response depends on permissions, that response, which was asked for.
 
         Waits where a permission is not known, a group is not ours yet, or the request is long.
         """
-        run, long = self._offloader.run, is_long(frame)
-        rule, version, authorizer = RULES[route.api_key], route.version, self._authorizer_of(session)
-        needed = partial(_needed, rule, version, frame)
-        request, permissions = await run(session, needed, is_long=long)
-        decisions = None if long else authorizer.known(permissions)
+        place = self._places.of(session)
+        try:
+            return await self._judge(session, route, frame, place)
+        finally:
+            place.end()
+
+    async def _judge(self, session: ClientSession, route: Route, frame: bytes, place: Place) -> Verdict:
+        run, long, authorizer = self._offloader.run, is_long(frame), self._authorizer_of(session)
+        needed = partial(_needed, route, frame, long)
+        request, permissions = await self._needs(session, needed, place, is_long=long)
+        decisions = None if place.is_held else authorizer.known(permissions)
         if decisions is None:
             decisions = await authorizer.check(permissions)
-        restricted = partial(_restricted, rule, version, frame, request, decisions)
-        result, groups = await run(session, restricted, is_long=long)
-        if result.error is not None:
-            return await self._refused(session, frame, result.error)
-        if result.response is not None:
-            answer = partial(answers.answer, frame, result.response)
-            return Verdict(HERE, await run(session, answer, is_long=long))
-        error = await self._adopted(session, groups)
+        restrict = partial(_restricted, route, frame, request, decisions)
+        outcome = await run(session, partial(_outcome, route, frame, restrict), is_long=long)
+        if outcome.answer is not None:
+            return Verdict(HERE, outcome.answer)
+        # Once: a group that goes back later is refused by its coordinator.
+        error = await self._adopt(outcome.groups, session.go_on)
         if error is not ErrorCode.NONE:
             return await self._refused(session, frame, error)
-        sent = None
-        if result.request is not None:
-            left = partial(answers.request, frame, result.request)
-            sent = await run(session, left, is_long=long)
-        if result.merge is None and result.visible is None:
-            return Verdict(COORDINATOR, sent)
+        if not outcome.is_filtered:
+            return Verdict(COORDINATOR, outcome.sent)
         try:
-            response = await session.ask(COORDINATOR, sent or _with_length(frame))
+            answer = await session.ask(COORDINATOR, outcome.sent or with_length(frame))
         except NoAnswer:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return Verdict(HERE, await self._filtered(session, route, result, response))
+        long = long or is_long(answer)
+        needed = partial(_needed_to_see, route, restrict, answer, long)
+        response, permissions = await self._needs(session, needed, place, is_long=long)
+        decisions = await authorizer.check(permissions)
+        seen = partial(_seen, route, restrict, answer, response, decisions)
+        return Verdict(HERE, await run(session, seen, is_long=long))
+
+    async def _needs(self, session: ClientSession, look: Look, place: Place, *, is_long: bool) -> Needs:
+        needs = await self._offloader.run(session, partial(look, place.is_held), is_long=is_long)
+        while needs is None:
+            await place.take()
+            needs = await self._offloader.run(session, partial(look, True), is_long=is_long)
+        return needs
 
     async def _refused(self, session: ClientSession, frame: bytes, error: ErrorCode) -> Verdict:
         refusal = partial(answers.refusal, frame, error)
         return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
-    async def _adopted(self, session: ClientSession, groups: list[str]) -> ErrorCode:
-        """NONE once the groups are ours, or why they cannot be.
 
-        Asked once: a group that goes back later is refused by its coordinator.
-        """
-        adopted: Promise[ErrorCode] = Promise(session.go_on)
-        if not groups or self._adopt(groups, adopted.keep):
-            return ErrorCode.NONE
-        return await adopted
-
-    async def _filtered(
-        self, session: ClientSession, route: Route, result: AuthorizationResult, frame: bytes
-    ) -> bytes:
-        """The response without what the client may not see, and with what was refused of the request."""
-        run, long = self._offloader.run, is_long(frame)
-        needed = partial(_needed_to_see, route, result, frame)
-        response, permissions = await run(session, needed, is_long=long)
-        decisions = await self._authorizer_of(session).check(permissions)
-        seen = partial(_seen, route, result, frame, response, decisions)
-        return await run(session, seen, is_long=long)
-
-
-def _with_length(frame: bytes) -> bytes:
-    return len(frame).to_bytes(LENGTH_BYTES, "big") + frame
-
-
-def _needed(rule: Rule, version: int, frame: bytes) -> Needs:
+def _needed(route: Route, frame: bytes, is_long: bool, has_place: bool) -> Needs | None:
     request = answers.decoded(frame)
     # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
-    return Needs(request, rule.permissions(request, version) or [DESCRIBE_CLUSTER])
+    permissions = RULES[route.api_key].permissions(request, route.version) or [DESCRIBE_CLUSTER]
+    return _unless_many(request, permissions, is_long, has_place)
 
 
-def _restricted(rule: Rule, version: int, frame: bytes, request: Any, decisions: Decisions) -> Restricted:
-    result = rule.restrict(request, version, decisions.__getitem__, answers.handled(frame).error_response)
-    left = request if result.request is None else result.request
-    return Restricted(result, rule.groups(left, version))
+def _unless_many(message: Any, permissions: list[Permission], is_long: bool, has_place: bool) -> Needs | None:
+    if len(permissions) > MANY and not has_place:
+        return None
+    return Needs(None if is_long else message, permissions)
 
 
-def _needed_to_see(route: Route, result: AuthorizationResult, frame: bytes) -> Needs:
-    response = rewriting.decoded_answer(route.api_key, route.version, frame)
-    return Needs(response, [] if result.needed is None else list(result.needed(response)))
+def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> Restricted:
+    request = answers.decoded(frame) if request is None else request
+    rule, refuse = RULES[route.api_key], answers.handled(frame).error_response
+    return Restricted(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
+
+
+def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> Outcome:
+    request, result = restrict()
+    if result.error is not None:
+        return Outcome(answers.refusal(frame, result.error), None, [], False)
+    if result.response is not None:
+        return Outcome(answers.answer(frame, result.response), None, [], False)
+    sent = None
+    if result.request is not None:
+        request, sent = result.request, answers.request(frame, result.request)
+    is_filtered = result.merge is not None or result.visible is not None
+    return Outcome(None, sent, RULES[route.api_key].groups(request, route.version), is_filtered)
+
+
+def _needed_to_see(
+    route: Route, restrict: Callable[[], Restricted], answer: bytes, is_long: bool, has_place: bool
+) -> Needs | None:
+    response = rewriting.decoded_answer(route.api_key, route.version, answer)
+    needed = restrict().result.needed
+    return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_place)
 
 
 def _seen(
-    route: Route, result: AuthorizationResult, frame: bytes, response: Any, decisions: Decisions
+    route: Route, restrict: Callable[[], Restricted], answer: bytes, response: Any, decisions: Decisions
 ) -> bytes:
+    """The response without what the client may not see, and with what was refused of the request."""
+    if response is None:
+        response = rewriting.decoded_answer(route.api_key, route.version, answer)
+    result = restrict().result
     if result.visible is not None:
         response = result.visible(response, decisions.__getitem__)
     if result.merge is not None:
         response = result.merge(response)
-    return rewriting.encoded(route.api_key, route.version, frame, response)
+    return rewriting.encoded(route.api_key, route.version, answer, response)

@@ -10,15 +10,17 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
+Wake = Callable[[], None]
+"""Runs on the coroutine that waits, or that may come to wait."""
+
 
 class Promise(Generic[T]):
     """A result that comes later. One coroutine awaits it."""
 
     __slots__ = ("_result", "_wake")
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        """`wake` runs on the coroutine that waits, or that may come to wait."""
-        self._wake: Callable[[], None] | None = wake
+    def __init__(self, wake: Wake) -> None:
+        self._wake: Wake | None = wake
         self._result: list[T | BaseException] = []  # one, once it is there
 
     def keep(self, result: T | BaseException) -> None:

@@ -71,7 +71,7 @@ class Relay:
         self._client = Wire(house.loop, self, house.buffer)
         self._lanes: list[Wire | None] = [None, None]
         self._dialing: dict[Wire, asyncio.Task[None]] = {}
-        self._later: Callable[[], None] | None = None
+        self._later: list[Callable[[], None]] = []
         self._over = False
         self._has_left = False
         self._is_counted = False
@@ -214,14 +214,14 @@ class Relay:
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call this in the next turn of the event loop in which the client takes what it is sent."""
-        self._later = call
+        self._later.append(call)
         self._house.loop.call_soon(self._call_later)
 
     def _call_later(self) -> None:
-        call = self._later
-        if call is not None and not self._client_is_full:
-            self._later = None
-            call()
+        if not self._client_is_full:
+            calls, self._later = self._later, []
+            for call in calls:
+                call()
 
     def went_on(self) -> None:
         """Read the sides that may be read again."""
@@ -314,7 +314,7 @@ class Relay:
         if self._over:
             return False
         self._over = True
-        self._later = None
+        self._later.clear()
         self.session.end()
         self._leave()
         return True

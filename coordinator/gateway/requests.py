@@ -8,7 +8,7 @@ go to a coordinator.
 from collections.abc import Coroutine
 from functools import partial
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.lanes import Due, Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
@@ -23,8 +23,8 @@ from coordinator.gateway.ways import (
     Route,
     Routes,
     Verdict,
-    decoded_bytes,
     kept,
+    with_length,
 )
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.headers import RequestHeader
@@ -41,6 +41,17 @@ _REQUEST: Final = Struct(">iIi").unpack_from  # the length, API key and version,
 _REQUEST_BYTES: Final = 12
 _SMALLEST_REQUEST: Final = 10
 _LENGTH: Final = Struct(">i").unpack_from
+_CORRELATION_ID: Final = Struct(">i").unpack_from
+_CORRELATION_ID_AT: Final = 4
+
+
+class Deciding(NamedTuple):
+    """A request that waits."""
+
+    coroutine: Coroutine[Any, Any, Verdict]
+    route: Route
+    frame: bytes
+    """Without its length."""
 
 
 class Requests:
@@ -59,7 +70,6 @@ class Requests:
         "_more",
         "_outside",
         "_routes",
-        "_worked_on",
         "client_is_gone",
         "is_waiting",
     )
@@ -74,12 +84,11 @@ class Requests:
         self._more = bytearray()  # what has come after the inbox of a request that is collected
         self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
-        self._deciding: Coroutine[Any, Any, Verdict] | None = None  # about the first request of the inbox
-        self._worked_on = 0  # how much room the request takes that waits, apart from its bytes
+        self._deciding: Deciding | None = None  # about the request before the inbox
         self._asked = 0  # how many requests were asked about in this step
         self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
-        """Whether the first request of the inbox waits for `ClientSession.go_on`."""
+        """Whether no request is taken until `ClientSession.go_on`."""
         self.client_is_gone = False
         """Requests are taken then however many answers are owed: nobody takes those."""
 
@@ -95,13 +104,16 @@ class Requests:
 
     @property
     def kept_bytes(self) -> int:
-        """How much of what has come is kept here, as bytes and as what was made of them."""
-        return len(self._inbox) + len(self._more) + self._worked_on
+        """How much of what has come is kept here."""
+        waiting = 0 if self._deciding is None else len(self._deciding.frame)
+        return waiting + len(self._inbox) + len(self._more)
 
     @property
     def can_be_taken(self) -> bool:
         """Whether there may be something for `take` to do."""
-        return bool(self._inbox) and not self.is_waiting and not self._missing
+        if self.is_waiting:
+            return False
+        return self._deciding is not None or (bool(self._inbox) and not self._missing)
 
     def keep(self) -> None:
         """Copy what is left of a buffer that is not ours."""
@@ -112,9 +124,8 @@ class Requests:
         self._outside = NOWHERE
         self._inbox = NOTHING
         self._more = bytearray()
-        self._worked_on = 0
         if self._deciding is not None:
-            self._deciding.close()
+            self._deciding.coroutine.close()
             self._deciding = None
 
     def begin(self) -> None:
@@ -135,7 +146,11 @@ class Requests:
         return True
 
     def take(self, client: ClientSession) -> None:
-        """Pass on, answer or collect what the inbox has."""
+        """Pass on, answer or collect what the inbox has, once the request before it has its verdict."""
+        if self._deciding is None or self._decide(self._deciding):
+            self._take_inbox(client)
+
+    def _take_inbox(self, client: ClientSession) -> None:
         data = self._inbox
         size = len(data)
         pos = start = 0
@@ -156,10 +171,10 @@ class Requests:
                 break
             if pos > start:
                 self._outside.to_lane(BROKER, data[start:pos])
-            start = pos
-            if not self._ask(client, route, data[pos:end]):
-                break
+            request = data[pos:end]
             start = pos = end
+            if not self._ask(client, route, bytes(request[LENGTH_BYTES:])):
+                break
         if pos > start:
             self._outside.to_lane(BROKER, data[start:pos])
         self._inbox = data[pos:]
@@ -221,37 +236,37 @@ class Requests:
         self._left = LENGTH_BYTES + length
         return True
 
-    def _ask(self, client: ClientSession, route: Route, data: memoryview) -> bool:
+    def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
         """Do what is said of a whole request; False where it is to wait."""
-        verdict = self._verdict(client, route, data)
+        assert route.ask is not None, "only such requests are collected"
+        asked = route.ask(client, route, frame)
+        if isinstance(asked, Verdict):
+            self._carry_out(asked, route, frame)
+            return True
+        self._deciding = Deciding(asked, route, frame)
+        return self._decide(self._deciding)
+
+    def _decide(self, deciding: Deciding) -> bool:
+        """Do what is said of the request that waited; False where it waits again."""
+        verdict = run(deciding.coroutine)
+        self.is_waiting = verdict is None
         if verdict is None:
             return False
+        self._deciding = None
+        self._lanes.given_bytes = 0
+        self._carry_out(verdict, deciding.route, deciding.frame)
+        return True
+
+    def _carry_out(self, verdict: Verdict, route: Route, frame: bytes) -> None:
         if verdict.way == HERE:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
-            return True
-        owed = Due(_REQUEST(data)[2], verdict.rewrite)
+            return
+        owed = Due(_CORRELATION_ID(frame, _CORRELATION_ID_AT)[0], verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
-            owed.refusal = partial(route.refusal, bytes(data[LENGTH_BYTES:]))
+            owed.refusal = partial(route.refusal, frame)
         self._lanes.owes(verdict.way, owed)
-        self._outside.to_lane(verdict.way, data if verdict.frame is None else verdict.frame)
-        return True
-
-    def _verdict(self, client: ClientSession, route: Route, data: memoryview) -> Verdict | None:
-        """What becomes of a whole request; None while that is not known."""
-        deciding = self._deciding
-        if deciding is None:
-            assert route.ask is not None, "only such requests are collected"
-            asked = route.ask(client, route, bytes(data[LENGTH_BYTES:]))
-            if isinstance(asked, Verdict):
-                return asked
-            deciding = self._deciding = asked
-        verdict = run(deciding)
-        self.is_waiting = verdict is None
-        self._worked_on = decoded_bytes(len(data)) if verdict is None else 0
-        if verdict is not None:
-            self._deciding = None
-        return verdict
+        self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))
 
 
 def _end(route: Route, data: memoryview, pos: int) -> int:

@@ -6,6 +6,7 @@ that a side breaks the protocol.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from coordinator.gateway.lanes import Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
@@ -18,7 +19,7 @@ from protocol.errors import ProtocolError
 class Session:
     """The state of one client connection (see the module's docstring)."""
 
-    __slots__ = ("_busy", "_ended", "_lanes", "_outside", "_requests", "memory")
+    __slots__ = ("_all_answered", "_busy", "_ended", "_lanes", "_outside", "_requests", "memory")
 
     def __init__(self, outside: Outside, routes: Routes, bytes_max: int) -> None:
         """Refuse requests that are longer than `bytes_max` (socket.request.max.bytes)."""
@@ -27,6 +28,7 @@ class Session:
         self._requests = Requests(outside, routes, self._lanes, bytes_max)
         self.memory: Memory | None = None
         """What those who are asked remember of this connection."""
+        self._all_answered: Promise[None] | None = None
         self._busy = False
         self._ended = False
 
@@ -60,6 +62,7 @@ class Session:
         """The client sends and takes nothing any more; what it has sent whole is carried out, as at a node."""
         self._requests.client_is_gone = True
         self._lanes.client_gone()
+        self._look_whether_all_is_answered()
         if self._requests.can_be_taken and not self._ended:
             self._run(self._take_requests)
 
@@ -70,6 +73,7 @@ class Session:
         if self.memory is not None:
             self.memory.end()
             self.memory = None
+        self._all_answered = None
         self._requests.end()
         self._lanes.end()
 
@@ -112,6 +116,22 @@ class Session:
             self._lanes.client_gone()
         return promise
 
+    def go_on_soon(self) -> None:
+        """Run it on once other connections have had their turn."""
+        self._outside.soon(self.go_on)
+
+    def all_answered(self) -> Promise[None]:
+        """Wait until the client has taken the answers to all requests before the one that waits."""
+        promise = self._all_answered = Promise(self.go_on)
+        self._look_whether_all_is_answered()
+        return promise
+
+    def _look_whether_all_is_answered(self) -> None:
+        promise = self._all_answered
+        if promise is not None and (self.is_idle or self._requests.client_is_gone):
+            self._all_answered = None
+            self._outside.soon(partial(promise.keep, None))  # once the client takes what it is sent
+
     def _run(self, step: Callable[[], None]) -> None:
         """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
         self._busy = True
@@ -123,6 +143,7 @@ class Session:
                 self._take_requests()
             if self._lanes.has_enough:
                 self._outside.soon(self.go_on)
+            self._look_whether_all_is_answered()
         except ProtocolError as error:
             error.__traceback__ = None  # it would keep this session alive
             outside = self._outside

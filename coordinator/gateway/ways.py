@@ -19,17 +19,6 @@ LENGTH_BYTES: Final = 4
 """Of the length before each request and answer."""
 NOTHING: Final = memoryview(b"")
 
-_DECODED_TIMES: Final = 32
-_DECODED_BYTES_MAX: Final = 8 * 1024 * 1024
-
-
-def decoded_bytes(length: int) -> int:
-    """About how much room a message of so many bytes takes while it is worked on: names of two letters take most.
-
-    The number of its items is bounded, and with it the room.
-    """
-    return min(_DECODED_TIMES * length, _DECODED_BYTES_MAX)
-
 
 class NoAnswer(Exception):
     """There is no answer to take: the coordinator is lost, or the client is gone."""
@@ -56,6 +45,12 @@ class ClientSession(Protocol):
 
     def go_on(self) -> None:
         """Run on what waits for a promise that was kept."""
+
+    def go_on_soon(self) -> None:
+        """Run it on once other connections have had their turn."""
+
+    def all_answered(self) -> Promise[None]:
+        """Wait until the client has taken the answers to all requests before the one that waits."""
 
 
 RewriteAtOnce: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
@@ -114,6 +109,11 @@ class Routes(Protocol):
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
         """What handles what is not in `found`, if anything does."""
+
+
+def with_length(frame: bytes) -> bytes:
+    """As it is sent."""
+    return len(frame).to_bytes(LENGTH_BYTES, "big") + frame
 
 
 def kept(data: memoryview) -> memoryview:

@@ -170,11 +170,11 @@ class Wire:
     # --- writing ---
 
     def write(self, data: Bytes) -> None:
-        """Send; what cannot be sent at once is copied."""
+        """Send; what cannot be sent at once is kept."""
         if self.is_gone or self._ending:
             return
         if self.is_full:
-            self._waiting.append(memoryview(bytes(data)))
+            self._keep(data, 0)
             return
         assert self.sock is not None, "it is full without one"
         try:
@@ -185,8 +185,13 @@ class Wire:
             self._loop.call_soon(self._lost)
             return
         if sent < len(data):
-            self._waiting.append(memoryview(bytes(memoryview(data)[sent:])))
+            self._keep(data, sent)
             self._update_writing()
+
+    def _keep(self, data: Bytes, sent: int) -> None:
+        """Keep what was not sent: as it is where nobody changes it, else as a copy."""
+        left = memoryview(data)[sent:]
+        self._waiting.append(left if isinstance(data, bytes) else memoryview(bytes(left)))
 
     def _update_writing(self) -> None:
         wanted = bool(self._waiting)

@@ -2,10 +2,10 @@
 """A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.catalogue import known_cluster
 from coordinator.config import Address, Settings
@@ -13,6 +13,7 @@ from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.promise import Wake
 from coordinator.machine import Machine
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -68,8 +69,8 @@ def make_gateway(
         cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other one
     )
 
-    def adopt(groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
-        return adoption.adopt(groups, done)
+    def adopt(groups: list[str], wake: Wake) -> Coroutine[Any, Any, ErrorCode]:
+        return adoption.adopt(groups, wake)
 
     gateway = Gateway(config, loop, machine, adopt=adopt, discovered=discovered)
     timeout_s = settings.upstream_request_timeout_ms / 1000

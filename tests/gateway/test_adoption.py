@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
+from coordinator.gateway.promise import run
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
@@ -101,17 +102,41 @@ class Process:
         self.now_ms = 0
         self.tasks = Tasks()
         self.adoption = Adoption(played, played, self.tasks, lambda: self.now_ms, take_live=take_live)
-        self.answers: list[Any] = []
+
+    def begin(self, *groups: str) -> "list[Asking]":
+        """Ask for each of these in a request of its own."""
+        waiting = [Asking(self.adoption, [group]) for group in groups]
+        for each in waiting:
+            each.go_on()
+        return waiting
 
     async def ask(self, *groups: str) -> Any:
         """True where all are ours at once; else what is answered, None if nothing is by now."""
-        answers: list[ErrorCode] = []
-        if self.adoption.adopt(list(groups), answers.append):
-            assert not answers
-            return True
+        session = Asking(self.adoption, groups)
+        session.go_on()
+        if session.error is not None and not session.has_waited:
+            return True if session.error is NONE else session.error
         await idle()
-        assert len(answers) <= 1, "an answer is given once"
-        return answers[0] if answers else None
+        return session.error
+
+
+class Asking:
+    """A session whose request waits until its groups are ours."""
+
+    def __init__(self, adoption: Adoption, groups: Sequence[str]) -> None:
+        self._asked = adoption.adopt(list(groups), self.go_on)
+        self.error: ErrorCode | None = None
+        self.has_waited = False
+
+    def go_on(self) -> None:
+        """Look again."""
+        if self.error is None:
+            self.error = run(self._asked)
+            self.has_waited = self.has_waited or self.error is None
+
+    def end(self) -> None:
+        """The client is gone."""
+        self._asked.close()
 
 
 @pytest.fixture
@@ -170,14 +195,12 @@ async def test_what_was_read_is_read_again_where_groups_go_back_meanwhile(played
 async def test_requests_for_a_group_wait_for_one_adoption(played: Played) -> None:
     process = Process(played)
     played.may_answer.clear()
-    answers: list[ErrorCode] = []
-    for _ in range(5):
-        assert not process.adoption.adopt(["g"], answers.append)
+    waiting = process.begin(*["g"] * 5)
     await idle()
-    assert answers == []
+    assert [each.error for each in waiting] == [None] * 5
     played.may_answer.set()
     await idle()
-    assert answers == [NONE] * 5
+    assert [each.error for each in waiting] == [NONE] * 5
     assert played.asked["g"] == 1
 
 
@@ -254,26 +277,35 @@ async def test_what_goes_wrong_is_an_error_on_which_clients_try_again(
 async def test_only_so_many_are_taken_over_at_a_time(played: Played) -> None:
     process = Process(played)
     played.may_answer.clear()
-    answers: list[ErrorCode] = []
-    for number in range(3 * AT_A_TIME):
-        process.adoption.adopt([f"g{number}"], answers.append)
+    waiting = process.begin(*(f"g{number}" for number in range(3 * AT_A_TIME)))
     await idle()
     assert played.at_once == AT_A_TIME
     played.may_answer.set()
     await idle()
-    assert answers == [NONE] * 3 * AT_A_TIME
+    assert [each.error for each in waiting] == [NONE] * 3 * AT_A_TIME
     assert played.most_at_once == AT_A_TIME
+
+
+async def test_an_adoption_that_others_share_goes_on_without_one_who_is_gone(played: Played) -> None:
+    process = Process(played)
+    played.may_answer.clear()
+    waiting = process.begin("g", "g", "g")
+    await idle()
+    waiting[0].end()
+    played.may_answer.set()
+    await idle()
+    assert [each.error for each in waiting] == [None, NONE, NONE]
+    assert played.asked["g"] == 1
 
 
 async def test_an_adoption_that_is_called_off_leaves_nobody_waiting(played: Played) -> None:
     process = Process(played)
     played.may_answer.clear()
-    answers: list[ErrorCode] = []
-    process.adoption.adopt(["g"], answers.append)
+    (waiting,) = process.begin("g")
     await idle()
     process.tasks.cancel()
     await idle()
-    assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert waiting.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 async def test_a_group_that_is_given_back_while_it_is_asked_about_is_asked_about_again(

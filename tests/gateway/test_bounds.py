@@ -23,7 +23,7 @@ from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, ClientSession, Rewriting, decoded_bytes
+from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession, Rewriting
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -261,17 +261,15 @@ async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, 
         assert "is that of another node" in line["reason"]
 
 
-def test_a_long_request_that_is_worked_on_counts_with_what_is_made_of_it() -> None:
-    """Its names and permissions take many times the room of its bytes, on as many connections as there are."""
+def test_a_long_request_that_waits_counts() -> None:
     process = Gate()
     client = process.client()
     client.send(LONG)
-    assert client.session.kept_bytes == len(LONG) + decoded_bytes(len(LONG)) > 10 * len(LONG)
-    for _ in range(2):  # it is decoded, and what is known of its permissions is looked up
-        process.thread.run_one()
+    assert client.session.kept_bytes == len(LONG) - LENGTH_BYTES
+    process.settle(client)
+    assert client.session.kept_bytes == len(LONG) - LENGTH_BYTES
     (question,) = client.sent(BROKER)
     client.answer(BROKER, described(question, frozenset()))
-    while process.thread.waiting:
-        process.thread.run_one()
+    process.settle(client)
     assert client.sent(COORDINATOR)
     assert client.session.kept_bytes == 0

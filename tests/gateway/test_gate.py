@@ -9,6 +9,7 @@ from uuid import UUID
 from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import PermissionGate
+from coordinator.gateway.promise import Promise, Wake
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -88,10 +89,13 @@ class Adopting(Frozen, frozen=True):
 
     waiting: list[tuple[list[str], Callable[[ErrorCode], None]]]
 
-    def adopt(self, groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
+    async def adopt(self, groups: list[str], wake: Wake) -> ErrorCode:
         """Not yet."""
-        self.waiting.append((groups, done))
-        return False
+        promise: Promise[ErrorCode] = Promise(wake)
+        if not groups:
+            return ErrorCode.NONE
+        self.waiting.append((groups, promise.keep))
+        return await promise
 
 
 async def heartbeat_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, bytes]:

@@ -14,9 +14,10 @@ from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
+from coordinator.gateway.places import PLACES
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR
+from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -24,6 +25,7 @@ from protocol.headers import encode_response
 from protocol.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    FetchRequest,
     ListGroupsRequest,
     ListGroupsResponse,
 )
@@ -31,13 +33,14 @@ from tests.catalogue.disk import ManualThread
 from tests.gateway.house import asked, read_request
 from tests.gateway.peers import Outside
 from tests.gateway.test_adoption import Played, Process
-from tests.gateway.test_gate import ALLOWED, frames
+from tests.gateway.test_gate import ALLOWED, Adopting, frames
 from tests.gateway.test_relay import HEARTBEAT
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
 
 GROUPS = [f"group-{number}" for number in range(3_000)]
 DENIED = frozenset(GROUPS[::3])
+FETCH = asked(ApiKey.FETCH, 4, FetchRequest(version=4, topics=[], forgotten_topics_data=[]), 3)
 LONG = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=GROUPS), 7)
 assert len(LONG) > LONG_BYTES
 OUR_REFERENCES = 2
@@ -78,8 +81,7 @@ class Gate:
 
     def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
         self.thread = HandThread()
-        self.adopting: list[Callable[[ErrorCode], None]] = []
-        """Takes what becomes of the groups that are being taken over."""
+        self.takes_groups = adopt is all_are_ours
         offloader = Offloader(lambda: self.thread)
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
@@ -99,6 +101,17 @@ class Gate:
         self.heartbeats_pass()
         self.thread.run_one()
 
+    def settle(self, *clients: Client) -> None:
+        """Let the thread and these clients do all that they can; another client's heartbeats pass meanwhile."""
+        while self.thread.waiting or any(client.outside.calls for client in clients):
+            if self.thread.waiting:
+                if self.takes_groups:
+                    self.heartbeats_pass()
+                self.thread.run_one()
+            for client in clients:
+                while client.outside.calls:
+                    client.outside.call()
+
     def heartbeats_pass(self) -> None:
         other = self.client()
         for number in range(3):
@@ -109,6 +122,7 @@ class Gate:
             (passed,) = other.sent(COORDINATOR)
             other.answer(COORDINATOR, reply(passed, bytes(6)))
         assert len(frames(other.outside.client)) == 3
+        other.session.end()
 
 
 def reply(request: bytes, body: bytes) -> bytes:
@@ -141,20 +155,17 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     client = process.client()
     client.send(LONG)
     assert client.sent(BROKER) == [], "nothing of it was looked at yet"
-    process.work()  # decoded
-    process.work()  # what is known of its permissions
+    process.settle(client)
     (question,) = client.sent(BROKER)
     assert read_request(question).groups == GROUPS
     client.answer(BROKER, described(question, DENIED))
-    process.work()  # the answer is read
-    process.work()  # judged
-    process.work()  # what is left of it
+    assert client.sent(COORDINATOR) == [], "the answer was not read yet"
+    process.settle(client)
     (passed,) = client.sent(COORDINATOR)
     assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
     client.answer(COORDINATOR, described(passed, frozenset()))
     assert not client.outside.client
-    process.work()  # the answer is decoded
-    process.work()  # put together
+    process.settle(client)
     (answer,) = frames(client.outside.client)
     response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [
@@ -165,33 +176,8 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     assert not process.thread.waiting
 
 
-def test_a_group_that_goes_while_a_request_is_made_anew_changes_nothing_of_that() -> None:
-    given_back: list[bool] = []
-
-    def adopt(_groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
-        if given_back:
-            done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return not given_back
-
-    process = Gate(adopt=adopt)
-    client = process.client()
-    client.send(LONG)
-    process.thread.run_one()  # decoded
-    process.thread.run_one()  # what is known of its permissions
-    (question,) = client.sent(BROKER)
-    client.answer(BROKER, described(question, DENIED))
-    process.thread.run_one()  # the answer is read
-    process.thread.run_one()  # judged
-    given_back.append(True)
-    process.thread.run_one()  # what is left of it
-    assert not client.outside.client, "an answer"
-    (passed,) = client.sent(COORDINATOR)
-    assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
-
-
-def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
-    process = Gate()
-    client = process.client()
+def lists_groups(client: Client) -> bytes:
+    """Let a client that may not describe the cluster ask for all groups; returns the coordinator's answer to that."""
     client.send(asked(ApiKey.LIST_GROUPS, 0, ListGroupsRequest()))
     (question,) = client.sent(BROKER)
     client.answer(BROKER, cluster_may_not_be_described(question))
@@ -199,15 +185,19 @@ def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
     kind = ListGroupsResponse.ListedGroup
     groups = [kind(version=0, group_id=name, protocol_type="consumer") for name in GROUPS]
     listed = ListGroupsResponse(version=0, error_code=0, groups=groups)
-    client.answer(COORDINATOR, reply(passed, codec_for(ApiKey.LIST_GROUPS, 0).encode_response(listed)))
-    process.work()  # which groups there are
-    process.work()  # what is known of the permissions for them
+    return reply(passed, codec_for(ApiKey.LIST_GROUPS, 0).encode_response(listed))
+
+
+def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
+    process = Gate()
+    client = process.client()
+    client.answer(COORDINATOR, lists_groups(client))
+    process.settle(client)
     (question,) = client.sent(BROKER)
     assert read_request(question).groups == GROUPS
     client.answer(BROKER, described(question, DENIED))
-    process.work()  # the answer is read
     assert not client.outside.client
-    process.work()  # what may be seen
+    process.settle(client)
     (answer,) = frames(client.outside.client)
     response = codec_for(ApiKey.LIST_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [each for each in GROUPS if each not in DENIED]
@@ -254,9 +244,17 @@ def begins(_process: Gate, client: Client) -> None:
 def waits_for_the_broker(process: Gate, client: Client) -> None:
     """For what the client may do."""
     client.send(LONG)
-    process.thread.run_one()
-    process.thread.run_one()
+    process.settle(client)
     assert client.sent(BROKER)
+
+
+def waits_for_a_place(process: Gate, client: Client) -> None:
+    """Which others have."""
+    others = [process.client() for _ in range(PLACES)]
+    for each in (*others, client):
+        each.send(LONG)
+        process.settle(each)
+    assert not client.outside.lanes[BROKER]
 
 
 def waits_for_its_groups(process: Gate, client: Client) -> None:
@@ -264,7 +262,7 @@ def waits_for_its_groups(process: Gate, client: Client) -> None:
     client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
     (question,) = client.sent(BROKER)
     client.answer(BROKER, reply(question, ALLOWED.to_bytes(2, "big")))
-    assert process.adopting
+    assert not client.sent(COORDINATOR)
 
 
 def waits_for_the_coordinator(_process: Gate, client: Client) -> None:
@@ -276,19 +274,20 @@ def waits_for_the_coordinator(_process: Gate, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "comes_to_wait", [begins, waits_for_the_broker, waits_for_its_groups, waits_for_the_coordinator]
+    "comes_to_wait",
+    [
+        begins,
+        waits_for_the_broker,
+        waits_for_a_place,
+        waits_for_its_groups,
+        waits_for_the_coordinator,
+    ],
 )
 def test_a_connection_that_ends_while_its_request_waits_is_freed_without_the_garbage_collector(
     comes_to_wait: Callable[[Gate, Client], None],
 ) -> None:
-    adopting: list[Callable[[ErrorCode], None]] = []
-
-    def adopt(_groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
-        adopting.append(done)
-        return False
-
-    process = Gate(adopt=adopt)
-    process.adopting = adopting
+    adopting = Adopting([])
+    process = Gate(adopt=adopting.adopt)
     client = process.client()
     comes_to_wait(process, client)
     session = client.session
@@ -299,10 +298,131 @@ def test_a_connection_that_ends_while_its_request_waits_is_freed_without_the_gar
         assert sys.getrefcount(session) == OUR_REFERENCES
     finally:
         gc.enable()
-    for done in adopting:
+    for _, done in adopting.waiting:
         done(ErrorCode.NONE)
     while process.thread.waiting:
         process.thread.run_one()
+
+
+def asking(process: Gate, count: int) -> list[Client]:
+    """Clients that have sent a request which names much."""
+    clients = [process.client() for _ in range(count)]
+    for client in clients:
+        client.send(LONG)
+        process.settle(*clients)
+    return clients
+
+
+def have_places(clients: list[Client]) -> list[bool]:
+    """Whether the broker was asked about the request of each."""
+    return [bool(client.outside.lanes[BROKER]) for client in clients]
+
+
+def test_so_many_requests_that_name_much_are_held_decoded_and_the_others_wait_as_bytes() -> None:
+    process = Gate()
+    clients = asking(process, PLACES + 2)
+    assert have_places(clients) == [True] * PLACES + [False] * 2
+    assert [client.session.kept_bytes for client in clients] == [len(LONG) - LENGTH_BYTES] * len(clients)
+    first = clients[0]
+    (question,) = first.sent(BROKER)
+    first.answer(BROKER, described(question, DENIED))
+    process.settle(*clients)
+    (passed,) = first.sent(COORDINATOR)
+    assert have_places(clients)[-2:] == [False, False], "what is put together needs what is held"
+    first.answer(COORDINATOR, described(passed, frozenset()))
+    process.settle(*clients)
+    assert have_places(clients)[-2:] == [True, False], "the first that waits is the next"
+
+
+@pytest.mark.parametrize("who", [0, PLACES])
+def test_a_connection_that_ends_leaves_its_place_whether_it_had_it_or_waited(who: int) -> None:
+    process = Gate()
+    clients = asking(process, PLACES + 2)
+    clients[who].session.end()
+    process.settle(*clients)
+    assert have_places(clients)[PLACES:] == ([True, False] if who < PLACES else [False, False])
+    clients[1].session.end()
+    process.settle(*clients)
+    assert have_places(clients)[-1]
+
+
+def test_a_connection_that_ends_as_it_is_given_a_place_hands_it_on() -> None:
+    process = Gate()
+    clients = asking(process, PLACES + 2)
+    clients[0].session.end()
+    clients[PLACES].session.end()
+    process.settle(*clients)
+    assert have_places(clients)[-1]
+
+
+def test_who_owes_its_client_an_answer_takes_no_place_from_others() -> None:
+    """The broker's answer would wait behind what the client does not take."""
+    process = Gate()
+    slow = process.client()
+    slow.send(FETCH + LONG)
+    process.settle(slow)
+    clients = asking(process, PLACES)
+    assert have_places(clients) == [True] * PLACES
+    assert slow.sent(BROKER) == [FETCH[LENGTH_BYTES:]]
+    clients[0].session.end()
+    slow.answer(BROKER, reply(FETCH[LENGTH_BYTES:], b"fetched"))
+    assert slow.outside.calls, "once the client has taken it"
+    assert slow.sent(BROKER) == []
+    process.settle(slow)
+    assert slow.sent(BROKER)
+
+
+def test_an_answer_that_waits_for_a_place_counts() -> None:
+    process = Gate()
+    client = process.client()
+    listed = lists_groups(client)
+    others = asking(process, PLACES)
+    client.answer(COORDINATOR, listed)
+    process.settle(client)
+    assert client.session.kept_bytes >= len(listed)
+    others[0].session.end()
+    process.settle(client)
+    (question,) = client.sent(BROKER)
+    assert read_request(question).groups == GROUPS
+
+
+def everything(process: Gate) -> None:
+    """Requests of all kinds: short and long, allowed, partly and wholly refused, filtered, and broken."""
+    process.heartbeats_pass()
+    for denied in (frozenset[str](), DENIED, frozenset(GROUPS)):
+        (client,) = asking(process, 1)
+        (question,) = client.sent(BROKER)
+        client.answer(BROKER, described(question, denied))
+        process.settle(client)
+        for passed in client.sent(COORDINATOR):
+            client.answer(COORDINATOR, described(passed, frozenset()))
+        process.settle(client)
+        assert client.outside.client
+        client.session.end()
+    client = process.client()
+    client.answer(COORDINATOR, lists_groups(client))
+    process.settle(client)
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, described(question, DENIED))
+    process.settle(client)
+    assert client.outside.client
+    client.session.end()
+    client = process.client()
+    client.send(LONG[:20] + b"\x7f" * (len(LONG) - 20))
+    process.settle(client)
+    assert client.outside.error is not None
+
+
+def test_no_request_leaves_anything_to_the_garbage_collector() -> None:
+    process = Gate()
+    everything(process)  # what is made once and stays
+    gc.collect()
+    gc.disable()
+    try:
+        everything(process)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("cut", [20, len(LONG) // 2])
