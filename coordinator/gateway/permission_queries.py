@@ -29,6 +29,7 @@ from protocol.headers import RequestHeader
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import (
     DescribeGroupsRequest,
+    DescribeGroupsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetDeleteRequest,
@@ -121,81 +122,87 @@ def permission_queries(permissions: Iterable[Permission]) -> Iterator[Permission
         yield _about_topic_ids(dict.fromkeys(ids))
 
 
-def _frame(api_key: ApiKey, version: int, request: object) -> bytes:
-    header = RequestHeader(api_key, version, CORRELATION_ID, CLIENT_ID)
-    return encode_request(codec_for(api_key, version), header, request)
-
-
-def _read(api_key: ApiKey, version: int, frame: bytes) -> Any:
-    return decode_answer(codec_for(api_key, version), api_key, frame, LENGTH_BYTES)
+def _query(api: ApiKey, version: int, request: object, decide: Callable[[Any], Decisions]) -> PermissionQuery:
+    codec = codec_for(api, version)
+    frame = encode_request(codec, RequestHeader(api, version, CORRELATION_ID, CLIENT_ID), request)
+    return PermissionQuery(frame, lambda answer: decide(decode_answer(codec, api, answer, LENGTH_BYTES)))
 
 
 def _about_group(permission: Permission) -> PermissionQuery:
     """Whether a group may be read, or deleted."""
+    name = str(permission.name)
+    request: object
     if permission.operation is Operation.READ:
-        key, version = ApiKey.HEARTBEAT, HEARTBEAT_VERSION
-        request: HeartbeatRequest | OffsetDeleteRequest = HeartbeatRequest(
-            group_id=GroupId(str(permission.name)), generation_id=-1, member_id=NOBODY
-        )
+        api, version = ApiKey.HEARTBEAT, HEARTBEAT_VERSION
+        request = HeartbeatRequest(group_id=GroupId(name), generation_id=-1, member_id=NOBODY)
     else:
         assert permission.operation is Operation.DELETE, "nothing else can be found out"
-        key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
-        request = OffsetDeleteRequest(version=version, group_id=str(permission.name), topics=[])
-
-    def read(frame: bytes) -> Decisions:
-        return {permission: _decision(key, _read(key, version, frame).error_code)}
-
-    return PermissionQuery(_frame(key, version, request), read)
+        api, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
+        request = OffsetDeleteRequest(version=version, group_id=name, topics=[])
+    return _query(api, version, request, lambda response: {permission: _decision(api, response.error_code)})
 
 
 def _about_groups(names: Collection[str]) -> PermissionQuery:
     """Whether groups may be described."""
-    key, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
+    api, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
-    def read(frame: bytes) -> Decisions:
+    def decide(response: DescribeGroupsResponse) -> Decisions:
         decisions: Decisions = dict.fromkeys(map(_describe, names), UNKNOWN)
-        for group in _read(key, version, frame).groups:
-            decisions[_describe(group.group_id)] = _decision(key, group.error_code)
+        for group in response.groups:
+            decisions[_describe(group.group_id)] = _decision(api, group.error_code)
         return decisions
 
-    return PermissionQuery(
-        _frame(key, version, DescribeGroupsRequest(version=version, groups=list(names))), read
-    )
+    return _query(api, version, DescribeGroupsRequest(version=version, groups=list(names)), decide)
 
 
 def _about_cluster() -> PermissionQuery:
     """Whether the cluster may be described; a broker that cannot tell gives no operations."""
 
-    def read(response: MetadataResponse) -> Decisions:
+    def decide(response: MetadataResponse) -> Decisions:
         return {DESCRIBE_CLUSTER: _by_operations(DESCRIBE_CLUSTER, response.authorized_operations)}
 
-    return _metadata(METADATA_BY_NAME_VERSION, [], read, of_cluster=True)
+    return _metadata(METADATA_BY_NAME_VERSION, [], decide, of_cluster=True)
 
 
 def _about_topics(names: Collection[str]) -> PermissionQuery:
     """What may be done with topics, whether they are there or not."""
 
-    def read(response: MetadataResponse) -> Decisions:
+    def decide(response: MetadataResponse) -> Decisions:
         return _of_topics(names, {topic.name: topic for topic in response.topics})
 
-    topic = MetadataRequest.MetadataRequestTopic
-    asked = [topic(version=METADATA_BY_NAME_VERSION, name=name) for name in names]
-    return _metadata(METADATA_BY_NAME_VERSION, asked, read)
+    return _metadata(METADATA_BY_NAME_VERSION, [{"name": name} for name in names], decide)
 
 
 def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
     """What may be done with topics by their ids; of one that the broker does not have it is not known."""
 
-    def read(response: MetadataResponse) -> Decisions:
+    def decide(response: MetadataResponse) -> Decisions:
         found = {}
         for topic in response.topics:
             if topic.topic_id is not None:  # as kafka-python has it for no id, whatever the stub says
                 found[topic.topic_id.bytes] = topic
         return _of_topics(ids, found)
 
+    asked = [{"topic_id": UUID(bytes=each), "name": None} for each in ids]
+    return _metadata(METADATA_BY_ID_VERSION, asked, decide)
+
+
+def _metadata(
+    version: int,
+    topics: Iterable[Mapping[str, Any]],
+    decide: Callable[[MetadataResponse], Decisions],
+    *,
+    of_cluster: bool = False,
+) -> PermissionQuery:
     topic = MetadataRequest.MetadataRequestTopic
-    asked = [topic(version=METADATA_BY_ID_VERSION, topic_id=UUID(bytes=each), name=None) for each in ids]
-    return _metadata(METADATA_BY_ID_VERSION, asked, read)
+    request = MetadataRequest(
+        version=version,
+        topics=[topic(version=version, **fields) for fields in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=of_cluster,
+        include_topic_authorized_operations=True,
+    )
+    return _query(ApiKey.METADATA, version, request, decide)
 
 
 def _of_topics(
@@ -232,23 +239,3 @@ def _decision(api: ApiKey, error_code: int) -> ErrorCode:
 
 def _describe(group_id: str) -> Permission:
     return group_permission(Operation.DESCRIBE, group_id)
-
-
-def _metadata(
-    version: int,
-    topics: list[MetadataRequest.MetadataRequestTopic],
-    read: Callable[[MetadataResponse], Decisions],
-    *,
-    of_cluster: bool = False,
-) -> PermissionQuery:
-    request = MetadataRequest(
-        version=version,
-        topics=topics,
-        allow_auto_topic_creation=False,
-        include_cluster_authorized_operations=of_cluster,
-        include_topic_authorized_operations=True,
-    )
-    return PermissionQuery(
-        _frame(ApiKey.METADATA, version, request),
-        lambda frame: read(_read(ApiKey.METADATA, version, frame)),
-    )
