@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import confluent_kafka as ck
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -39,7 +40,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 USERS: Final = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 """Passwords by name; `admin` is a super user where rights are asked for."""
 BROKEN: Final = ("broken-group", "broken-topic", "broken-cluster")
-"""Users for whom BrokenAuthorizer throws; each one's name is the password, by SASL/PLAIN."""
+"""Users for whom BrokenAuthorizer throws, if the cluster has them (`users`)."""
 CONTROLLER_ID: Final = 100
 
 
@@ -58,13 +59,14 @@ class KafkaCluster:
         protocols: Sequence[str] = ("PLAINTEXT",),
         acls: bool = False,
         authorizer: str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        users: Sequence[str] = (),
         settings: Mapping[str, str | int] | None = None,
     ) -> None:
         """Prepare the cluster under `work`.
 
         `protocols` are the listeners that each broker has (PLAINTEXT always); those with SASL take all of MECHANISMS
-        and USERS. `acls` switches the authorizer on, Kafka's own or one of tests/kafka/java. `settings` come on top of
-        each broker's.
+        and USERS. `acls` switches the authorizer on, Kafka's own or one of tests/kafka/java. `users` are known by
+        SASL/PLAIN as well; the password of each is its name. `settings` come on top of each broker's.
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
         """
         self._work = work
@@ -72,6 +74,7 @@ class KafkaCluster:
         self._acls = acls
         self._authorizer = authorizer
         self._classes = None if "." in authorizer else compiled(authorizer, work / "classes")
+        self._users = users
         self._alone = brokers == 1
         self._extra = {**replicated(min(brokers, 3)), **(settings or {})}
         (self._controller_port,) = free_ports(1)
@@ -304,24 +307,29 @@ class KafkaCluster:
         binding = AclBinding(
             ResourceType[resource], name, pattern, f"User:{user}", host, AclOperation[operation], permission
         )
-        for future in self.admin().create_acls([binding]).values():
+        self.create_acls([binding])
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> None:
+        """Create all of these and return once every running broker knows them."""
+        for future in self.admin().create_acls(list(bindings)).values():
             future.result(120)
+        wanted = set(bindings)
+        everything = AclBindingFilter(
+            ResourceType.ANY,
+            cast("str", None),  # whose annotations do not know that any name is None
+            ResourcePatternType.ANY,
+            cast("str", None),
+            cast("str", None),
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
 
         def known(node_id: int) -> bool:
-            any_of_it = ck.admin.AclBindingFilter(
-                ResourceType[resource],
-                name,
-                pattern,
-                f"User:{user}",
-                host,
-                AclOperation[operation],
-                permission,
-            )
-            return bool(self.admin(node_id).describe_acls(any_of_it).result(120))
+            return wanted <= set(self.admin(node_id).describe_acls(everything).result(120))
 
         for node_id, broker in self.brokers.items():
             if broker.runs:
-                wait_until(partial(known, node_id), what=f"the acl at {node_id}")
+                wait_until(partial(known, node_id), what=f"{len(wanted)} acls at {node_id}")
 
     # --- configuration ---
 
@@ -410,7 +418,7 @@ class KafkaCluster:
 
     def _sasl(self) -> dict[str, str | int]:
         settings: dict[str, str | int] = {}
-        passwords = {**USERS, **{name: name for name in BROKEN}}
+        passwords = {**{name: name for name in self._users}, **USERS}
         users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
         security = "org.apache.kafka.common.security"
         modules = {

@@ -176,6 +176,8 @@ class Reading:
     unordered: frozenset[str] = frozenset()
     as_it_comes: bool = False
     own_only: tuple[str, str] = ("", "")
+    texts: bool = False
+    """Whether error messages are shown where we word them ourselves."""
 
 
 def reading(api: ApiKey, version: int, *, of_all: bool = False, as_it_comes: bool = False) -> Reading:
@@ -217,7 +219,7 @@ def _value(how: Reading, field: Any, value: Any, names: Names) -> Any:
         return items
     if field.is_struct():
         return _fields(how, field, value, names)
-    if field.name == "error_message" and how.api in TEXTS and value not in ("", "NONE"):
+    if field.name == "error_message" and how.api in TEXTS and not how.texts and value not in ("", "NONE"):
         return "<text>"
     if field.name == "producer_id" and how.api is ApiKey.INIT_PRODUCER_ID and value >= 0:
         return "<id>"
