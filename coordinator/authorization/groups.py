@@ -31,6 +31,10 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = {
 """What Kafka says of an error (Errors), where a response has a place for it."""
 
 
+def _nothing(_request: Any, _version: int) -> ErrorCode:
+    return NONE
+
+
 @dataclass(frozen=True, slots=True)
 class SingleGroupRule:
     """The request names one group: all of it is refused without this permission. Topics are refused one by one."""
@@ -41,6 +45,8 @@ class SingleGroupRule:
     """Whether nothing is left for the coordinator where all topics are refused."""
     refused_as: Callable[[Any], Any] | None = None
     """Makes the request whose refusal the client gets."""
+    checked_before: Callable[[Any, int], ErrorCode] = _nothing
+    """(request, version) -> the error that comes before the permissions, or NONE."""
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
         """The one for the group, and one for every topic."""
@@ -53,7 +59,9 @@ class SingleGroupRule:
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """The group decides for all, then each topic for itself; those that are refused come first in the response."""
-        error = decide(group_permission(self.operation, request.group_id))
+        error = self.checked_before(request, version)
+        if error is NONE:
+            error = decide(group_permission(self.operation, request.group_id))
         if error is NONE and self.topics is not None:
             error = self.topics.unknown(request.topics, version, decide)
         if error is not NONE:

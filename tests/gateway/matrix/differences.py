@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a gateway answers otherwise than Kafka, on purpose or for want of a better way: at most five reasons.
+"""Where a gateway answers otherwise than Kafka, on purpose or for want of a better way: four reasons.
 
 docs/gateway.md, "Logins and rights", states each of them.
 """
@@ -68,11 +68,6 @@ def _each_once(answer: str) -> str:
 
 
 DIFFERENCES: Final = (
-    Difference(
-        "Kafka checks the protocol type of a SyncGroup before it checks permissions",
-        ("sync without protocol type",),
-        _errors("INCONSISTENT_GROUP_PROTOCOL", "GROUP_AUTHORIZATION_FAILED|UNKNOWN_SERVER_ERROR"),
-    ),
     Difference(
         "a gateway does not report the operations on the settings of groups",
         ("describe with authorized operations",),
