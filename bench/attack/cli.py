@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench attack`: each attack on a node of its own, and what it did to others."""
+"""`python -m bench attack`: each attack on a node of its own, and what it did to others.
+
+`python -m bench attack gateway --help`: a mixed attack on a gateway.
+"""
 
 import argparse
 import sys
@@ -12,6 +15,7 @@ from typing import Final
 
 from bench.attack.flood import Attackers, Member
 from bench.attack.frames import Size
+from bench.attack.gateway import cli as gateway
 from bench.attack.node import AttackedNode, fill
 from bench.attack.scenarios import all_scenarios
 from bench.servers import REPOSITORY
@@ -21,10 +25,13 @@ HEADING: Final = (
     f"{'p50':>8} {'p99':>8} {'max':>8} {'peak RSS':>9}"
 )
 SETTLE_S: Final = 1.0
+GATEWAY: Final = "gateway"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit status."""
+    if arguments[:1] == [GATEWAY]:
+        return gateway.main(arguments[1:])
     options = _parser().parse_args(arguments)
     scenarios = all_scenarios()
     size = Size(options.groups, options.topics)
