@@ -21,6 +21,7 @@ from coordinator.gateway.relay import Port, Relay
 from coordinator.gateway.ways import Ask
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
+from coordinator.runtime.allocator import give_back_freed
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -180,7 +181,7 @@ class Gateway:
         self._left.discard(relay)
 
     def _check(self) -> None:
-        """Close who has asked nothing, or read nothing, for too long."""
+        """Close who has asked nothing, or read nothing, for too long, and give freed memory back."""
         now_s = self.loop.time()
         idle_s, unread_s = self._config.idle_ms / 1000, self._config.unread_ms_max / 1000
         for relay in list(self.relays):
@@ -191,4 +192,10 @@ class Gateway:
             elif relay.last_active_s < now_s - idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
+        if self._offloader.has_worked or self.kept.most_bytes:
+            self._offloader.do(give_back_freed, self._gave_back)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)
+
+    def _gave_back(self, _result: object) -> None:
+        self._offloader.has_worked = False
+        self.kept.most_bytes = self.kept.total_bytes

@@ -41,6 +41,8 @@ class Kept:
         self._by_keeper: dict[Keeper, int] = {}
         """Those come first who have kept something for the longest time."""
         self.total_bytes = 0
+        self.most_bytes = 0
+        """The most that there was since this was last set to 0."""
 
     def keeps(self, keeper: Keeper, count: int) -> None:
         """This one keeps so many bytes now; others, or it itself, may be closed for that."""
@@ -49,6 +51,7 @@ class Kept:
             return
         self.total_bytes += count - self._by_keeper.get(keeper, 0)
         self._by_keeper[keeper] = count
+        self.most_bytes = max(self.most_bytes, self.total_bytes)
         while self.total_bytes > self._bytes_max:
             self._close(next(iter(self._by_keeper)))
 

@@ -27,6 +27,8 @@ class Offloader:
     def __init__(self, start: Callable[[], Thread]) -> None:
         self._start = start
         self._thread: Thread | None = None
+        self.has_worked = False
+        """Whether the thread has done anything since this was last set to False."""
 
     def close(self) -> None:
         """Finish what is under way."""
@@ -37,11 +39,16 @@ class Offloader:
         """What the work comes to; the session waits for it where it is long. Raises what the work raises."""
         if not is_long:
             return work()
+        promise: Promise[T] = Promise(session.go_on)
+        self.do(work, promise.keep)
+        return await promise
+
+    def do(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        """Do this in the thread, and call `done` on the event loop with what came of it."""
         if self._thread is None:
             self._thread = self._start()
-        promise: Promise[T] = Promise(session.go_on)
-        self._thread.submit(work, promise.keep)
-        return await promise
+        self.has_worked = True
+        self._thread.submit(work, done)
 
     def rewriting(self, rewrite: RewriteAtOnce) -> Rewrite:
         """As `rewrite`, which makes an answer from a whole one; a long one waits while that is done."""

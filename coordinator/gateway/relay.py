@@ -12,7 +12,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialed, Dialer
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
-from coordinator.gateway.session import Session
+from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LANES, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
 from coordinator.runtime.tasks import Tasks
@@ -78,7 +78,7 @@ class Relay:
         self.last_active_s = house.loop.time()
         self._taken_s = self.last_active_s  # when the client was last seen to take its answers
         self._taken_bytes = 0
-        self._client.read(True)
+        self._client.read(READ_BYTES)
         self._client.connected(sock)
 
     @property
@@ -180,11 +180,11 @@ class Relay:
         for number in LANES:
             lane = self._lanes[number]
             if lane is not None:
-                lane.read(session.wants_answers(number) and not client_is_full)
+                lane.read(READ_BYTES if session.wants_answers(number) and not client_is_full else 0)
                 if lane.is_full:
                     lanes_are_free = False
         # A client that does not read its answers may not ask for more: those made here pass no lane.
-        self._client.read(session.wants_requests and lanes_are_free and not client_is_full)
+        self._client.read(session.wanted_bytes if lanes_are_free and not client_is_full else 0)
         if (
             self._is_counted
             or client_is_full
@@ -249,7 +249,7 @@ class Relay:
 
     def _open(self, lane: int) -> Wire:
         wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
-        wire.read(True)
+        wire.read(READ_BYTES)
         work = self._dial_broker(wire) if lane == BROKER else self._dial_coordinator(wire)
         task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._dialing[wire] = task

@@ -103,10 +103,14 @@ class Requests:
         return (lanes.is_full or len(lanes.owed) >= OWED_MAX) and not self.client_is_gone
 
     @property
+    def inbox_bytes(self) -> int:
+        """How much has come of requests that were not taken yet."""
+        return len(self._inbox) + len(self._more)
+
+    @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
-        waiting = 0 if self._deciding is None else len(self._deciding.frame)
-        return waiting + len(self._inbox) + len(self._more)
+        return self.inbox_bytes + (0 if self._deciding is None else len(self._deciding.frame))
 
     @property
     def can_be_taken(self) -> bool:
@@ -127,6 +131,14 @@ class Requests:
         if self._deciding is not None:
             self._deciding.coroutine.close()
             self._deciding = None
+
+    def client_gone(self) -> None:
+        """Requests that change something are still taken, those that ask for an answer are dropped."""
+        self.client_is_gone = True
+        if self._deciding is not None and not self._deciding.route.changes:
+            self._deciding.coroutine.close()
+            self._deciding = None
+            self.is_waiting = False
 
     def begin(self) -> None:
         """A step begins, in which so many requests may be asked about."""
@@ -239,6 +251,8 @@ class Requests:
     def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
         """Do what is said of a whole request; False where it is to wait."""
         assert route.ask is not None, "only such requests are collected"
+        if self.client_is_gone and not route.changes:
+            return True
         asked = route.ask(client, route, frame)
         if isinstance(asked, Verdict):
             self._carry_out(asked, route, frame)

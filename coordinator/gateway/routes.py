@@ -121,7 +121,8 @@ class PortRoutes:
         for api in answers.COORDINATED:
             for version in range(api.versions.min, api.versions.max + 1):
                 ask = self._ask_about_groups(api.key)
-                self._put(Route(api.key, version, ask=ask, bytes_max=api.frame.of(message_bytes_max)))
+                bytes_max, changes = api.frame.of(message_bytes_max), api.changes is not False
+                self._put(Route(api.key, version, ask=ask, bytes_max=bytes_max, changes=changes))
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
         """ApiVersions is answered in every version, as in Kafka; what else is not offered is not."""

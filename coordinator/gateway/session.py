@@ -7,6 +7,7 @@ that a side breaks the protocol.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from coordinator.gateway.lanes import Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
@@ -14,6 +15,11 @@ from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import Requests
 from coordinator.gateway.ways import Memory, Routes
 from protocol.errors import ProtocolError
+
+READ_BYTES: Final = 256 * 1024
+"""So much of a side is read at a time."""
+HEARD_BYTES: Final = 4 * 1024
+"""So much of a client while its request waits."""
 
 
 class Session:
@@ -39,6 +45,18 @@ class Session:
         """Whether the client should be read."""
         return self._requests.wants_more and not self._ended
 
+    @property
+    def wanted_bytes(self) -> int:
+        """How much of the client should be read at a time.
+
+        A little while a request waits: nothing else tells that the client is gone.
+        """
+        if self.wants_requests:
+            return READ_BYTES
+        if self._ended or self._requests.client_is_gone or self._requests.inbox_bytes >= HEARD_BYTES:
+            return 0
+        return HEARD_BYTES
+
     def wants_answers(self, lane: int) -> bool:
         """Whether this lane should be read."""
         return not self._lanes.lanes[lane].blocked
@@ -60,7 +78,7 @@ class Session:
 
     def client_gone(self) -> None:
         """The client sends and takes nothing any more; what it has sent whole is carried out, as at a node."""
-        self._requests.client_is_gone = True
+        self._requests.client_gone()
         self._lanes.client_gone()
         self._look_whether_all_is_answered()
         if self._requests.can_be_taken and not self._ended:

@@ -91,6 +91,8 @@ class Route(NamedTuple):
     refusal: Callable[[bytes, ErrorCode], bytes] | None = None
     """(a request without its length, error) -> the answer where the coordinator is lost; without it that ends the
     connection."""
+    changes: bool = True
+    """Whether such a request may change something: if not, it is dropped where its client is gone."""
     has_answer: Callable[[memoryview], bool | None] | None = None
     """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
 

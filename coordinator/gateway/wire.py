@@ -12,10 +12,10 @@ from collections import deque
 from socket import socket
 from typing import Final, Protocol
 
+from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.ways import Bytes
 from coordinator.runtime.sockets import say_end
 
-BUFFER_BYTES: Final = 256 * 1024
 LINGER_S: Final = 5.0
 """How long a wire that was ended may take to have sent what waits, and its peer to close."""
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -26,7 +26,7 @@ class Buffer:
 
     __slots__ = ("_room", "view")
 
-    def __init__(self, size: int = BUFFER_BYTES) -> None:
+    def __init__(self, size: int = READ_BYTES) -> None:
         self._room = bytearray(size)
         self.view = memoryview(self._room)
 
@@ -79,7 +79,7 @@ class Wire:
         "_owner",
         "_tls",
         "_waiting",
-        "_wants_reading",
+        "_wanted_bytes",
         "is_gone",
         "sent_bytes",
         "sock",
@@ -91,7 +91,7 @@ class Wire:
         self._buffer = buffer
         self.sock: socket | None = None
         self._waiting: deque[memoryview] = deque()
-        self._wants_reading = False
+        self._wanted_bytes = 0
         self._is_read = False
         self._is_writing = False
         self._tls: ssl.SSLSocket | None = None
@@ -131,14 +131,14 @@ class Wire:
 
     # --- reading ---
 
-    def read(self, wanted: bool) -> None:
-        """Whether the owner wants what the peer sends."""
-        if self._wants_reading != wanted:
-            self._wants_reading = wanted
+    def read(self, wanted_bytes: int) -> None:
+        """How much the owner wants at a time of what the peer sends."""
+        if self._wanted_bytes != wanted_bytes:
+            self._wanted_bytes = wanted_bytes
             self._update_reading()
 
     def _update_reading(self) -> None:
-        wanted = self._wants_reading or self._ending
+        wanted = self._wanted_bytes > 0 or self._ending
         if self.sock is None or self._is_read == wanted:
             return
         self._is_read = wanted
@@ -153,7 +153,7 @@ class Wire:
         sock = self.sock
         if sock is None or not self._is_read:
             return
-        view = self._buffer.view
+        view = self._buffer.view[: self._wanted_bytes or READ_BYTES]
         try:
             size = sock.recv_into(view)
         except _MEANWHILE:

@@ -22,9 +22,8 @@ from coordinator.gateway.cluster_authorizer import (
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
-from coordinator.gateway.session import Session
+from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession, Rewriting
-from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -185,7 +184,7 @@ def test_who_keeps_something_for_the_longest_time_is_closed_where_there_is_no_ro
 async def test_half_requests_of_many_clients_take_no_more_than_the_budget_and_a_member_goes_on(
     tmp_path: Path,
 ) -> None:
-    budget = 2 * BUFFER_BYTES
+    budget = 2 * READ_BYTES
     async with housed(tmp_path, kept_bytes_max=budget) as house:
         member = await house.client(OUR_ID)
         beat = asked(
@@ -205,6 +204,15 @@ async def test_half_requests_of_many_clients_take_no_more_than_the_budget_and_a_
         await node.frame()
         node.answer(beat[4:], bytes(6))
         await member.frame()
+
+
+async def test_once_what_was_kept_is_gone_its_memory_is_given_back(tmp_path: Path) -> None:
+    async with housed(tmp_path, unread_ms_max=1_000) as house:  # it is looked ten times as often
+        attacker = await house.client(OUR_ID)
+        attacker.send(pack(">ihhi", 200 * KIB, ApiKey.DESCRIBE_GROUPS, 0, 1) + bytes(190 * KIB))
+        await eventually(lambda: house.gateway.kept.most_bytes > 0, "half a request to be kept")
+        await attacker.close()
+        await eventually(lambda: house.gateway.kept.most_bytes == 0, "its memory to be given back")
 
 
 async def test_a_client_that_takes_nothing_of_its_answers_is_closed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.kept import COUNTED_FROM_BYTES
 from coordinator.gateway.relay import Relay
+from coordinator.gateway.session import HEARD_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -20,12 +21,13 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages import DescribeGroupsRequest
+from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest
 from protocol.names import GroupId, MemberId, Offset
 from tests.gateway.house import OUR_ID, House, Peer, asked, housed
 from tests.gateway.test_gate import ALLOWED, DENIED, heartbeat_of_nobody, topic_may_be_read
 from tests.gateway.test_relay import FETCH, HEARTBEAT, proxied
 from tests.partitions.running import eventually
+from tests.support.idle import idle
 
 LONG_METADATA = "m" * (COUNTED_FROM_BYTES + 4_000)
 JOIN = asked(
@@ -69,14 +71,14 @@ async def leaving(house: House, sent: bytes) -> tuple[Peer, Peer, Relay]:
     broker = await house.broker.peer()
     assert await broker.frame() == fetch[4:]
     relay = await resets(house, client, broker, fetch[4:])
-    assert relay in house.gateway.relays, "it counts as a connection"
     assert (relay.peer.host, relay.peer.port) == name
     return client, broker, relay
 
 
 async def test_a_commit_of_a_client_that_is_gone_is_carried_out_once_it_may_be(tmp_path: Path) -> None:
     async with housed(tmp_path, gate=None) as house:
-        client, broker, _ = await leaving(house, commit() + BEAT)
+        client, broker, relay = await leaving(house, commit() + BEAT)
+        assert relay in house.gateway.relays, "it counts as a connection"
         await heartbeat_of_nobody(broker, ALLOWED)
         await topic_may_be_read(broker, "t")
         node = await proxied(house, client)
@@ -98,22 +100,56 @@ async def test_what_a_client_that_is_gone_may_not_do_is_not_done(tmp_path: Path)
 async def test_a_request_of_which_something_is_refused_does_not_wait_for_its_answer(tmp_path: Path) -> None:
     async with housed(tmp_path, gate=None) as house:
         groups = ["denied", "allowed"]
-        several = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=groups), 6)
+        several = asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=groups), 6)
         client, broker, _ = await leaving(house, several + BEAT)
-        question = await broker.frame()
-        rows = (_described("denied", DENIED), _described("allowed", ErrorCode.NONE))
-        broker.answer(question, pack(">i", 2) + b"".join(rows))
+        for error in (DENIED, ErrorCode.NONE):
+            question = await broker.frame()
+            broker.answer(question, pack(">hii", error, 0, 0))
         await heartbeat_of_nobody(broker, ALLOWED)
         node = await proxied(house, client)
-        left = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=["allowed"]), 6)
+        left = asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=["allowed"]), 6)
         assert await node.frame() == left[4:]
         assert await node.frame() == BEAT[4:]
         assert await node.ended()
 
 
-def _described(name: str, error: int) -> bytes:
-    empty = pack(">h", 0) * 3 + pack(">i", 0)
-    return pack(">hh", error, len(name)) + name.encode() + empty
+async def test_what_a_client_that_is_gone_has_only_asked_for_is_dropped(tmp_path: Path) -> None:
+    described = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=["g"]), 6)
+    async with housed(tmp_path, gate=None) as house:
+        await leaving(house, described)
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        assert house.coordinator.accepted == 0
+    async with housed(tmp_path, gate=None) as house:
+        client, broker, _ = await leaving(house, BEAT + described + BEAT)
+        await heartbeat_of_nobody(broker, ALLOWED)
+        node = await proxied(house, client)
+        assert [await node.frame(), await node.frame()] == [BEAT[4:]] * 2
+        assert await node.ended()
+
+
+async def test_a_client_that_closes_while_its_request_waits_is_seen_to_be_gone(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client = await house.client(OUR_ID)
+        client.send(commit())
+        broker = await house.broker.peer()
+        await client.close()
+        (relay,) = house.gateway.relays
+        await eventually(lambda: not relay.has_client, "the gateway to see that the client is gone")
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "t")
+        assert await (await proxied(house, client)).frame() == commit()[4:]
+
+
+async def test_of_a_client_whose_request_waits_only_a_little_more_is_read(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client = await house.client(OUR_ID)
+        client.send(BEAT)
+        await house.broker.peer()
+        (relay,) = house.gateway.relays
+        client.send(BEAT * 100_000)
+        await eventually(lambda: relay.session.kept_bytes > HEARD_BYTES, "a little to be read")
+        await idle()
+        assert relay.session.kept_bytes < len(BEAT) + 2 * HEARD_BYTES
 
 
 async def test_what_is_kept_of_clients_that_are_gone_counts_and_goes_where_there_is_no_room(

@@ -13,7 +13,7 @@ import pytest
 from bench.ports import free_port_run
 from coordinator.config import Address
 from coordinator.gateway.gateway import REASONS, Counts
-from coordinator.gateway.wire import BUFFER_BYTES
+from coordinator.gateway.session import READ_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -42,7 +42,7 @@ HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=M
 MIB = 1024 * 1024
 
 
-async def stopped(house: House, sender: Peer, bytes_max: int = BUFFER_BYTES) -> None:
+async def stopped(house: House, sender: Peer, bytes_max: int = READ_BYTES) -> None:
     """Wait until the gateway keeps something back; see that this is little, however much there is to come."""
     (relay,) = house.gateway.relays
     await eventually(lambda: relay.waiting_bytes > 0, "a side that is full")
@@ -383,4 +383,4 @@ async def test_a_client_that_reads_no_answers_of_the_gateway_itself_is_read_no_f
         sent = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=groups)) * 100
         for _ in range(200):
             client.send(sent)
-        await stopped(house, client, 2 * BUFFER_BYTES)  # of requests and of answers
+        await stopped(house, client, 2 * READ_BYTES)  # of requests and of answers
