@@ -32,6 +32,8 @@ REASONS: Final = ("protocol", "unread", "room", "idle", "fault")
 """For which a connection is closed."""
 CHECKS: Final = 10
 """So often within the time for which a connection may be idle, or unread, it is looked who was that for all of it."""
+GONE_S: Final = 30.0
+"""For so long the requests of a client that is gone may wait for the cluster."""
 
 Discovered = Callable[[int, Address], None]
 
@@ -185,7 +187,7 @@ class Gateway:
         now_s = self.loop.time()
         idle_s, unread_s = self._config.idle_ms / 1000, self._config.unread_ms_max / 1000
         for relay in list(self.relays):
-            if relay.unread_s(now_s) >= unread_s:
+            if relay.unread_s(now_s) >= (unread_s if relay.has_client else min(unread_s, GONE_S)):
                 self.closed["unread"] += 1
                 log.warning("closing a connection that does not read its answers", peer=relay.peer_name)
                 relay.abort()
