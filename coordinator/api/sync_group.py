@@ -15,13 +15,12 @@ from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SCHEMA, SyncGroupRequest, SyncGroupResponse
-
-PROTOCOL_REQUIRED_FROM: Final = 5
+from protocol.sync_protocol import lacks_protocol
 
 
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
     """Give a member its part of the assignment; a follower waits for the leader to bring it."""
-    if ctx.api_version >= PROTOCOL_REQUIRED_FROM and None in (request.protocol_type, request.protocol_name):
+    if lacks_protocol(request, ctx.api_version):
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)

@@ -22,11 +22,10 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from protocol.messages import OffsetDeleteResponse
+from protocol.sync_protocol import lacks_protocol
 
 TOPIC_IDS_FROM: Final = 10
 """OffsetCommit and OffsetFetch name topics by their ids."""
-PROTOCOL_FROM: Final = 5
-"""SyncGroup names the protocol that the group has chosen."""
 SEVERAL_KEYS_FROM: Final = 4
 """FindCoordinator asks for several groups."""
 
@@ -51,18 +50,15 @@ def _without_member(request: Any) -> Any:
     return changed(request, member_id="")
 
 
-def _protocol_of_sync(request: Any, version: int) -> ErrorCode:
-    """Kafka looks at this first (SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent)."""
-    if version >= PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return ErrorCode.NONE
+def _sync_group_error(request: Any, version: int) -> ErrorCode:
+    return ErrorCode.INCONSISTENT_GROUP_PROTOCOL if lacks_protocol(request, version) else ErrorCode.NONE
 
 
 RULES: Final[Mapping[int, Rule]] = MappingProxyType(
     {
         # A broker names no member in this refusal (JoinGroupRequest.getErrorResponse).
         ApiKey.JOIN_GROUP: SingleGroupRule(refused_as=_without_member),
-        ApiKey.SYNC_GROUP: SingleGroupRule(checked_before=_protocol_of_sync),
+        ApiKey.SYNC_GROUP: SingleGroupRule(checked_before=_sync_group_error),
         ApiKey.HEARTBEAT: SingleGroupRule(),
         ApiKey.LEAVE_GROUP: SingleGroupRule(),
         ApiKey.OFFSET_COMMIT: SingleGroupRule(

@@ -106,7 +106,7 @@ class Adoption:
         finally:
             self._note(group, error, outcome)
             for promise in self._waiting.pop(group):
-                promise.keep(error)
+                promise.resolve(error)
 
     def _note(self, group: GroupId, error: ErrorCode, outcome: Adopted | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again

@@ -21,6 +21,7 @@ from coordinator.api import (
 )
 from coordinator.api.handled import Handled
 from coordinator.api.table import AnyApi, Capabilities
+from coordinator.gateway.ways import with_length
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -85,7 +86,7 @@ def request(frame: bytes, changed: object) -> bytes:
     api = handled(frame)
     _, pos = decode_request_header(frame, api.flexible)
     body = codec_for(api.key, route_of(frame) & 0xFFFF).encode_request(changed)
-    return (pos + len(body)).to_bytes(4, "big") + frame[:pos] + body
+    return with_length(frame[:pos] + body)
 
 
 def refusal(frame: bytes, error: ErrorCode) -> bytes:

@@ -1,53 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may do, asked of its broker on its own connection, so that the broker answers for that client.
+"""Finds out what a client may do by asking its broker on the client's own connection.
 
-A client that has not logged in gets no further than at a broker. The answers of each connection are remembered for a
-while.
+So the broker answers for that client, and a client that has not logged in gets no further than at a broker. The answers
+are cached per connection.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinator.authorization.permissions import Decisions, Permission, is_known
+from coordinator.gateway.decode_slots import MANY_PERMISSIONS
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
-from coordinator.gateway.places import MANY
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import BROKER, ClientSession
 from protocol.errors import ErrorCode
 
 REMEMBERED_MAX: Final = 10_000
-"""A connection remembers so many permissions, and at times twice as many."""
+"""The number of permissions in a connection's cache from which it drops the older ones; one answer may double it."""
 REMEMBERED_ALWAYS: Final = 50
-"""A connection may always remember so many; a member needs a few."""
+"""The number of permissions that each connection may cache, even if REMEMBERED_IN_ALL_MAX is reached."""
 REMEMBERED_IN_ALL_MAX: Final = 100_000
-"""How many all connections of a process remember: some 50 MB."""
+"""The number of permissions that all connections of a process may cache together: about 50 MB."""
 REMEMBERED_NAME_MAX: Final = 256
-"""Of a group with a longer name nothing is remembered; topics have none."""
+"""Permissions for groups with longer names are not cached."""
 
 QUERIES_AT_ONCE: Final = 20
-"""So many queries about one request are under way; one that names many groups has several about each."""
+"""The number of queries for one request that may be in flight."""
 
 NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
-"""Counts until the millisecond 0."""
+"""In place of a cached decision: it has expired at millisecond 0."""
 
 
 @dataclass(slots=True, eq=False)
 class CachedPermissionCount:
-    """How many permissions all connections of a process remember."""
+    """How many permissions all connections of a process have cached."""
 
     count: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class PermissionCache:
-    """What is remembered of one connection."""
+    """The cached permissions of one connection."""
 
     decisions: dict[Permission, tuple[ErrorCode, int]] = field(default_factory=dict)
-    """With the millisecond until which each counts."""
+    """Each with the millisecond at which it expires."""
     counted: CachedPermissionCount = field(default_factory=CachedPermissionCount)
 
     def missing(
@@ -71,7 +71,7 @@ class PermissionCache:
             if is_known(permission, decision) and len(permission.name) <= REMEMBERED_NAME_MAX
         }
         if not self._has_room(len(lasting)):
-            self._forget()
+            self.clear()
         if self._has_room(len(lasting)) and len(lasting) <= REMEMBERED_MAX:
             before = len(self.decisions)
             self.decisions.update(lasting)
@@ -82,44 +82,33 @@ class PermissionCache:
             return True
         return len(self.decisions) <= REMEMBERED_MAX and self.counted.count + count <= REMEMBERED_IN_ALL_MAX
 
-    def _forget(self) -> None:
+    def clear(self) -> None:
+        """Drop everything."""
         self.counted.count -= len(self.decisions)
         self.decisions = {}
 
-    def end(self) -> None:
-        """The connection is over."""
-        self._forget()
-
-
-class Looked(NamedTuple):
-    """What is known of some permissions."""
-
-    decisions: Decisions
-    queries: Iterator[PermissionQuery]
-    """About the others."""
-
 
 class ClusterAuthorizers:
-    """The authorizers of all clients of a process."""
+    """Makes the authorizers of a process; each client has its own."""
 
     def __init__(self, mono_ms: Callable[[], int], cache_ms: int, offloader: Offloader) -> None:
-        """A decision counts for `cache_ms`."""
+        """Decisions are cached for `cache_ms`."""
         self.mono_ms = mono_ms
         self.cache_ms = cache_ms
         self.offloader = offloader
         self.remembered = CachedPermissionCount()
 
     def of(self, session: ClientSession) -> "ClusterAuthorizer":
-        """The one of this client."""
+        """The authorizer of this client."""
         found = session.memory
         if found is None:
             found = session.memory = ClusterAuthorizer(self, session)
-        assert isinstance(found, ClusterAuthorizer), "nobody else remembers anything"
+        assert isinstance(found, ClusterAuthorizer), "a session stores only its authorizer there"
         return found
 
 
 class ClusterAuthorizer:
-    """Asks the cluster, on the client's own connection."""
+    """Asks the cluster about one client, on that client's connection."""
 
     __slots__ = ("_cache", "_session", "_shared")
 
@@ -129,18 +118,18 @@ class ClusterAuthorizer:
         self._cache = PermissionCache(counted=shared.remembered)
 
     def known(self, permissions: Collection[Permission]) -> Decisions | None:
-        """The decisions that are remembered; None where one of them is not."""
+        """The decisions, if all of them are cached; else None."""
         decisions: Decisions = {}
         missing = self._cache.missing(permissions, decisions, self._shared.mono_ms())
         return None if missing else decisions
 
     async def check(self, permissions: Collection[Permission]) -> Decisions:
-        """The decisions, of which the broker is asked those that are not remembered.
+        """The decisions; the broker is asked for those that are not cached.
 
-        Raises ProtocolError for an answer of the broker that is none.
+        Raises ProtocolError if the broker's answer cannot be read.
         """
         look = partial(_look_up, self._cache, permissions, self._shared.mono_ms())
-        many = len(permissions) > MANY
+        many = len(permissions) > MANY_PERMISSIONS
         decisions, queries = await self._shared.offloader.run(self._session, look, is_long=many)
         asked: deque[tuple[PermissionQuery, Promise[bytes]]] = deque()
         for query in queries:
@@ -160,11 +149,14 @@ class ClusterAuthorizer:
 
     def end(self) -> None:
         """The connection is over."""
-        self._cache.end()
+        self._cache.clear()
 
 
-def _look_up(cache: PermissionCache, permissions: Collection[Permission], now_ms: int) -> Looked:
+def _look_up(
+    cache: PermissionCache, permissions: Collection[Permission], now_ms: int
+) -> tuple[Decisions, Iterator[PermissionQuery]]:
+    """The cached decisions, and the queries for the others."""
     decisions: Decisions = {}
     queries = permission_queries(cache.missing(permissions, decisions, now_ms))
-    # Queries about many are made here, beside the event loop.
-    return Looked(decisions, iter(list(queries)) if len(permissions) > MANY else queries)
+    # Many queries are encoded here, in the thread, and not when the event loop takes them.
+    return decisions, iter(list(queries)) if len(permissions) > MANY_PERMISSIONS else queries

@@ -21,7 +21,7 @@ from coordinator.gateway.relay import Port, Relay
 from coordinator.gateway.ways import Ask
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
-from coordinator.runtime.allocator import give_back_freed
+from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -33,7 +33,7 @@ REASONS: Final = ("protocol", "unread", "room", "idle", "fault")
 CHECKS: Final = 10
 """So often within the time for which a connection may be idle, or unread, it is looked who was that for all of it."""
 GONE_S: Final = 30.0
-"""For so long the requests of a client that is gone may wait for the cluster."""
+"""How long the requests of a client that is gone may wait for the cluster."""
 
 Discovered = Callable[[int, Address], None]
 
@@ -183,21 +183,19 @@ class Gateway:
         self._left.discard(relay)
 
     def _check(self) -> None:
-        """Close who has asked nothing, or read nothing, for too long, and give freed memory back."""
+        """Close connections that were idle or unread for too long, and return freed memory to the system."""
         now_s = self.loop.time()
         idle_s, unread_s = self._config.idle_ms / 1000, self._config.unread_ms_max / 1000
         for relay in list(self.relays):
-            if relay.unread_s(now_s) >= (unread_s if relay.has_client else min(unread_s, GONE_S)):
+            limit_s = unread_s if relay.has_client else min(unread_s, GONE_S)
+            if relay.unread_s(now_s) >= limit_s:
                 self.closed["unread"] += 1
                 log.warning("closing a connection that does not read its answers", peer=relay.peer_name)
                 relay.abort()
             elif relay.last_active_s < now_s - idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
-        if self._offloader.has_worked or self.kept.most_bytes:
-            self._offloader.do(give_back_freed, self._gave_back)
+        if self._offloader.has_run or self.kept.most_bytes:
+            self._offloader.has_run, self.kept.most_bytes = False, self.kept.total_bytes
+            self._offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)
-
-    def _gave_back(self, _result: object) -> None:
-        self._offloader.has_worked = False
-        self.kept.most_bytes = self.kept.total_bytes

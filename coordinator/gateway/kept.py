@@ -42,7 +42,7 @@ class Kept:
         """Those come first who have kept something for the longest time."""
         self.total_bytes = 0
         self.most_bytes = 0
-        """The most that there was since this was last set to 0."""
+        """The highest total since this was last reset."""
 
     def keeps(self, keeper: Keeper, count: int) -> None:
         """This one keeps so many bytes now; others, or it itself, may be closed for that."""

@@ -23,6 +23,7 @@ from coordinator.gateway.ways import (
     kept,
 )
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
+from protocol.wire import INT32
 
 COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
 """The most of an answer that is kept to be rewritten: far more than any cluster has brokers."""
@@ -34,7 +35,6 @@ ANSWERS_BYTES_MAX: Final = 256 * 1024
 _RESPONSE: Final = Struct(">ii").unpack_from  # the length, the correlation id
 _RESPONSE_BYTES: Final = 8
 _SMALLEST_RESPONSE: Final = 4
-_CORRELATION_ID: Final = Struct(">i").unpack_from
 _CORRELATION_ID_AT: Final = 8  # in a request with its length
 
 
@@ -74,22 +74,22 @@ class Lane:
 class Lanes:
     """What is still to be said to the client, by the broker, by a coordinator, and here."""
 
-    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "given_bytes", "lanes", "owed")
+    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "delivered_bytes", "lanes", "owed")
 
     def __init__(self, outside: Outside) -> None:
         self._outside: Outside = outside
         self.owed: deque[Due] = deque()
         self._answers_bytes = 0  # of what was answered here and waits
         self._rewritten = 0  # answers in this step
-        self.given_bytes = 0
-        """Of the coordinator's answers to requests of our own, which the request that waits has."""
+        self.delivered_bytes = 0
+        """The length of the coordinator's answers that the coroutine of the current request holds."""
         self.lanes = (Lane(), Lane())
 
     @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
         one, other = self.lanes
-        return self._answers_bytes + self.given_bytes + one.kept_bytes + other.kept_bytes
+        return self._answers_bytes + self.delivered_bytes + one.kept_bytes + other.kept_bytes
 
     @property
     def is_full(self) -> bool:
@@ -114,7 +114,7 @@ class Lanes:
         """Take nothing any more, and forget what was kept."""
         self._outside = NOWHERE
         self.owed.clear()
-        self._answers_bytes = self.given_bytes = 0
+        self._answers_bytes = self.delivered_bytes = 0
         for lane in self.lanes:
             lane.queue.clear()
             _empty(lane)
@@ -128,7 +128,7 @@ class Lanes:
 
     def asks(self, lane: int, frame: bytes, promise: Promise[bytes]) -> None:
         """A request of our own, whole with its length, goes to this lane."""
-        owed = Due(_CORRELATION_ID(frame, _CORRELATION_ID_AT)[0], None)
+        owed = Due(INT32(frame, _CORRELATION_ID_AT)[0], None)
         owed.promise = promise
         self.lanes[lane].queue.append(owed)
 
@@ -146,10 +146,10 @@ class Lanes:
         self._answers_bytes += len(answer)
 
     def client_gone(self) -> None:
-        """Nobody takes an answer of the coordinator any more: what was asked for one goes on without it."""
-        for owed in list(self.lanes[COORDINATOR].queue):  # one that goes on may ask for more
+        """No request waits for an answer of the coordinator any more, because there is nobody to send it to."""
+        for owed in list(self.lanes[COORDINATOR].queue):  # a coroutine that runs on may send more
             if owed.promise is not None:
-                owed.promise.keep(NoAnswer())
+                owed.promise.resolve(NoAnswer())
 
     def lost(self, lane_number: int) -> bool:
         """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
@@ -162,7 +162,7 @@ class Lanes:
         lane.blocked = False  # what it held back is gone
         for owed in lost:
             if owed.promise is not None:
-                owed.promise.keep(NoAnswer())
+                owed.promise.resolve(NoAnswer())
             elif owed.refusal is not None:
                 self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True
@@ -271,8 +271,8 @@ class Lanes:
                 return 0
             lane.queue.popleft()
             if lane is self.lanes[COORDINATOR]:
-                self.given_bytes += whole
-            owed.promise.keep(bytes(data))
+                self.delivered_bytes += whole
+            owed.promise.resolve(bytes(data))
             return whole
         assert owed.rewrite is not None, "others pass"
         rewritten = _rewritten(client, lane, owed.rewrite, data)

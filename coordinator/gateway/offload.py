@@ -21,14 +21,18 @@ LONG_BYTES: Final = 2 * 1024
 """What is shorter is done at once: the dearest, 2,000 groups without a name, takes 15 ms."""
 
 
+def _ignore(_result: object) -> None:
+    """Nobody needs the result."""
+
+
 class Offloader:
     """Does work at once where it is short, and else in the thread, which starts with the first long work."""
 
     def __init__(self, start: Callable[[], Thread]) -> None:
         self._start = start
         self._thread: Thread | None = None
-        self.has_worked = False
-        """Whether the thread has done anything since this was last set to False."""
+        self.has_run = False
+        """Whether `run` has used the thread since this was last reset."""
 
     def close(self) -> None:
         """Finish what is under way."""
@@ -36,18 +40,18 @@ class Offloader:
             self._thread.close()
 
     async def run(self, session: ClientSession, work: Callable[[], T], *, is_long: bool) -> T:
-        """What the work comes to; the session waits for it where it is long. Raises what the work raises."""
+        """Do the work and return its result; long work is done in the thread. Raises whatever the work raises."""
         if not is_long:
             return work()
+        self.has_run = True
         promise: Promise[T] = Promise(session.go_on)
-        self.do(work, promise.keep)
+        self.submit(work, promise.resolve)
         return await promise
 
-    def do(self, work: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
-        """Do this in the thread, and call `done` on the event loop with what came of it."""
+    def submit(self, work: Callable[[], T], done: Callable[[T | BaseException], None] = _ignore) -> None:
+        """Do the work in the thread, then call `done` on the event loop with its result or exception."""
         if self._thread is None:
             self._thread = self._start()
-        self.has_worked = True
         self._thread.submit(work, done)
 
     def rewriting(self, rewrite: RewriteAtOnce) -> Rewrite:

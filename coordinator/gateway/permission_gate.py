@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate before our coordinators: nothing passes that the cluster would not let its client do."""
+"""The gate before our coordinators: a request passes only as far as the cluster permits it to its client."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -10,8 +10,8 @@ from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, P
 from coordinator.authorization.rule import AuthorizationResult
 from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
+from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.places import MANY, Place, Places
 from coordinator.gateway.promise import Wake
 from coordinator.gateway.ways import (
     COORDINATOR,
@@ -25,24 +25,24 @@ from coordinator.gateway.ways import (
 from protocol.errors import ErrorCode
 
 Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
-"""(groups, ...) -> NONE once all of the groups are ours, or why they cannot be."""
+"""Takes groups over from the cluster; returns NONE once all of them are ours, else the reason why they are not."""
 
 
 async def all_are_ours(_groups: list[str], _wake: Wake) -> ErrorCode:
-    """Of a gateway that takes no groups over."""
+    """The `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
 
 class Needs(NamedTuple):
-    """A request, or a response, and the permissions that decide over it."""
+    """A request or response, and the permissions that it needs."""
 
     message: Any
-    """None of a long one, which is decoded again where it is needed again."""
+    """None for a long one, which is decoded again when it is needed again."""
     permissions: list[Permission]
 
 
 class Restricted(NamedTuple):
-    """A request, and what its rule makes of it."""
+    """A request, and the result of its rule."""
 
     request: Any
     result: AuthorizationResult
@@ -52,17 +52,17 @@ class Outcome(NamedTuple):
     """What becomes of a request once its permissions are known."""
 
     answer: bytes | None
-    """Where it is refused, or nothing of it is left."""
+    """The answer, if it is refused or nothing of it is left."""
     sent: bytes | None
-    """What goes to the coordinator in its place."""
+    """The request that the coordinator gets, if it is another one."""
     groups: list[str]
-    """Those that the coordinator is asked about."""
+    """The groups that it names."""
     is_filtered: bool
-    """Whether the client gets another response than the coordinator's."""
+    """Whether the coordinator's response is changed before the client gets it."""
 
 
 Look = Callable[[bool], Needs | None]
-"""(whether there is a place for many) -> what is needed; None where that is too much without a place."""
+"""(whether a decode slot is held) -> what is needed; None if that needs a slot and none is held."""
 
 
 class PermissionGate:
@@ -78,31 +78,31 @@ class PermissionGate:
         self._authorizer_of = authorizer_of
         self._offloader = offloader
         self._adopt = adopt
-        self._places = Places()
+        self._slots = DecodeSlots()
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        """A verdict on the request; where its response depends on permissions, that response, which was asked for.
+        """Decide on a request, and pass it on itself if the response has to be filtered by permissions.
 
-        Waits where a permission is not known, a group is not ours yet, or the request is long.
+        Waits if a permission is not cached, a group is not ours yet, or the request is long.
         """
-        place = self._places.of(session)
+        slot = DecodeSlot(self._slots, session)
         try:
-            return await self._judge(session, route, frame, place)
+            return await self._judge(session, route, frame, slot)
         finally:
-            place.end()
+            slot.release()
 
-    async def _judge(self, session: ClientSession, route: Route, frame: bytes, place: Place) -> Verdict:
+    async def _judge(self, session: ClientSession, route: Route, frame: bytes, slot: DecodeSlot) -> Verdict:
         run, long, authorizer = self._offloader.run, is_long(frame), self._authorizer_of(session)
         needed = partial(_needed, route, frame, long)
-        request, permissions = await self._needs(session, needed, place, is_long=long)
-        decisions = None if place.is_held else authorizer.known(permissions)
+        request, permissions = await self._needs(session, needed, slot, is_long=long)
+        decisions = None if slot.is_held else authorizer.known(permissions)
         if decisions is None:
             decisions = await authorizer.check(permissions)
         restrict = partial(_restricted, route, frame, request, decisions)
         outcome = await run(session, partial(_outcome, route, frame, restrict), is_long=long)
         if outcome.answer is not None:
             return Verdict(HERE, outcome.answer)
-        # Once: a group that goes back later is refused by its coordinator.
+        # Only once: if the group is given back later, its coordinator refuses the request.
         error = await self._adopt(outcome.groups, session.go_on)
         if error is not ErrorCode.NONE:
             return await self._refused(session, frame, error)
@@ -114,16 +114,17 @@ class PermissionGate:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         long = long or is_long(answer)
         needed = partial(_needed_to_see, route, restrict, answer, long)
-        response, permissions = await self._needs(session, needed, place, is_long=long)
+        response, permissions = await self._needs(session, needed, slot, is_long=long)
         decisions = await authorizer.check(permissions)
         seen = partial(_seen, route, restrict, answer, response, decisions)
         return Verdict(HERE, await run(session, seen, is_long=long))
 
-    async def _needs(self, session: ClientSession, look: Look, place: Place, *, is_long: bool) -> Needs:
-        needs = await self._offloader.run(session, partial(look, place.is_held), is_long=is_long)
-        while needs is None:
-            await place.take()
+    async def _needs(self, session: ClientSession, look: Look, slot: DecodeSlot, *, is_long: bool) -> Needs:
+        needs = await self._offloader.run(session, partial(look, slot.is_held), is_long=is_long)
+        if needs is None:
+            await slot.acquire()
             needs = await self._offloader.run(session, partial(look, True), is_long=is_long)
+            assert needs is not None, "a slot is held"
         return needs
 
     async def _refused(self, session: ClientSession, frame: bytes, error: ErrorCode) -> Verdict:
@@ -131,15 +132,15 @@ class PermissionGate:
         return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
 
-def _needed(route: Route, frame: bytes, is_long: bool, has_place: bool) -> Needs | None:
+def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> Needs | None:
     request = answers.decoded(frame)
-    # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
+    # The broker is asked something even if the request names nothing: the client may not have logged in.
     permissions = RULES[route.api_key].permissions(request, route.version) or [DESCRIBE_CLUSTER]
-    return _unless_many(request, permissions, is_long, has_place)
+    return _unless_many(request, permissions, is_long, has_slot)
 
 
-def _unless_many(message: Any, permissions: list[Permission], is_long: bool, has_place: bool) -> Needs | None:
-    if len(permissions) > MANY and not has_place:
+def _unless_many(message: Any, permissions: list[Permission], is_long: bool, has_slot: bool) -> Needs | None:
+    if len(permissions) > MANY_PERMISSIONS and not has_slot:
         return None
     return Needs(None if is_long else message, permissions)
 
@@ -164,17 +165,17 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
 
 
 def _needed_to_see(
-    route: Route, restrict: Callable[[], Restricted], answer: bytes, is_long: bool, has_place: bool
+    route: Route, restrict: Callable[[], Restricted], answer: bytes, is_long: bool, has_slot: bool
 ) -> Needs | None:
     response = rewriting.decoded_answer(route.api_key, route.version, answer)
     needed = restrict().result.needed
-    return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_place)
+    return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_slot)
 
 
 def _seen(
     route: Route, restrict: Callable[[], Restricted], answer: bytes, response: Any, decisions: Decisions
 ) -> bytes:
-    """The response without what the client may not see, and with what was refused of the request."""
+    """The response without what the client may not see, and with the refused parts of the request."""
     if response is None:
         response = rewriting.decoded_answer(route.api_key, route.version, answer)
     result = restrict().result

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a coroutine of a session waits without an event loop: for a promise, whose result a later call brings.
+"""Coroutines that a session runs itself, without a task and an event loop.
 
-The session starts a coroutine within the call that brings its request, and what waits for nothing ends there. Where a
-promise is kept, the session runs the coroutine on. Once it is closed, it holds nothing and wakes nobody.
+The session runs a coroutine within the call that brings its request. A coroutine that needs no result from elsewhere
+ends in that call. Otherwise it awaits a promise, and the session runs it on after the promise was resolved. A coroutine
+that was closed keeps nothing alive.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -11,26 +12,30 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 Wake = Callable[[], None]
-"""Runs on the coroutine that waits, or that may come to wait."""
+"""Runs the coroutine that awaits a promise on."""
 
 
 class Promise(Generic[T]):
-    """A result that comes later. One coroutine awaits it."""
+    """A result that a later call brings. Only one coroutine may await it."""
 
     __slots__ = ("_result", "_wake")
 
     def __init__(self, wake: Wake) -> None:
+        """`wake` is called when the promise is resolved."""
         self._wake: Wake | None = wake
-        self._result: list[T | BaseException] = []  # one, once it is there
+        self._result: list[T | BaseException] = []  # empty until it is resolved, then one
 
-    def keep(self, result: T | BaseException) -> None:
-        """The result is there; an exception is raised where it is awaited. The first counts, while anybody waits."""
+    def resolve(self, result: T | BaseException) -> None:
+        """Set the result; an exception is raised in the coroutine that awaits it.
+
+        Does nothing if there is a result already, or if the coroutine was closed.
+        """
         if self._wake is not None and not self._result:
             self._result.append(result)
             self._wake()
 
     def __await__(self) -> Generator[None, None, T]:
-        """Return the result, or raise it."""
+        """Wait for the result and return it. Raises the exception with which the promise was resolved."""
         try:
             while not self._result:
                 yield
@@ -43,9 +48,9 @@ class Promise(Generic[T]):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T | None:
-    """Run a coroutine until it waits, and return None then; else what it returns, which is never None.
+    """Run a coroutine until it waits or ends; return its result, or None if it waits.
 
-    Raises what the coroutine raises.
+    The coroutine must not return None. Raises whatever the coroutine raises.
     """
     try:
         coroutine.send(None)

@@ -29,6 +29,7 @@ from coordinator.gateway.ways import (
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.headers import RequestHeader
 from protocol.strangers import stranger
+from protocol.wire import INT32
 
 OWED_MAX: Final = 1_000
 """A client is read no further while so many of its requests wait for their answers."""
@@ -40,13 +41,11 @@ ASKED_BYTES_AT_ONCE: Final = 2 * 1024
 _REQUEST: Final = Struct(">iIi").unpack_from  # the length, API key and version, the correlation id
 _REQUEST_BYTES: Final = 12
 _SMALLEST_REQUEST: Final = 10
-_LENGTH: Final = Struct(">i").unpack_from
-_CORRELATION_ID: Final = Struct(">i").unpack_from
 _CORRELATION_ID_AT: Final = 4
 
 
 class Deciding(NamedTuple):
-    """A request that waits."""
+    """A request whose verdict is awaited."""
 
     coroutine: Coroutine[Any, Any, Verdict]
     route: Route
@@ -88,9 +87,9 @@ class Requests:
         self._asked = 0  # how many requests were asked about in this step
         self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
-        """Whether no request is taken until `ClientSession.go_on`."""
+        """Whether no request is taken until `ClientSession.go_on` is called."""
         self.client_is_gone = False
-        """Requests are taken then however many answers are owed: nobody takes those."""
+        """If so, requests are taken however many answers are owed, because nobody will read those."""
 
     @property
     def wants_more(self) -> bool:
@@ -128,17 +127,19 @@ class Requests:
         self._outside = NOWHERE
         self._inbox = NOTHING
         self._more = bytearray()
+        self._drop_deciding()
+
+    def client_gone(self) -> None:
+        """Drop requests that change nothing; those that change something are still carried out."""
+        self.client_is_gone = True
+        if self._deciding is not None and not self._deciding.route.changes:
+            self._drop_deciding()
+            self.is_waiting = False
+
+    def _drop_deciding(self) -> None:
         if self._deciding is not None:
             self._deciding.coroutine.close()
             self._deciding = None
-
-    def client_gone(self) -> None:
-        """Requests that change something are still taken, those that ask for an answer are dropped."""
-        self.client_is_gone = True
-        if self._deciding is not None and not self._deciding.route.changes:
-            self._deciding.coroutine.close()
-            self._deciding = None
-            self.is_waiting = False
 
     def begin(self) -> None:
         """A step begins, in which so many requests may be asked about."""
@@ -211,7 +212,7 @@ class Requests:
         """What is done with the request that begins here; None where it is not there yet, or not its turn."""
         if len(data) - pos < _REQUEST_BYTES:
             if len(data) - pos >= LENGTH_BYTES:
-                self._check_length(_LENGTH(data, pos)[0])
+                self._check_length(INT32(data, pos)[0])
             return None
         if self._owes_enough():
             return None
@@ -267,7 +268,7 @@ class Requests:
         if verdict is None:
             return False
         self._deciding = None
-        self._lanes.given_bytes = 0
+        self._lanes.delivered_bytes = 0
         self._carry_out(verdict, deciding.route, deciding.frame)
         return True
 
@@ -276,7 +277,7 @@ class Requests:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
             return
-        owed = Due(_CORRELATION_ID(frame, _CORRELATION_ID_AT)[0], verdict.rewrite)
+        owed = Due(INT32(frame, _CORRELATION_ID_AT)[0], verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
             owed.refusal = partial(route.refusal, frame)
         self._lanes.owes(verdict.way, owed)
@@ -285,7 +286,7 @@ class Requests:
 
 def _end(route: Route, data: memoryview, pos: int) -> int:
     """Where the request that begins at `pos` and is collected has its end. Raises FrameTooLarge."""
-    (length,) = _LENGTH(data, pos)
+    (length,) = INT32(data, pos)
     if length > route.bytes_max:
         raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
     return int(pos + LENGTH_BYTES + length)

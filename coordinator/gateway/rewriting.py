@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.ways import RewriteAtOnce
+from coordinator.gateway.ways import RewriteAtOnce, with_length
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge, Truncated
@@ -120,7 +120,7 @@ def api_versions(ours: Offered, version: int) -> RewriteAtOnce:
 
     def rewrite(frame: bytes) -> bytes:
         body = rewritten(frame[8:])
-        return (len(body) + 4).to_bytes(4, "big") + frame[4:8] + body
+        return with_length(frame[4:8] + body)
 
     return whole(rewrite)
 

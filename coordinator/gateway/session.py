@@ -17,9 +17,9 @@ from coordinator.gateway.ways import Memory, Routes
 from protocol.errors import ProtocolError
 
 READ_BYTES: Final = 256 * 1024
-"""So much of a side is read at a time."""
-HEARD_BYTES: Final = 4 * 1024
-"""So much of a client while its request waits."""
+"""How much is read from a side at a time."""
+PROBE_BYTES: Final = 4 * 1024
+"""How much is read from a client while its request waits, only to notice that it closes."""
 
 
 class Session:
@@ -47,15 +47,12 @@ class Session:
 
     @property
     def wanted_bytes(self) -> int:
-        """How much of the client should be read at a time.
-
-        A little while a request waits: nothing else tells that the client is gone.
-        """
+        """How much should be read from the client at a time; 0 for nothing."""
         if self.wants_requests:
             return READ_BYTES
-        if self._ended or self._requests.client_is_gone or self._requests.inbox_bytes >= HEARD_BYTES:
+        if self._ended or self._requests.client_is_gone or self._requests.inbox_bytes >= PROBE_BYTES:
             return 0
-        return HEARD_BYTES
+        return PROBE_BYTES
 
     def wants_answers(self, lane: int) -> bool:
         """Whether this lane should be read."""
@@ -77,10 +74,10 @@ class Session:
         return self._requests.kept_bytes + self._lanes.kept_bytes
 
     def client_gone(self) -> None:
-        """The client sends and takes nothing any more; what it has sent whole is carried out, as at a node."""
+        """The client has closed. Whole requests that change something are still carried out, as at a node."""
         self._requests.client_gone()
         self._lanes.client_gone()
-        self._look_whether_all_is_answered()
+        self._check_all_answered()
         if self._requests.can_be_taken and not self._ended:
             self._run(self._take_requests)
 
@@ -119,14 +116,14 @@ class Session:
         return True
 
     def go_on(self) -> None:
-        """Run on what waits for a promise that was kept."""
+        """Run on what waits for a promise that was resolved."""
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
             self._run(self._take_answers)
             self._outside.went_on()
 
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
-        """Send a request of our own, whole with its length, to a lane; the promise is of the answer, whole, too."""
+        """Send a request of our own to a lane, and return a promise of its answer; both have their length."""
         promise: Promise[bytes] = Promise(self.go_on)
         self._lanes.asks(lane, frame, promise)
         self._outside.to_lane(lane, frame)
@@ -135,20 +132,20 @@ class Session:
         return promise
 
     def go_on_soon(self) -> None:
-        """Run it on once other connections have had their turn."""
+        """Call `go_on` once other connections have had their turn."""
         self._outside.soon(self.go_on)
 
     def all_answered(self) -> Promise[None]:
-        """Wait until the client has taken the answers to all requests before the one that waits."""
+        """Return a promise that is resolved once the client has taken the answers to all earlier requests."""
         promise = self._all_answered = Promise(self.go_on)
-        self._look_whether_all_is_answered()
+        self._check_all_answered()
         return promise
 
-    def _look_whether_all_is_answered(self) -> None:
+    def _check_all_answered(self) -> None:
         promise = self._all_answered
         if promise is not None and (self.is_idle or self._requests.client_is_gone):
             self._all_answered = None
-            self._outside.soon(partial(promise.keep, None))  # once the client takes what it is sent
+            self._outside.soon(partial(promise.resolve, None))  # once the client takes what it is sent
 
     def _run(self, step: Callable[[], None]) -> None:
         """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
@@ -161,7 +158,7 @@ class Session:
                 self._take_requests()
             if self._lanes.has_enough:
                 self._outside.soon(self.go_on)
-            self._look_whether_all_is_answered()
+            self._check_all_answered()
         except ProtocolError as error:
             error.__traceback__ = None  # it would keep this session alive
             outside = self._outside

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.gateway.promise import Promise
 from protocol.errors import ErrorCode
+from protocol.wire import PACK_INT32
 
 Bytes: TypeAlias = bytes | memoryview
 
@@ -21,7 +22,7 @@ NOTHING: Final = memoryview(b"")
 
 
 class NoAnswer(Exception):
-    """There is no answer to take: the coordinator is lost, or the client is gone."""
+    """There will be no answer: the coordinator was lost, or the client is gone."""
 
 
 class Memory(Protocol):
@@ -38,19 +39,19 @@ class ClientSession(Protocol):
     """What those who are asked remember of this connection."""
 
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
-        """Send a request of our own, whole with its length, to a lane; the promise is of the answer, whole, too.
+        """Send a request of our own to a lane, and return a promise of its answer; both have their length.
 
-        Raises NoAnswer there where the coordinator is lost, or the client gone.
+        The promise raises NoAnswer if the coordinator is lost or the client is gone.
         """
 
     def go_on(self) -> None:
-        """Run on what waits for a promise that was kept."""
+        """Run on what waits for a promise that was resolved."""
 
     def go_on_soon(self) -> None:
-        """Run it on once other connections have had their turn."""
+        """Call `go_on` once other connections have had their turn."""
 
     def all_answered(self) -> Promise[None]:
-        """Wait until the client has taken the answers to all requests before the one that waits."""
+        """Return a promise that is resolved once the client has taken the answers to all earlier requests."""
 
 
 RewriteAtOnce: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
@@ -92,7 +93,7 @@ class Route(NamedTuple):
     """(a request without its length, error) -> the answer where the coordinator is lost; without it that ends the
     connection."""
     changes: bool = True
-    """Whether such a request may change something: if not, it is dropped where its client is gone."""
+    """Whether such a request may change something. If not, it is dropped when its client is gone."""
     has_answer: Callable[[memoryview], bool | None] | None = None
     """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
 
@@ -114,8 +115,8 @@ class Routes(Protocol):
 
 
 def with_length(frame: bytes) -> bytes:
-    """As it is sent."""
-    return len(frame).to_bytes(LENGTH_BYTES, "big") + frame
+    """The frame with its length before it, as it is sent."""
+    return PACK_INT32(len(frame)) + frame
 
 
 def kept(data: memoryview) -> memoryview:

@@ -1,32 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the C library does with memory that was freed.
+"""Returns freed memory to the operating system, where the C library is glibc.
 
-glibc raises the size from which a buffer has pages of its own once such a buffer was freed, up to 32 MiB. From then on
-large buffers lie among small objects that stay, and what was freed goes back to the system only in part.
+glibc maps buffers above a threshold separately and unmaps them when they are freed. By default it raises this threshold
+up to 32 MiB as such buffers are freed. Large buffers then share the heap with small objects that stay, and most of what
+is freed remains with the process.
 """
 
 import ctypes
 from typing import Final
 
-LARGE_BYTES: Final = 64 * 1024
-"""A buffer of this size and more has pages of its own, which go back when it is freed."""
+MAPPED_FROM_BYTES: Final = 64 * 1024
+"""Buffers of this size and above are mapped separately."""
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 
 
-def give_back_large_buffers() -> None:
-    """Fix the size from which buffers have pages of their own. Another C library than glibc is left as it is."""
+def map_large_buffers() -> None:
+    """Fix the threshold at MAPPED_FROM_BYTES. Does nothing with another C library."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, 2 * LARGE_BYTES)
+        mallopt(_M_MMAP_THRESHOLD, MAPPED_FROM_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, 2 * MAPPED_FROM_BYTES)
 
 
-def give_back_freed() -> None:
-    """Give back the pages that are free between what is still there.
+def trim_heap() -> None:
+    """Return the free pages within the heap. Does nothing with another C library.
 
-    For 100 MB of them it takes 10 ms, in which no other thread allocates. Another C library than glibc does nothing.
+    It takes about 10 ms for 100 MB of free pages, during which other threads cannot allocate from the heap.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

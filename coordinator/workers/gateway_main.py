@@ -8,7 +8,7 @@ import asyncio
 import sys
 
 from coordinator.machine import Machine
-from coordinator.runtime.allocator import give_back_large_buffers
+from coordinator.runtime.allocator import map_large_buffers
 from coordinator.workers.gateway_process import GatewayProcess
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.worker_main import OwnProcess, main
@@ -22,5 +22,5 @@ def make_process(
 
 
 if __name__ == "__main__":
-    give_back_large_buffers()
+    map_large_buffers()
     sys.exit(main(sys.argv[1:], make_process))

@@ -16,6 +16,7 @@ from coordinator.api import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    sync_group,
 )
 from coordinator.authorization.permissions import (
     DESCRIBE_CLUSTER,
@@ -47,6 +48,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from protocol.hot.sync_group import SyncGroupRequest
 from protocol.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
@@ -201,6 +203,14 @@ def test_a_fetch_of_which_no_group_is_left_is_answered_at_once_each_group_with_i
     ]
     single = OffsetFetchRequest(group_id=GroupId("a"), topics=[OffsetFetchRequestTopic("t", [0])])
     assert restricted(offset_fetch.API, 5, single, refused).error is NO_GROUP
+
+
+@pytest.mark.parametrize(("version", "error"), [(4, NO_GROUP), (5, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)])
+def test_a_sync_that_must_name_its_protocol_is_refused_for_that_first(version: int, error: ErrorCode) -> None:
+    request = SyncGroupRequest(group_id=GroupId("g"), protocol_type="consumer")
+    assert restricted(sync_group.API, version, request, group(Operation.READ, "g")).error is error
+    named = SyncGroupRequest(group_id=GroupId("g"), protocol_type="consumer", protocol_name="range")
+    assert restricted(sync_group.API, version, named, group(Operation.READ, "g")).error is NO_GROUP
 
 
 def test_of_a_fetch_of_all_topics_those_are_left_out_that_may_not_be_described() -> None:

@@ -147,7 +147,7 @@ def test_all_connections_together_remember_a_bounded_number_of_permissions_and_e
     late.remember(decisions(REMEMBERED_ALWAYS), 1)
     assert len(late.decisions) == REMEMBERED_ALWAYS
     for known in connections:
-        known.end()
+        known.clear()
     assert in_all.count == 0
 
 

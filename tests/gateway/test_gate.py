@@ -94,7 +94,7 @@ class Adopting(Frozen, frozen=True):
         promise: Promise[ErrorCode] = Promise(wake)
         if not groups:
             return ErrorCode.NONE
-        self.waiting.append((groups, promise.keep))
+        self.waiting.append((groups, promise.resolve))
         return await promise
 
 

@@ -12,7 +12,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.kept import COUNTED_FROM_BYTES
 from coordinator.gateway.relay import Relay
-from coordinator.gateway.session import HEARD_BYTES
+from coordinator.gateway.session import PROBE_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -147,9 +147,9 @@ async def test_of_a_client_whose_request_waits_only_a_little_more_is_read(tmp_pa
         await house.broker.peer()
         (relay,) = house.gateway.relays
         client.send(BEAT * 100_000)
-        await eventually(lambda: relay.session.kept_bytes > HEARD_BYTES, "a little to be read")
+        await eventually(lambda: relay.session.kept_bytes > PROBE_BYTES, "a little to be read")
         await idle()
-        assert relay.session.kept_bytes < len(BEAT) + 2 * HEARD_BYTES
+        assert relay.session.kept_bytes < len(BEAT) + 2 * PROBE_BYTES
 
 
 async def test_what_is_kept_of_clients_that_are_gone_counts_and_goes_where_there_is_no_room(

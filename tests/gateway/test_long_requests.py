@@ -12,9 +12,9 @@ from coordinator.gateway import answers
 from coordinator.gateway.adoption import PORTION
 from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
+from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
-from coordinator.gateway.places import PLACES
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES
@@ -43,6 +43,7 @@ DENIED = frozenset(GROUPS[::3])
 FETCH = asked(ApiKey.FETCH, 4, FetchRequest(version=4, topics=[], forgotten_topics_data=[]), 3)
 LONG = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=GROUPS), 7)
 assert len(LONG) > LONG_BYTES
+OURS = ("coordinator.", "protocol.")
 OUR_REFERENCES = 2
 """To an object that nobody but a test has: its variable, and the argument of the count."""
 NOT_ALLOWED = ErrorCode.GROUP_AUTHORIZATION_FAILED
@@ -248,9 +249,9 @@ def waits_for_the_broker(process: Gate, client: Client) -> None:
     assert client.sent(BROKER)
 
 
-def waits_for_a_place(process: Gate, client: Client) -> None:
-    """Which others have."""
-    others = [process.client() for _ in range(PLACES)]
+def waits_for_a_slot(process: Gate, client: Client) -> None:
+    """Which others hold."""
+    others = [process.client() for _ in range(SLOTS)]
     for each in (*others, client):
         each.send(LONG)
         process.settle(each)
@@ -278,7 +279,7 @@ def waits_for_the_coordinator(_process: Gate, client: Client) -> None:
     [
         begins,
         waits_for_the_broker,
-        waits_for_a_place,
+        waits_for_a_slot,
         waits_for_its_groups,
         waits_for_the_coordinator,
     ],
@@ -313,56 +314,56 @@ def asking(process: Gate, count: int) -> list[Client]:
     return clients
 
 
-def have_places(clients: list[Client]) -> list[bool]:
+def have_slots(clients: list[Client]) -> list[bool]:
     """Whether the broker was asked about the request of each."""
     return [bool(client.outside.lanes[BROKER]) for client in clients]
 
 
 def test_so_many_requests_that_name_much_are_held_decoded_and_the_others_wait_as_bytes() -> None:
     process = Gate()
-    clients = asking(process, PLACES + 2)
-    assert have_places(clients) == [True] * PLACES + [False] * 2
+    clients = asking(process, SLOTS + 2)
+    assert have_slots(clients) == [True] * SLOTS + [False] * 2
     assert [client.session.kept_bytes for client in clients] == [len(LONG) - LENGTH_BYTES] * len(clients)
     first = clients[0]
     (question,) = first.sent(BROKER)
     first.answer(BROKER, described(question, DENIED))
     process.settle(*clients)
     (passed,) = first.sent(COORDINATOR)
-    assert have_places(clients)[-2:] == [False, False], "what is put together needs what is held"
+    assert have_slots(clients)[-2:] == [False, False], "what is put together needs what is held"
     first.answer(COORDINATOR, described(passed, frozenset()))
     process.settle(*clients)
-    assert have_places(clients)[-2:] == [True, False], "the first that waits is the next"
+    assert have_slots(clients)[-2:] == [True, False], "the first that waits is the next"
 
 
-@pytest.mark.parametrize("who", [0, PLACES])
-def test_a_connection_that_ends_leaves_its_place_whether_it_had_it_or_waited(who: int) -> None:
+@pytest.mark.parametrize("who", [0, SLOTS])
+def test_a_connection_that_ends_releases_its_slot_whether_it_held_it_or_waited(who: int) -> None:
     process = Gate()
-    clients = asking(process, PLACES + 2)
+    clients = asking(process, SLOTS + 2)
     clients[who].session.end()
     process.settle(*clients)
-    assert have_places(clients)[PLACES:] == ([True, False] if who < PLACES else [False, False])
+    assert have_slots(clients)[SLOTS:] == ([True, False] if who < SLOTS else [False, False])
     clients[1].session.end()
     process.settle(*clients)
-    assert have_places(clients)[-1]
+    assert have_slots(clients)[-1]
 
 
-def test_a_connection_that_ends_as_it_is_given_a_place_hands_it_on() -> None:
+def test_a_connection_that_ends_as_it_is_given_a_slot_passes_it_on() -> None:
     process = Gate()
-    clients = asking(process, PLACES + 2)
+    clients = asking(process, SLOTS + 2)
     clients[0].session.end()
-    clients[PLACES].session.end()
+    clients[SLOTS].session.end()
     process.settle(*clients)
-    assert have_places(clients)[-1]
+    assert have_slots(clients)[-1]
 
 
-def test_who_owes_its_client_an_answer_takes_no_place_from_others() -> None:
+def test_a_client_that_leaves_an_answer_unread_gets_no_slot() -> None:
     """The broker's answer would wait behind what the client does not take."""
     process = Gate()
     slow = process.client()
     slow.send(FETCH + LONG)
     process.settle(slow)
-    clients = asking(process, PLACES)
-    assert have_places(clients) == [True] * PLACES
+    clients = asking(process, SLOTS)
+    assert have_slots(clients) == [True] * SLOTS
     assert slow.sent(BROKER) == [FETCH[LENGTH_BYTES:]]
     clients[0].session.end()
     slow.answer(BROKER, reply(FETCH[LENGTH_BYTES:], b"fetched"))
@@ -372,11 +373,11 @@ def test_who_owes_its_client_an_answer_takes_no_place_from_others() -> None:
     assert slow.sent(BROKER)
 
 
-def test_an_answer_that_waits_for_a_place_counts() -> None:
+def test_an_answer_that_waits_for_a_slot_counts() -> None:
     process = Gate()
     client = process.client()
     listed = lists_groups(client)
-    others = asking(process, PLACES)
+    others = asking(process, SLOTS)
     client.answer(COORDINATOR, listed)
     process.settle(client)
     assert client.session.kept_bytes >= len(listed)
@@ -413,16 +414,34 @@ def everything(process: Gate) -> None:
     assert client.outside.error is not None
 
 
+def uncollected(work: Callable[[], None]) -> list[object]:
+    """The objects of the gateway that only the garbage collector frees after `work`."""
+    while gc.collect():  # coroutines that other tests have left are closed, and leave something themselves
+        pass
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        work()
+        gc.collect()
+        return [each for each in gc.garbage if str(getattr(each, "__module__", "")).startswith(OURS)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
 def test_no_request_leaves_anything_to_the_garbage_collector() -> None:
     process = Gate()
     everything(process)  # what is made once and stays
-    gc.collect()
-    gc.disable()
-    try:
-        everything(process)
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
+    assert uncollected(lambda: everything(process)) == []
+
+
+def test_what_is_left_to_the_garbage_collector_is_found() -> None:
+    def leave() -> None:
+        session = Gate().client().session
+        session.memory = ClusterAuthorizers(lambda: 0, 0, Offloader(HandThread)).of(session)
+
+    assert {type(each).__name__ for each in uncollected(leave)} >= {"Session", "ClusterAuthorizer"}
 
 
 @pytest.mark.parametrize("cut", [20, len(LONG) // 2])

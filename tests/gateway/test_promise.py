@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A promise and the coroutine that waits for it: kept before, while and after somebody waits."""
+"""A promise and the coroutine that waits for it: resolved before, while and after somebody waits."""
 
 import pytest
 
@@ -20,9 +20,9 @@ async def twice(promise: Promise[int]) -> int:
     return 2 * await promise
 
 
-def test_a_promise_that_was_kept_before_is_not_waited_for() -> None:
+def test_a_promise_that_was_resolved_before_is_not_waited_for() -> None:
     promise: Promise[int] = Promise(Woken().wake)
-    promise.keep(0)
+    promise.resolve(0)
     waiting = twice(promise)
     assert run(waiting) == 0
 
@@ -33,7 +33,7 @@ def test_who_waits_is_woken_and_run_on() -> None:
     waiting = twice(promise)
     assert [run(waiting), run(waiting)] == [None, None], "run on for nothing, it waits again"
     assert woken.count == 0
-    promise.keep(21)
+    promise.resolve(21)
     assert woken.count == 1
     assert run(waiting) == 42
 
@@ -42,7 +42,7 @@ def test_an_exception_is_raised_where_it_is_awaited() -> None:
     promise: Promise[int] = Promise(Woken().wake)
     waiting = twice(promise)
     assert run(waiting) is None
-    promise.keep(KeyError("lost"))
+    promise.resolve(KeyError("lost"))
     with pytest.raises(KeyError, match="lost"):
         run(waiting)
 
@@ -53,5 +53,5 @@ def test_nobody_is_woken_who_waits_no_more() -> None:
     waiting = twice(promise)
     assert run(waiting) is None
     waiting.close()
-    promise.keep(1)
+    promise.resolve(1)
     assert woken.count == 0

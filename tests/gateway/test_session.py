@@ -280,7 +280,7 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
     routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(GATED, 1, b"")))
-    promises[0].keep(1)
+    promises[0].resolve(1)
     assert outside.has_failed
     assert not session.wants_requests
 

@@ -49,10 +49,6 @@ class Client(threading.Thread):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ask no more."""
         self._over.set()
         self.join()
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits how many requests that name many groups or topics are held decoded at a time.
+
+A decoded name takes more than ten times the memory of its bytes, and it stays until the cluster has answered. Requests
+without a slot wait as bytes, which the budget counts.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator.gateway.promise import Promise
+from coordinator.gateway.ways import ClientSession
+
+MANY_PERMISSIONS: Final = 100
+"""A request or response that needs more permissions than this needs a slot."""
+SLOTS: Final = 4
+"""The number of slots in a process."""
+
+
+@dataclass(slots=True, eq=False)
+class DecodeSlots:
+    """The slots of a process."""
+
+    free: int = SLOTS
+    waiting: "deque[DecodeSlot]" = field(default_factory=deque)
+    """The requests that wait for a slot, the oldest first."""
+
+
+class DecodeSlot:
+    """The slot of one request, which acquires it only if it names many groups or topics."""
+
+    __slots__ = ("_promise", "_session", "_slots", "is_held")
+
+    def __init__(self, slots: DecodeSlots, session: ClientSession) -> None:
+        self._slots = slots
+        self._session = session
+        self._promise: Promise[None] | None = None
+        self.is_held = False
+
+    async def acquire(self) -> None:
+        """Wait until a slot is free.
+
+        The client takes all earlier answers first. Otherwise a client that reads nothing would hold a slot for as long
+        as it likes, because the broker's answers to permission queries are behind those that it does not read.
+        """
+        await self._session.all_answered()
+        if self._slots.free:
+            self._slots.free -= 1
+            self.is_held = True
+        else:
+            self._promise = Promise(self._session.go_on_soon)
+            self._slots.waiting.append(self)
+            await self._promise
+
+    def release(self) -> None:
+        """Pass the slot on to the request that has waited longest, or leave the queue if this request still waits."""
+        slots = self._slots
+        if self.is_held:
+            self.is_held = False
+            if slots.waiting:
+                slots.waiting.popleft()._receive()
+            else:
+                slots.free += 1
+        elif self._promise is not None:
+            slots.waiting.remove(self)
+
+    def _receive(self) -> None:
+        assert self._promise is not None, "a request in the queue waits for its promise"
+        self.is_held = (
+            True  # before it runs on, so that it passes the slot on if its connection ends meanwhile
+        )
+        self._promise.resolve(None)

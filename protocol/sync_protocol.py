@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The protocol that a SyncGroup request must name (KIP-559)."""
+
+from typing import Final
+
+from protocol.hot.sync_group import SyncGroupRequest
+
+REQUIRED_FROM: Final = 5
+
+
+def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:
+    """Whether the version requires a protocol type and name and the request lacks one of them.
+
+    Kafka checks this before anything else (SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent).
+    """
+    return version >= REQUIRED_FROM and None in (request.protocol_type, request.protocol_name)
