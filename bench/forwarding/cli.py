@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import figures
-from bench.forwarding import tools
+from bench.forwarding import producing, tools
 from bench.forwarding.asking import ask
 from bench.forwarding.frames import LARGE, fill
 from bench.forwarding.kroxylicious import kroxylicious
@@ -46,11 +46,12 @@ def _measure(options: argparse.Namespace, work: Path) -> Measured:
         times = [way for _ in range(options.runs) for way in ways]
         fetched = [stream(way, options.seconds) for way in times]
         asked = ask(ways, options.requests)
+        sent = [producing.produce(broker, way, options.seconds) for way in times]
         consumed = [tools.consume(way, options.records) for way in times]
         produced = [tools.produce(broker, way, options.records) for way in times]
         haproxy = next(way for way in ways if way.name == HAPROXY)
         felt = feel(broker.address, haproxy, work, options.seconds, options.runs)
-    return Measured(fetched, consumed, produced, asked, felt)
+    return Measured(fetched, sent, consumed, produced, asked, felt)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="over all ways (%(default)s)")
     parser.add_argument("--seconds", type=float, default=4.0, metavar="S",
-                        help="of fetching as much as comes, each time (%(default)s)")  # fmt: skip
+                        help="of fetching and producing as much as goes, each time (%(default)s)")  # fmt: skip
     parser.add_argument("--requests", type=int, default=2_000, metavar="N",
                         help="of one record, on each way (%(default)s)")  # fmt: skip
     parser.add_argument("--records", type=int, default=200_000, metavar="N",

@@ -17,7 +17,7 @@ FETCH: Final = Api("Fetch", FetchRequest, FetchResponse)
 PRODUCE: Final = Api("Produce", ProduceRequest, ProduceResponse)
 DELETE_TOPICS: Final = Api("DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse)
 FETCH_VERSION: Final = 11
-PRODUCE_VERSION: Final = 8
+PRODUCE_VERSION: Final = 11
 DELETE_TOPICS_VERSION: Final = 3
 METADATA_VERSION: Final = 4
 

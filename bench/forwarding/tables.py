@@ -6,6 +6,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from bench.forwarding.asking import Asked
+from bench.forwarding.producing import IN_FLIGHT
 from bench.forwarding.streaming import CONNECTIONS, Carried
 from bench.forwarding.turns import Felt
 from bench.forwarding.ways import DIRECTLY, HAPROXY
@@ -22,6 +23,7 @@ also while Kafka's tools start and end. bench/README.md says more.
 
 
 FETCHES: Final = f"Fetches of 1 MB over {CONNECTIONS} connections"
+PRODUCES: Final = f"Produce of 16 KB, {IN_FLIGHT} at a time on each of {CONNECTIONS} connections"
 CONSUMER: Final = "kafka-consumer-perf-test, records of 1 KB"
 PRODUCER: Final = "kafka-producer-perf-test, records of 1 KB"
 ALONE: Final = "One record of 1 KB at a time"
@@ -32,6 +34,7 @@ class Measured(NamedTuple):
     """Everything, each run's."""
 
     fetched: Sequence[Carried]
+    sent: Sequence[Carried]
     consumed: Sequence[Carried]
     produced: Sequence[Carried]
     asked: Sequence[Asked]
@@ -44,6 +47,7 @@ def markdown(measured: Measured, facts: Mapping[str, str], runs: int) -> str:
     about = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     tables = {
         FETCHES: _carried(measured.fetched),
+        PRODUCES: _carried(measured.sent),
         CONSUMER: _carried(measured.consumed),
         PRODUCER: _carried(measured.produced),
         ALONE: _asked(measured.asked),

@@ -192,7 +192,7 @@ class Gateway:
                 self.closed["unread"] += 1
                 log.warning("closing a connection that does not read its answers", peer=relay.peer_name)
                 relay.abort()
-            elif relay.last_active_s < now_s - idle_s and relay.session.is_idle:
+            elif relay.idle_s(now_s) >= idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
         if self._offloader.has_run or self.kept.most_bytes:

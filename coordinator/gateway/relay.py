@@ -13,7 +13,7 @@ from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialed, Dialer
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.session import READ_BYTES, Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, LANES, Bytes, Routes
+from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -75,8 +75,9 @@ class Relay:
         self._over = False
         self._has_left = False
         self._is_counted = False
-        self.last_active_s = house.loop.time()
-        self._taken_s = self.last_active_s  # when the client was last seen to take its answers
+        self._has_received = False
+        # When a side was last seen to have said something, and the client to have taken its answers.
+        self._active_s = self._taken_s = house.loop.time()
         self._taken_bytes = 0
         self._client.read(READ_BYTES)
         self._client.connected(sock)
@@ -104,6 +105,12 @@ class Relay:
     def _wires(self) -> Iterator[Wire]:
         return (wire for wire in (self._client, *self._lanes) if wire is not None)
 
+    def idle_s(self, now_s: float) -> float:
+        """For how long no side has said anything; to be asked again and again."""
+        if self._has_received:
+            self._active_s, self._has_received = now_s, False
+        return now_s - self._active_s
+
     def unread_s(self, now_s: float) -> float:
         """For how long the client has taken nothing of what waits for it; to be asked again and again."""
         taken_bytes = self._client.sent_bytes
@@ -115,7 +122,7 @@ class Relay:
 
     def received(self, wire: Wire, data: memoryview) -> None:
         """Bytes have come."""
-        self.last_active_s = self._house.loop.time()
+        self._has_received = True
         if wire is self._client:
             self.session.requested(data)
         else:
@@ -176,13 +183,8 @@ class Relay:
             self.finish()
             return
         client_is_full = self._client_is_full
-        lanes_are_free = True
-        for number in LANES:
-            lane = self._lanes[number]
-            if lane is not None:
-                lane.read(READ_BYTES if session.wants_answers(number) and not client_is_full else 0)
-                if lane.is_full:
-                    lanes_are_free = False
+        broker_is_free = self._settle_lane(BROKER, client_is_full)
+        lanes_are_free = self._settle_lane(COORDINATOR, client_is_full) and broker_is_free
         # A client that does not read its answers may not ask for more: those made here pass no lane.
         self._client.read(session.wanted_bytes if lanes_are_free and not client_is_full else 0)
         if (
@@ -192,6 +194,14 @@ class Relay:
             or session.kept_bytes >= COUNTED_FROM_BYTES
         ):
             self._count()
+
+    def _settle_lane(self, number: int, client_is_full: bool) -> bool:
+        """Read a lane as far as the client takes what it says; returns whether it takes what the client says."""
+        lane = self._lanes[number]
+        if lane is None:
+            return True
+        lane.read(READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0)
+        return not lane.is_full
 
     def _count(self) -> None:
         """Count what is kept in the budget of all connections."""

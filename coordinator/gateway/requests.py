@@ -104,7 +104,7 @@ class Requests:
     @property
     def inbox_bytes(self) -> int:
         """How much has come of requests that were not taken yet."""
-        return len(self._inbox) + len(self._more)
+        return 0 if self._inbox is NOTHING else len(self._inbox) + len(self._more)
 
     @property
     def kept_bytes(self) -> int:
@@ -116,11 +116,12 @@ class Requests:
         """Whether there may be something for `take` to do."""
         if self.is_waiting:
             return False
-        return self._deciding is not None or (bool(self._inbox) and not self._missing)
+        return self._deciding is not None or (self._inbox is not NOTHING and not self._missing)
 
     def keep(self) -> None:
         """Copy what is left of a buffer that is not ours."""
-        self._inbox = kept(self._inbox)
+        if self._inbox is not NOTHING:
+            self._inbox = kept(self._inbox)
 
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
@@ -152,7 +153,7 @@ class Requests:
             self._more += data
             return False
         self._missing = 0
-        if self._inbox:
+        if self._inbox is not NOTHING:
             data = memoryview(b"".join((self._inbox, self._more, data)))
             self._more = bytearray()
         self._inbox = data
@@ -172,14 +173,15 @@ class Requests:
                 step = min(self._left, size - pos)
                 self._left -= step
                 pos += step
-            route = self._next(data, pos)
+            route, length, correlation_id = self._next(data, pos)
             if route is None:
                 break
             if route.ask is None:
-                if not self._pass(route, data, pos):
+                if not self._pass(route, correlation_id, data, pos):
                     break
+                self._left = LENGTH_BYTES + length
                 continue
-            end = _end(route, data, pos)
+            end = pos + LENGTH_BYTES + _collected(route, length)
             if not self._may_ask(client, end - pos, end - size):
                 break
             if pos > start:
@@ -189,8 +191,8 @@ class Requests:
             if not self._ask(client, route, bytes(request[LENGTH_BYTES:])):
                 break
         if pos > start:
-            self._outside.to_lane(BROKER, data[start:pos])
-        self._inbox = data[pos:]
+            self._outside.to_lane(BROKER, data if pos - start == size else data[start:pos])
+        self._inbox = data[pos:] if pos < size else NOTHING
 
     def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
         """Whether a request of so many bytes, of which so many are missing, may be asked about in this step.
@@ -208,18 +210,21 @@ class Requests:
         self._asked += 1
         return True
 
-    def _next(self, data: memoryview, pos: int) -> Route | None:
-        """What is done with the request that begins here; None where it is not there yet, or not its turn."""
+    def _next(self, data: memoryview, pos: int) -> tuple[Route | None, int, int]:
+        """What is done with the request that begins here, its length and its correlation id.
+
+        The first is None where it is not there yet, or not its turn.
+        """
         if len(data) - pos < _REQUEST_BYTES:
             if len(data) - pos >= LENGTH_BYTES:
                 self._check_length(INT32(data, pos)[0])
-            return None
+            return None, 0, 0
         if self._owes_enough():
-            return None
+            return None, 0, 0
         length, number, correlation_id = _REQUEST(data, pos)
         if not _SMALLEST_REQUEST <= length <= self._bytes_max:
             self._check_length(length)
-        return self._found.get(number) or self._unrouted(number, correlation_id)
+        return self._found.get(number) or self._unrouted(number, correlation_id), length, correlation_id
 
     def _check_length(self, length: int) -> None:
         if _SMALLEST_REQUEST <= length <= self._bytes_max:
@@ -238,15 +243,15 @@ class Requests:
             raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
         return route
 
-    def _pass(self, route: Route, data: memoryview, pos: int) -> bool:
+    def _pass(self, route: Route, correlation_id: int, data: memoryview, pos: int) -> bool:
         """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
-        length, _, correlation_id = _REQUEST(data, pos)
-        has_answer = True if route.has_answer is None else route.has_answer(data[pos:])
+        has_answer: bool | None = True
+        if route.has_answer is not None:
+            has_answer = route.has_answer(data[pos:] if pos else data, route.version)
         if has_answer is None:
             return False
         if has_answer:
             self._lanes.owes(BROKER, Due(correlation_id, route.rewrite))
-        self._left = LENGTH_BYTES + length
         return True
 
     def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
@@ -284,9 +289,8 @@ class Requests:
         self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))
 
 
-def _end(route: Route, data: memoryview, pos: int) -> int:
-    """Where the request that begins at `pos` and is collected has its end. Raises FrameTooLarge."""
-    (length,) = INT32(data, pos)
+def _collected(route: Route, length: int) -> int:
+    """The length of a request that is collected. Raises FrameTooLarge."""
     if length > route.bytes_max:
         raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
-    return int(pos + LENGTH_BYTES + length)
+    return length

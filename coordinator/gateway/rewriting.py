@@ -7,10 +7,11 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.ways import RewriteAtOnce, with_length
+from coordinator.gateway.offload import Change
+from coordinator.gateway.ways import Rewritten, with_length
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
-from protocol.errors import ErrorCode, FrameTooLarge, Truncated
+from protocol.errors import ErrorCode, Truncated
 from protocol.headers import encode_response, has_flexible_response_header
 from protocol.messages import (
     ApiVersionsResponse,
@@ -19,7 +20,7 @@ from protocol.messages import (
     SaslHandshakeResponse,
 )
 from protocol.metadata_head import Listed, read_metadata_head, write_metadata_head
-from protocol.produce_endpoints import move_endpoints
+from protocol.produce_endpoints import endpoint_mover
 from protocol.wire import INT32, skip_tags
 
 Response = TypeVar("Response")
@@ -28,9 +29,6 @@ HIDDEN_FEATURES: Final = frozenset({"group.version", "share.version", "streams.v
 """What is coordinated for groups of these kinds is not offered."""
 KERBEROS: Final = "GSSAPI"
 """Its tickets name the broker that they are for, so it cannot pass through a gateway."""
-WHOLE_BYTES_MAX: Final = 16 * 1024 * 1024
-
-_LENGTH_BYTES: Final = 4
 
 
 class Offered(NamedTuple):
@@ -42,10 +40,10 @@ class Offered(NamedTuple):
     """Whatever the brokers have."""
 
 
-def metadata(book: Book, version: int) -> RewriteAtOnce:
+def metadata(book: Book, version: int) -> Callable[[object, bytes], Rewritten]:
     """Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
 
-    def rewrite(frame: bytes) -> tuple[bytes, int] | None:
+    def rewrite(_client: object, frame: bytes) -> Rewritten:
         head = read_metadata_head(frame, version)
         if head is None:
             return None
@@ -54,12 +52,12 @@ def metadata(book: Book, version: int) -> RewriteAtOnce:
     return rewrite
 
 
-def produce(book: Book, version: int) -> RewriteAtOnce:
+def produce(book: Book, version: int) -> Change:
     """Produce from v10 on: the leaders that it names."""
-    return whole(lambda frame: move_endpoints(frame, version, book.move))
+    return endpoint_mover(version, book.move)
 
 
-def describe_cluster(book: Book, version: int) -> RewriteAtOnce:
+def describe_cluster(book: Book, version: int) -> Change:
     """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def change(response: DescribeClusterResponse) -> None:
@@ -78,7 +76,7 @@ def describe_cluster(book: Book, version: int) -> RewriteAtOnce:
     return _decoded(ApiKey.DESCRIBE_CLUSTER, version, change)
 
 
-def find_coordinator(book: Book, version: int) -> RewriteAtOnce:
+def find_coordinator(book: Book, version: int) -> Change:
     """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
 
     def change(response: FindCoordinatorResponse) -> None:
@@ -92,7 +90,7 @@ def find_coordinator(book: Book, version: int) -> RewriteAtOnce:
     return _decoded(ApiKey.FIND_COORDINATOR, version, change)
 
 
-def sasl_handshake(version: int, *, refused: bool) -> RewriteAtOnce:
+def sasl_handshake(version: int, *, refused: bool) -> Change:
     """SaslHandshake: Kerberos is not among what can be chosen, and was not chosen where it is `refused`."""
 
     def change(response: SaslHandshakeResponse) -> None:
@@ -103,12 +101,10 @@ def sasl_handshake(version: int, *, refused: bool) -> RewriteAtOnce:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: Offered, version: int) -> RewriteAtOnce:
+def api_versions(ours: Offered, version: int) -> Change:
     """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are."""
 
-    @lru_cache(
-        maxsize=16
-    )  # all brokers of a cluster say one and the same, but for the number of the features
+    @lru_cache(maxsize=16)  # all brokers of a cluster say the same, but for the number of the features
     def rewritten(body: bytes) -> bytes:
         codec = codec_for(ApiKey.API_VERSIONS, version)
         response = codec.decode_response(body, 0)
@@ -118,11 +114,7 @@ def api_versions(ours: Offered, version: int) -> RewriteAtOnce:
             _hide_features(response)
         return answered.encode_response(response)
 
-    def rewrite(frame: bytes) -> bytes:
-        body = rewritten(frame[8:])
-        return with_length(frame[4:8] + body)
-
-    return whole(rewrite)
+    return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 
 
 def _common(
@@ -157,24 +149,6 @@ def _hide_features(response: ApiVersionsResponse) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def whole(change: Callable[[bytes], bytes]) -> RewriteAtOnce:
-    """Rewrites an answer once all of it is there."""
-
-    def rewrite(frame: bytes) -> tuple[bytes, int] | None:
-        size = _LENGTH_BYTES + INT32(frame, 0)[0]
-        if size > WHOLE_BYTES_MAX:
-            raise FrameTooLarge(f"an answer of {size} bytes cannot be rewritten")
-        if len(frame) < size:
-            return None
-        try:
-            made = change(frame)
-        except (IndexError, struct.error):
-            raise Truncated("an answer") from None
-        return made, size
-
-    return rewrite
-
-
 def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
     """The response in an answer, whole with its length. Raises ProtocolError."""
     codec = codec_for(api_key, version)
@@ -192,7 +166,7 @@ def encoded(api_key: int, version: int, frame: bytes, response: object) -> bytes
     return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
 
-def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> RewriteAtOnce:
+def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> Change:
     """Decodes an answer, has it changed, and encodes it again."""
 
     def make(frame: bytes) -> bytes:
@@ -200,4 +174,4 @@ def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) 
         change(response)
         return encoded(api_key, version, frame, response)
 
-    return whole(make)
+    return make

@@ -15,14 +15,14 @@ from coordinator.gateway import answers, rewriting
 from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict, at_once
+from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header, route
 from protocol.messages import SaslHandshakeRequest
-from protocol.produce_endpoints import ENDPOINTS_FROM, acks_of
+from protocol.produce_endpoints import ENDPOINTS_FROM, has_answer
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 13),
@@ -143,16 +143,16 @@ class PortRoutes:
                     rewrite=None if ask else self._rewrite(key, version),
                     # A coordinator that is lost does not end a connection that is a broker's.
                     refusal=answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None,
-                    has_answer=partial(_has_answer, version) if key is ApiKey.PRODUCE else None,
+                    has_answer=has_answer if key is ApiKey.PRODUCE else None,
                 )
             )
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
         """What is done with the answers that a broker gives."""
         if key is ApiKey.METADATA:
-            return at_once(rewriting.metadata(self._book, version))
+            return rewriting.metadata(self._book, version)
         if key is ApiKey.API_VERSIONS:
-            return at_once(rewriting.api_versions(self.offered, version))
+            return self._offloader.rewriting(rewriting.api_versions(self.offered, version))
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
             return self._offloader.rewriting(rewriting.produce(self._book, version))
         if key is ApiKey.DESCRIBE_CLUSTER:
@@ -165,7 +165,7 @@ class PortRoutes:
             rewrite = self._offloader.rewriting(rewriting.find_coordinator(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
         if key is ApiKey.SASL_HANDSHAKE:
-            return _sasl_handshake
+            return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:
             return _empty
         if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
@@ -213,11 +213,6 @@ async def _not_coordinator(
     return Verdict(HERE, await offloader.run(session, refused, is_long=is_long(frame)))
 
 
-def _has_answer(version: int, frame: memoryview) -> bool | None:
-    acks = acks_of(frame, version)
-    return None if acks is None else acks != 0
-
-
 def _find_coordinator(
     gate: Ask, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict | Coroutine[Any, Any, Verdict]:
@@ -235,9 +230,11 @@ def _key_type(version: int, frame: bytes) -> int:
     return GROUP if version < KEY_TYPE_FROM else int(answers.decoded(frame).key_type)
 
 
-def _sasl_handshake(_session: ClientSession, asked: Route, frame: bytes) -> Verdict:
+def _sasl_handshake(offloader: Offloader, _session: ClientSession, asked: Route, frame: bytes) -> Verdict:
     codec = codec_for(ApiKey.SASL_HANDSHAKE, asked.version)
     _, pos = decode_request_header(frame, codec.flexible)
     request: SaslHandshakeRequest = codec.decode_request(frame, pos)
     refused = request.mechanism == KERBEROS
-    return Verdict(BROKER, rewrite=at_once(rewriting.sasl_handshake(asked.version, refused=refused)))
+    return Verdict(
+        BROKER, rewrite=offloader.rewriting(rewriting.sasl_handshake(asked.version, refused=refused))
+    )

@@ -5,7 +5,6 @@
 that a side breaks the protocol.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -78,8 +77,8 @@ class Session:
         self._requests.client_gone()
         self._lanes.client_gone()
         self._check_all_answered()
-        if self._requests.can_be_taken and not self._ended:
-            self._run(self._take_requests)
+        if not self._ended:
+            self._run(answers=False)
 
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
@@ -99,27 +98,27 @@ class Session:
         if self._ended:
             return
         if self._requests.add(data):
-            self._run(self._take_requests)
+            self._run(answers=False)
 
     def answered(self, lane: int, data: memoryview) -> None:
         """Take bytes of a lane."""
         if self._ended:
             return
         if self._lanes.add(lane, data):
-            self._run(self._take_answers)
+            self._run(answers=True)
 
     def lost(self, lane: int) -> bool:
         """A lane has ended: refuse what it still owes; False where that cannot be done, and the client is to go."""
         if self._ended or not self._lanes.lost(lane):
             return False
-        self._run(self._take_answers)
+        self._run(answers=True)
         return True
 
     def go_on(self) -> None:
         """Run on what waits for a promise that was resolved."""
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
-            self._run(self._take_answers)
+            self._run(answers=True)
             self._outside.went_on()
 
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
@@ -147,15 +146,16 @@ class Session:
             self._all_answered = None
             self._outside.soon(partial(promise.resolve, None))  # once the client takes what it is sent
 
-    def _run(self, step: Callable[[], None]) -> None:
-        """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
+    def _run(self, *, answers: bool) -> None:
+        """Take answers if there are any, then requests; keep what is left of buffers that are not ours."""
         self._busy = True
         self._requests.begin()
         self._lanes.begin()
         try:
-            step()
+            if answers:
+                self._lanes.take(self)
             if self._requests.can_be_taken:
-                self._take_requests()
+                self._requests.take(self)
             if self._lanes.has_enough:
                 self._outside.soon(self.go_on)
             self._check_all_answered()
@@ -172,9 +172,3 @@ class Session:
             self._busy = False
         self._requests.keep()
         self._lanes.keep()
-
-    def _take_requests(self) -> None:
-        self._requests.take(self)
-
-    def _take_answers(self) -> None:
-        self._lanes.take(self)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which ways requests and answers can take through a gateway: the words of its routes, its gate and its sessions."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.gateway.promise import Promise
 from protocol.errors import ErrorCode
+from protocol.value import Value
 from protocol.wire import PACK_INT32
 
 Bytes: TypeAlias = bytes | memoryview
@@ -14,7 +15,6 @@ BROKER: Final = 0
 COORDINATOR: Final = 1
 HERE: Final = 2
 """Who answers: the first two are lanes, connections of ours."""
-LANES: Final = (BROKER, COORDINATOR)
 
 LENGTH_BYTES: Final = 4
 """Of the length before each request and answer."""
@@ -54,12 +54,15 @@ class ClientSession(Protocol):
         """Return a promise that is resolved once the client has taken the answers to all earlier requests."""
 
 
-RewriteAtOnce: TypeAlias = Callable[[bytes], tuple[bytes, int] | None]
-"""(an answer from its length on, as far as it has come) -> (what is sent, in place of its first so many bytes); None
-where more of it is needed. Raises ProtocolError."""
-Rewriting: TypeAlias = tuple[bytes, int] | Coroutine[Any, Any, tuple[bytes, int]] | None
-Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewriting]
-"""(client, ...) -> as RewriteAtOnce, or a coroutine that comes to that, where all of the answer is there."""
+COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The most of an answer that is kept to be rewritten: far more than any cluster has brokers."""
+Rewritten: TypeAlias = tuple[bytes, int] | None
+"""What is sent in place of the first so many bytes of an answer; None where more of it is needed."""
+UNCHANGED: Final = (b"", 0)
+"""Of an answer that passes as it is."""
+Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewritten | Coroutine[Any, Any, tuple[bytes, int]]]
+"""(client, an answer from its length on, as far as it has come) -> what becomes of it, or, where all of it is there, a
+coroutine that comes to that. Raises ProtocolError."""
 
 
 class Verdict(NamedTuple):
@@ -78,37 +81,47 @@ Ask: TypeAlias = Callable[[ClientSession, "Route", bytes], Verdict | Coroutine[A
 request behind it is taken. Raises ProtocolError."""
 
 
-class Route(NamedTuple):
+class Route(Value):
     """What is done with the requests of one api and version on one kind of port."""
 
-    api_key: int
-    version: int
-    ask: Ask | None = None
-    """Of a request that is collected; others pass to the broker in the pieces in which they come."""
-    bytes_max: int = 0
-    """The longest request that is collected."""
-    rewrite: Rewrite | None = None
-    """Of the answer to one that passes."""
-    refusal: Callable[[bytes, ErrorCode], bytes] | None = None
-    """(a request without its length, error) -> the answer where the coordinator is lost; without it that ends the
-    connection."""
-    changes: bool = True
-    """Whether such a request may change something. If not, it is dropped when its client is gone."""
-    has_answer: Callable[[memoryview], bool | None] | None = None
-    """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
+    __match_args__: Final = (
+        "api_key", "version", "ask", "bytes_max", "rewrite", "refusal", "changes", "has_answer",
+    )  # fmt: skip
+    __slots__ = __match_args__
 
-
-def at_once(rewrite: RewriteAtOnce) -> Rewrite:
-    """As `rewrite`, whoever the client is."""
-    return lambda _session, frame: rewrite(frame)
+    def __init__(
+        self,
+        api_key: int,
+        version: int,
+        ask: Ask | None = None,
+        bytes_max: int = 0,
+        rewrite: Rewrite | None = None,
+        refusal: Callable[[bytes, ErrorCode], bytes] | None = None,
+        changes: bool = True,
+        has_answer: Callable[[memoryview, int], bool | None] | None = None,
+    ) -> None:
+        self.api_key: Final = api_key
+        self.version: Final = version
+        self.ask: Final = ask
+        """Of a request that is collected; others pass to the broker in the pieces in which they come."""
+        self.bytes_max: Final = bytes_max
+        """The longest request that is collected."""
+        self.rewrite: Final = rewrite
+        """Of the answer to one that passes."""
+        self.refusal: Final = refusal
+        """(a request without its length, error) -> the answer where the coordinator is lost; without it that ends the
+        connection."""
+        self.changes: Final = changes
+        """Whether such a request may change something. If not, it is dropped when its client is gone."""
+        self.has_answer: Final = has_answer
+        """(a request from its length on, version) -> whether there will be an answer; None where more is needed."""
 
 
 class Routes(Protocol):
     """The routes of one kind of port."""
 
-    @property
-    def found(self) -> Mapping[int, Route]:
-        """By the first four bytes of a request (`protocol.headers.route`)."""
+    found: dict[int, Route]
+    """By the first four bytes of a request (`protocol.headers.route`)."""
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
         """What handles what is not in `found`, if anything does."""

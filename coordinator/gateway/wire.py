@@ -153,7 +153,9 @@ class Wire:
         sock = self.sock
         if sock is None or not self._is_read:
             return
-        view = self._buffer.view[: self._wanted_bytes or READ_BYTES]
+        view = self._buffer.view
+        if 0 < self._wanted_bytes < READ_BYTES:
+            view = view[: self._wanted_bytes]
         try:
             size = sock.recv_into(view)
         except _MEANWHILE:
@@ -271,10 +273,10 @@ class Wire:
         self._waiting.clear()
         if self._linger is not None:
             self._linger.cancel()
-        if self.sock is not None:
-            self._loop.remove_reader(self.sock.fileno())
-            self._loop.remove_writer(self.sock.fileno())
-            self.sock.close()
-            self.sock = self._tls = None
+        sock, self.sock, self._tls = self.sock, None, None
+        if sock is not None:
+            self._loop.remove_reader(sock.fileno())
+            self._loop.remove_writer(sock.fileno())
+            sock.close()
             self._is_read = self._is_writing = False
         owner.gone(self)

@@ -91,7 +91,7 @@ def forwarded() -> str:
     ]
     asked = [Asked("directly", 0.17, 0.18), Asked("haproxy", 0.2, 0.2), Asked("Groupkeeper", 0.26, 0.245)]
     felt = [Felt(NOTHING, 0.0, 0.34, 5.7, 0.6, 8.0), Felt(THROUGH_US, 1_259.0, 0.4, 4.6, 8.6, 31.0)]
-    measured = tables.Measured(carried, carried, carried, asked, felt)
+    measured = tables.Measured(carried, carried, carried, carried, asked, felt)
     return f"{page(ALL)}\n{tables.markdown(measured, FACTS, 3)}\n"
 
 

@@ -13,6 +13,7 @@ from tests.compiled.modules import ROOT
 
 SUITES = (
     "tests/api",
+    "tests/gateway",
     "tests/groups",
     "tests/log_contract",
     "tests/net",

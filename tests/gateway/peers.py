@@ -19,7 +19,6 @@ from coordinator.gateway.ways import (
     NoAnswer,
     Route,
     Verdict,
-    at_once,
 )
 from coordinator.runtime.io_thread import Thread
 from protocol.errors import ErrorCode, ProtocolError
@@ -52,7 +51,7 @@ def expected(api_key: int, correlation_id: int, content: bytes) -> bytes:
     return answer(correlation_id, content)
 
 
-def rewrite_head(frame: bytes) -> tuple[bytes, int] | None:
+def rewrite_head(_client: object, frame: bytes) -> tuple[bytes, int] | None:
     """Changes the head of an answer, once that is there."""
     (length,) = unpack_from(">i", frame)
     end = min(8 + HEAD_BYTES, 4 + length)
@@ -61,7 +60,7 @@ def rewrite_head(frame: bytes) -> tuple[bytes, int] | None:
     return pack(">i", length + 1) + frame[4:8] + frame[8:end].swapcase() + b"!", end
 
 
-def rewrite_whole(frame: bytes) -> tuple[bytes, int] | None:
+def rewrite_whole(_client: object, frame: bytes) -> tuple[bytes, int] | None:
     """Changes an answer once all of it is there."""
     (length,) = unpack_from(">i", frame)
     if len(frame) < 4 + length:
@@ -82,13 +81,13 @@ class TestRoutes:
         collected = COLLECTED_BYTES_MAX
         routes = (
             Route(OPAQUE, VERSION),
-            Route(REWRITTEN, VERSION, rewrite=at_once(rewrite_whole)),
-            Route(HEAD_REWRITTEN, VERSION, rewrite=at_once(rewrite_head)),
+            Route(REWRITTEN, VERSION, rewrite=rewrite_whole),
+            Route(HEAD_REWRITTEN, VERSION, rewrite=rewrite_head),
             Route(ANSWERED, VERSION, ask=self._answer, bytes_max=collected),
             Route(COORDINATED, VERSION, ask=lambda *_: Verdict(COORDINATOR), bytes_max=collected),
             Route(GATED, VERSION, ask=self._gate, bytes_max=collected),
             Route(FILTERED, VERSION, ask=self._filter, bytes_max=collected),
-            Route(SILENT, VERSION, has_answer=lambda frame: None if len(frame) < 20 else False),
+            Route(SILENT, VERSION, has_answer=lambda frame, _version: None if len(frame) < 20 else False),
         )
         self.found = {route(each.api_key, each.version): each for each in routes}
 
@@ -107,7 +106,7 @@ class TestRoutes:
         except NoAnswer:
             return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
-        whole = rewrite_whole(answered)
+        whole = rewrite_whole(None, answered)
         assert whole is not None, "all of it is there"
         return Verdict(HERE, whole[0])
 

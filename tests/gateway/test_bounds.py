@@ -23,13 +23,14 @@ from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.session import READ_BYTES, Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession, Rewriting
+from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
 from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
+from protocol.value import replaced
 from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, asked, housed, passes
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, Outside, TestRoutes, answer, expected, request
 from tests.gateway.test_long_requests import LONG, Gate, described
@@ -99,12 +100,12 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     ].rewrite
     assert rewrite is not None
 
-    def looking(session: ClientSession, frame: bytes) -> Rewriting:
+    def looking(session: ClientSession, frame: bytes) -> Any:
         looked.append(len(frame))
         return rewrite(session, frame)
 
     routes.found = {
-        key: each._replace(rewrite=each.rewrite and looking) for key, each in routes.found.items()
+        key: replaced(each, rewrite=each.rewrite and looking) for key, each in routes.found.items()
     }
     session = Session(outside, routes, 1 << 20)
     content = bytes(3_000)

@@ -2,6 +2,7 @@
 """What a broker's answers say of permissions: only what is known to mean so is one, and nothing else is remembered."""
 
 from collections.abc import Callable
+from struct import pack
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from coordinator.gateway.cluster_authorizer import PermissionCache
 from coordinator.gateway.permission_queries import permission_queries
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from tests.gateway.test_rewriting import frame_of
+from tests.gateway.test_rewriting import CORRELATION_ID, frame_of
 
 NONE: Final = ErrorCode.NONE
 UNKNOWN: Final = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -44,7 +45,7 @@ OF_TOPICS: Final = {
 
 
 def heartbeat(code: int) -> bytes:
-    return frame_of(ApiKey.HEARTBEAT, {"error_code": code}, 0)
+    return pack(">iih", 6, CORRELATION_ID, code)
 
 
 def deletion(code: int) -> bytes:

@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.gateway.lanes import COLLECTED_BYTES_MAX
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import ASKED_AT_ONCE, OWED_MAX
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, ClientSession, Route, Verdict
+from coordinator.gateway.ways import (
+    BROKER,
+    COLLECTED_BYTES_MAX,
+    COORDINATOR,
+    ClientSession,
+    Route,
+    Verdict,
+)
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
 from protocol.strangers import NotKafka
+from protocol.value import replaced
 from tests.gateway.peers import (
     ANSWERED,
     COORDINATED,
@@ -176,7 +183,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     outside = Outside()
     routes = TestRoutes()
     coordinated = route(COORDINATED, VERSION)
-    routes.found[coordinated] = routes.found[coordinated]._replace(refusal=lambda _, error: refused(error))
+    routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
@@ -240,7 +247,7 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
 def test_a_lane_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
     outside, routes = Outside(), TestRoutes()
     coordinated = route(COORDINATED, VERSION)
-    routes.found[coordinated] = routes.found[coordinated]._replace(refusal=lambda _, error: refused(error))
+    routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
     session = Session(outside, routes, 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
