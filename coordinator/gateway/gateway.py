@@ -93,16 +93,6 @@ class Gateway:
 
     # --- what the supervisor says ---
 
-    @property
-    def brokers(self) -> Mapping[int, Address]:
-        """The brokers that are known, by id."""
-        return self.book.brokers
-
-    @property
-    def nodes(self) -> Mapping[int, OurNode]:
-        """Our nodes, by id."""
-        return self.book.nodes
-
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:
         """These are the brokers now. Ports of those that are gone stay."""
         self.book.set_brokers(brokers)
@@ -122,9 +112,9 @@ class Gateway:
     def start(self) -> None:
         """Listen on all ports. Raises OSError where one of our own nodes' cannot be had."""
         self._started = True
-        for node in self.nodes.values():
+        for node in self.book.nodes.values():
             self._entrance.listen_for_node(node)
-        for node_id in self.brokers:
+        for node_id in self.book.brokers:
             self._entrance.listen_for_broker(node_id)
         self._check()
 

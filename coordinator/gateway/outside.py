@@ -2,14 +2,19 @@
 """What a session is given: the sockets around it, or none once it has ended."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from coordinator.gateway.ways import Bytes
 from protocol.errors import ProtocolError
+from protocol.native import mypyc_attr
 
 
-class Outside(Protocol):
-    """The sockets of a session. What it is given may be a view of a buffer that is used again after the call."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Outside:
+    """The sockets of a session; this base class drops everything.
+
+    What it is given may be a view of a buffer that is used again after the call.
+    """
 
     def to_client(self, data: Bytes) -> None:
         """Send to the client."""
@@ -30,26 +35,5 @@ class Outside(Protocol):
         """The exception that is being handled is none that was foreseen: end the connection at once."""
 
 
-class Nowhere:
-    """The outside of a session that has ended."""
-
-    def to_client(self, data: Bytes) -> None:
-        """Drop it."""
-
-    def to_lane(self, lane: int, data: Bytes) -> None:
-        """Drop it."""
-
-    def soon(self, call: Callable[[], None]) -> None:
-        """Nothing is called."""
-
-    def went_on(self) -> None:
-        """Nothing goes on."""
-
-    def broken(self, error: ProtocolError) -> None:
-        """It is over already."""
-
-    def failed(self) -> None:
-        """It is over already."""
-
-
-NOWHERE: Final = Nowhere()
+NOWHERE: Final = Outside()
+"""That of a session that has ended."""

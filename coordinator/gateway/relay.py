@@ -12,6 +12,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialed, Dialer
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
+from coordinator.gateway.outside import Outside
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
@@ -59,7 +60,7 @@ class House(Protocol):
         """This connection is over, and all its sockets are closed."""
 
 
-class Relay:
+class Relay(Outside):
     """One client connection: its socket, and those of its lanes."""
 
     def __init__(self, house: House, port: Port, sock: socket, peer: Endpoint) -> None:

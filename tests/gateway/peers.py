@@ -8,6 +8,7 @@ from itertools import count
 from random import Random
 from struct import pack, unpack_from
 
+from coordinator.gateway import outside
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import (
@@ -125,7 +126,7 @@ def no_thread() -> Thread:
 AT_ONCE = Offloader(no_thread)
 
 
-class Outside:
+class Outside(outside.Outside):
     """Keeps what a session sends."""
 
     def __init__(self) -> None:

@@ -249,7 +249,7 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
-        house.gateway.set_brokers(house.gateway.brokers)
+        house.gateway.set_brokers(house.gateway.book.brokers)
         assert book.move(Listed(10_000, "127.0.0.1", 1, None)) is not None, "the supervisor knows them now"
 
 

@@ -245,7 +245,7 @@ async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hear
         assert house.gateway.ports[7] == house.base + 7
         await house.client(7)
         await house.broker.peer()
-        assert house.gateway.brokers[BROKER_ID].host == "127.0.0.1", (
+        assert house.gateway.book.brokers[BROKER_ID].host == "127.0.0.1", (
             "of one that was known the supervisor says where"
         )
 
@@ -317,7 +317,7 @@ async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) 
     async with housed(tmp_path) as house:
         house.gateway.stop_accepting()
         house.gateway.book.move(Listed(BROKER_ID + 1, "127.0.0.1", house.broker.port, None))
-        assert house.gateway.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
+        assert house.gateway.book.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
         assert house.gateway.ports == {}
 
 
