@@ -2,6 +2,7 @@
 """What goes on failing fills no log: a line when it begins, one each minute, and one when it is over."""
 
 import errno
+import weakref
 from pathlib import Path
 
 from coordinator.telemetry.incidents import OPEN_MAX, REMIND_MS, Incidents
@@ -47,6 +48,21 @@ def test_of_very_many_incidents_the_oldest_are_forgotten() -> None:
         for number in (OPEN_MAX, 0):
             incidents.fails(number, "bad", number=number)
     assert lines.lines[OPEN_MAX + 1 :] == [("warning", "bad", {"number": 0})]
+
+
+def test_a_key_is_not_kept_because_clients_choose_names_of_any_length() -> None:
+    class Name(str):
+        __slots__ = ("__weakref__",)
+
+    name = Name("x" * 32_767)
+    kept = weakref.ref(name)
+    with captured() as lines:
+        incidents = Incidents(get_logger("test"), lambda: 0)
+        incidents.fails(name, "bad")
+        del name
+        assert kept() is None
+        incidents.fails("x" * 32_767, "bad")
+    assert len(lines.lines) == 1
 
 
 def errors(lines: LogLines) -> list[str]:

@@ -9,6 +9,12 @@ is freed remains with the process.
 import ctypes
 from typing import Final
 
+PAGE_WISE: Final = {"PYTHONMALLOC": "malloc"}
+"""The environment of a process in which small objects are glibc's as well.
+
+Python's own allocator returns memory in pieces of 1 MiB, and one object that stays keeps a whole piece; `trim_heap`
+goes page by page.
+"""
 MAPPED_FROM_BYTES: Final = 64 * 1024
 """Buffers of this size and above are mapped separately."""
 

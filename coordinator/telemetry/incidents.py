@@ -29,17 +29,18 @@ class Incidents:
         self._log = log
         self._level = level
         self._now_ms = now_ms
-        self._open: dict[Hashable, _Incident] = {}
+        self._open: dict[int, _Incident] = {}
+        """By the hash of the key: names in keys may be long, and there are many of them under attack."""
 
     def begin(self, key: Hashable) -> None:
         """Something fails, and another line has said so."""
-        if key not in self._open:
+        if hash(key) not in self._open:
             self._opened(key, self._now_ms())
 
     def fails(self, key: Hashable, event: str, **fields: object) -> None:
         """Something fails, or fails again: log it, unless that was done within the last minute."""
         now_ms = self._now_ms()
-        incident = self._open.get(key)
+        incident = self._open.get(hash(key))
         if incident is None:
             self._opened(key, now_ms)
             self._write(event, **fields)
@@ -51,14 +52,14 @@ class Incidents:
 
     def is_over(self, key: Hashable, event: str, **fields: object) -> None:
         """Something succeeds: if it has failed before, log at info how long that took, and how often it failed."""
-        incident = self._open.pop(key, None)
+        incident = self._open.pop(hash(key), None)
         if incident is not None:
             self._log.info(event, **fields, **_extent(incident, self._now_ms()))
 
     def _opened(self, key: Hashable, now_ms: int) -> None:
         if len(self._open) >= OPEN_MAX:
             del self._open[next(iter(self._open))]
-        self._open[key] = _Incident(now_ms, now_ms)
+        self._open[hash(key)] = _Incident(now_ms, now_ms)
 
     def _write(self, event: str, **fields: object) -> None:
         write = self._log.warning if self._level == "warning" else self._log.error

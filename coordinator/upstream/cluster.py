@@ -44,6 +44,8 @@ BROKERS_MAX: Final = 2_000
 """Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
 COORDINATORS_MAX: Final = 10_000
 """How many groups' coordinators are remembered: an id and a number each."""
+REMEMBERED_NAME_MAX: Final = 256
+"""Of groups with longer ids the coordinator is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +267,10 @@ class UpstreamCluster:
         check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
         if found.node_id not in self.brokers:
             await self.refresh()
-        if len(self._coordinators) >= COORDINATORS_MAX:
-            self._coordinators.clear()
-        self._coordinators[group] = found.node_id
+        if len(group) <= REMEMBERED_NAME_MAX:
+            if len(self._coordinators) >= COORDINATORS_MAX:
+                self._coordinators.clear()
+            self._coordinators[group] = found.node_id
         return int(found.node_id)
 
     # --- ourselves ---

@@ -11,6 +11,7 @@ from coordinator.catalogue.fitting import refuse_unfit
 from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine, real_machine
+from coordinator.runtime.allocator import PAGE_WISE
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import end_with, get_logger
@@ -95,7 +96,7 @@ async def _serve(
     tasks = Tasks()
     clean = True
     try:
-        launch_gateway = Subprocesses(tuple, GATEWAY_MODULE)
+        launch_gateway = Subprocesses(tuple, GATEWAY_MODULE, PAGE_WISE)
         supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id, launch_gateway)
         supervisor.on_failed = stop.set
         control = ControlSocket(supervisor, settings.data_dir)

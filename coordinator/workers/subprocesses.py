@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +19,16 @@ WORKER_MODULE: Final = "coordinator.workers.worker_main"
 class Subprocesses:
     """Starts `python -m MODULE SOCKET PULSE PARENT NODE`, which inherits the data directory's lock."""
 
-    def __init__(self, lock_descriptors: Callable[[], Sequence[int]], module: str = WORKER_MODULE) -> None:
+    def __init__(
+        self,
+        lock_descriptors: Callable[[], Sequence[int]],
+        module: str = WORKER_MODULE,
+        environment: Mapping[str, str] = {},
+    ) -> None:
+        """Variables of `environment` are set where this process does not have them."""
         self._lock_descriptors = lock_descriptors
         self._module = module
+        self._environment = environment
 
     async def __call__(
         self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol
@@ -38,6 +45,7 @@ class Subprocesses:
                 pass_fds=(theirs.fileno(), their_pulse.fileno(), *self._lock_descriptors()),
                 # Where its modules are found first, whatever lies in the directory that we were started in.
                 cwd=Path(coordinator.__file__).parents[1],
+                env={**self._environment, **os.environ},
             )
         loop = asyncio.get_running_loop()
         await loop.create_connection(lambda: channel, sock=ours)

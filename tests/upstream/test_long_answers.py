@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The offsets of a very large group are read with others having their turns."""
+"""Groups of unusual size: with very many offsets, or with a very long id."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coordinator.config import Address
 from coordinator.upstream.adoption import Offset, TopicPartition
-from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
+from coordinator.upstream.cluster import REMEMBERED_NAME_MAX, UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
 from coordinator.upstream.link import LONG_BYTES
@@ -36,9 +39,11 @@ class Large(UpstreamCluster):
     def __init__(self) -> None:
         super().__init__(UpstreamConfig((Address("127.0.0.1", 1),)), read=_read)
         self.brokers = {1: UpstreamBroker(1, "h", 1, None)}
+        self.asked: Counter[ApiKey] = Counter()
 
     async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
         """The answer of its only broker."""
+        self.asked[question.api] += 1
         version = NEEDED[question.api].max
         messages: dict[ApiKey, Any] = {
             ApiKey.FIND_COORDINATOR: _coordinator,
@@ -93,3 +98,13 @@ async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> Non
         for each in range(1, PER_TOPIC, 2)
     }
     assert turns >= COUNT // ITEMS_PER_STEP + COUNT // OFFSETS_PER_TURN
+
+
+@pytest.mark.parametrize(("length", "times"), [(REMEMBERED_NAME_MAX, 1), (REMEMBERED_NAME_MAX + 1, 2)])
+async def test_the_coordinator_of_a_group_with_a_very_long_id_is_not_remembered(
+    length: int, times: int
+) -> None:
+    cluster = Large()
+    for _ in range(2):
+        await cluster.call_coordinator("g" * length, UpstreamQuestion.of(ApiKey.OFFSET_FETCH, None))
+    assert cluster.asked[ApiKey.FIND_COORDINATOR] == times

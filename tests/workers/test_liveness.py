@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
@@ -133,7 +134,8 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], async
     )
     reader, writer = os.pipe()
     try:
-        await worker.start(Subprocesses(lambda: (reader,), held_worker.__name__), Tasks())
+        launch = Subprocesses(lambda: (reader,), held_worker.__name__, {"GIVEN": "value", "PATH": "lost"})
+        await worker.start(launch, Tasks())
         await first_answer(worker)
         worker.serves = True
         yield worker, ended
@@ -209,3 +211,17 @@ async def test_a_stopped_worker_is_killed_and_one_that_goes_on_in_time_is_not() 
         pings = PINGS_PER_TIMEOUT * (SILENCE_UNEXPLAINED if sys.platform != "linux" else 1)
         await ping(worker, ended, pings + 20)
         assert ended.done()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what a process was given")
+async def test_a_process_is_given_variables_that_its_supervisor_does_not_have() -> None:
+    async with held(held_worker.IDLE) as (worker, _ended):
+        given = environment_of(worker.pid)
+    assert b"GIVEN=value" in given
+    assert f"PATH={os.environ['PATH']}".encode() in given
+
+
+def environment_of(pid: int) -> list[bytes]:
+    """The variables that a process was started with."""
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
