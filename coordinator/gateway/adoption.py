@@ -121,9 +121,18 @@ class Adoption:
             self._known.add(group)
             self._refused.pop(group, None)
             return
-        if len(self._refused) >= REFUSED_MAX:
-            self._refused.clear()
+        self._forget_refusals()
+        self._refused.pop(group, None)  # the newest comes last
         self._refused[group] = (error, self._mono_ms() + REFUSED_MS)
+
+    def _forget_refusals(self) -> None:
+        """Forget refusals that count no longer, and the oldest where there are too many."""
+        now_ms = self._mono_ms()
+        while self._refused:
+            group = next(iter(self._refused))
+            if self._refused[group][1] > now_ms and len(self._refused) < REFUSED_MAX:
+                return
+            del self._refused[group]
 
     async def _adopt(self, group: GroupId) -> tuple[ErrorCode, Adopted | None]:
         """NONE once the group may be served; else an error on which clients try again."""

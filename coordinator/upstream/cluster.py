@@ -42,7 +42,7 @@ FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 BROKERS_MAX: Final = 2_000
 """Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
-COORDINATORS_MAX: Final = 10_000
+COORDINATORS_MAX: Final = 1_000
 """How many groups' coordinators are remembered: an id and a number each."""
 REMEMBERED_NAME_MAX: Final = 256
 """Of groups with longer ids the coordinator is asked for again."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
+from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
 from coordinator.gateway.promise import run
 from coordinator.runtime.tasks import Tasks
@@ -223,6 +223,18 @@ async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played
     assert played.asked["g"] == 1
     process.now_ms = REFUSED_MS
     assert await process.ask("g") is NONE
+
+
+async def test_of_very_many_refusals_only_the_oldest_are_forgotten(played: Played) -> None:
+    process = Process(played)
+    groups = [f"g{number}" for number in range(REFUSED_MAX + 1)]
+    played.states = dict.fromkeys(groups, LIVE)
+    for group in groups:
+        assert await process.ask(group) is LOADING
+    assert await process.ask(groups[1]) is LOADING
+    assert played.asked[groups[1]] == 1
+    assert await process.ask(groups[0]) is LOADING
+    assert played.asked[groups[0]] == 2
 
 
 async def test_a_group_that_cannot_be_taken_over_has_a_line_each_minute_and_one_at_the_end(
