@@ -23,6 +23,9 @@ LEAVING_MAX: Final = 10_000
 TAGS_MAX: Final = 8
 """Tagged fields of one struct (KIP-482): no request that is served has more than three."""
 
+REMEMBERED_NAME_MAX: Final = 256
+"""Characters of a name that a client chooses: a longer one is served, and looked up again each time."""
+
 SMALL_FRAME_BYTES: Final = 64 * 1024
 """Below, a frame is good for any api."""
 

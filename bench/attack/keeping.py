@@ -13,13 +13,13 @@ import socket
 import struct
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from bench.attack.background import Background
 from bench.procstat import tree_rss_bytes
 from bench.servers import Groupkeeper
 from protocol import hot
@@ -72,15 +72,14 @@ def answer(api: ApiKey, version: int, data: bytes) -> Any:
     return decode_answer(codec_for(api, version), api, data)
 
 
-class Member(threading.Thread):
+class Member(Background):
     """A group of one that sends heartbeats as fast as they are answered, and keeps the longest wait."""
 
     def __init__(self, server: Groupkeeper, group: str = "well-behaved", session_ms: int = 10_000) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.peer = Peer(server)
         self.longest_ms = 0.0
         self.errors: Counter[int] = Counter()
-        self._over = threading.Event()
         joined = self.peer.ask(ApiKey.JOIN_GROUP, 3, join(group, session_ms=session_ms))
         sync = hot.SyncGroupRequest(
             group_id=GroupId(group),
@@ -93,15 +92,14 @@ class Member(threading.Thread):
         self.heartbeat = frame(ApiKey.HEARTBEAT, 3, beat)
 
     def run(self) -> None:
-        while not self._over.wait(0.01):
+        while not self.over.wait(0.01):
             began = time.perf_counter()
             self.peer.send(self.heartbeat)
             self.errors[answer(ApiKey.HEARTBEAT, 3, self.peer.receive()).error_code] += 1
             self.longest_ms = max(self.longest_ms, (time.perf_counter() - began) * 1e3)
 
     def end(self) -> dict[str, Any]:
-        self._over.set()
-        self.join(60)
+        self.stop()
         return {"heartbeat_ms_max": round(self.longest_ms, 1), "heartbeat_errors": dict(self.errors)}
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from bench.attack.background import Background
 from bench.attack.frames import raw, request
 from bench.attack.node import connect, read_frame
 from bench.cluster import Address
@@ -60,13 +61,12 @@ class Supervised(Groupkeeper):
         return len(set(pids))
 
 
-class Client(threading.Thread):
+class Client(Background):
     """Commits for one group at one node, and what it waited for answers in all; refusals are answers, too."""
 
     def __init__(self, address: Address) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._address = address
-        self._over = threading.Event()
         self.commits = 0
         self.slow_s = 0.0
 
@@ -77,29 +77,24 @@ class Client(threading.Thread):
         commit = request(
             ApiKey.OFFSET_COMMIT, 7, hot.OffsetCommitRequest(group_id=GroupId("g"), topics=topics)
         )
-        while not self._over.is_set():
+        while not self.over.is_set():
             began = time.monotonic()
             try:
                 with connect(self._address) as sock:
-                    while not self._over.is_set():
+                    while not self.over.is_set():
                         began = time.monotonic()
                         sock.sendall(commit)
                         read_frame(sock)
                         self.commits += 1
                         self._count(began)
-                        self._over.wait(0.01)
+                        self.over.wait(0.01)
             except OSError:
-                self._over.wait(0.1)
+                self.over.wait(0.1)
                 self._count(began)
 
     def _count(self, began: float) -> None:
         took = time.monotonic() - began
         self.slow_s += took if took > SLOW_S else 0
-
-    def end(self) -> None:
-        """Commit no more."""
-        self._over.set()
-        self.join(60)
 
 
 def attack(address: Address, large: bytes, times: int, answered: list[int]) -> None:
@@ -136,7 +131,7 @@ def play(python: str, tree: Path, requests: int) -> dict[str, object]:
         for thread in attackers:
             thread.join()
         for client in clients:
-            client.end()
+            client.stop()
         return {
             "requests": each * WORKERS,
             "bytes_each": len(large),

@@ -2,6 +2,8 @@
 """Requests as bytes, and the topics that they are about."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kafka.protocol.admin import DeleteTopicsRequest, DeleteTopicsResponse
@@ -93,8 +95,16 @@ def create(peer: Peer, topic: str) -> None:
         time.sleep(0.02)
 
 
-def delete(peer: Peer, topic: str) -> None:
-    """Delete a topic."""
+@contextmanager
+def new_topic(broker: Address, topic: str) -> Iterator[str]:
+    """A topic of one partition that is deleted afterwards; its name. Raises Unprepared, BadReply."""
+    with Peer(broker, TIMEOUT_S) as peer:
+        create(peer, topic)
+        yield topic
+        _delete(peer, topic)
+
+
+def _delete(peer: Peer, topic: str) -> None:
     request: Any = DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000)
     call = wire.encode(DELETE_TOPICS, DELETE_TOPICS_VERSION, request)
     call.decode_good(peer.ask(call))

@@ -2,13 +2,13 @@
 """Produce requests of one batch, over and over, several at a time on several connections."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 from bench.cluster import Peer
 from bench.forwarding import frames
-from bench.forwarding.frames import RECORDS_IN_BATCH, TIMEOUT_S
+from bench.forwarding.frames import RECORDS_IN_BATCH, TIMEOUT_S, new_topic
 from bench.forwarding.streaming import CONNECTIONS, WARM_UP_S, Carried
 from bench.forwarding.ways import Way
 from bench.kafka import Kafka
@@ -20,7 +20,7 @@ IN_FLIGHT: Final = 5
 
 def produce(broker: Kafka, way: Way, seconds: float) -> Carried:
     """Produce for so long to a topic that is new, and deleted afterwards. Raises OSError, BadReply, Unprepared."""
-    with _topic(broker, f"forwarded-batches-{way.name}") as topic, ExitStack() as stack:
+    with new_topic(broker.address, f"forwarded-batches-{way.name}") as topic, ExitStack() as stack:
         call = frames.produce(topic, RECORDS_IN_BATCH)
         peers = [stack.enter_context(Peer(way.address, TIMEOUT_S)) for _ in range(CONNECTIONS)]
         for peer in peers * IN_FLIGHT:
@@ -43,11 +43,3 @@ def _produce_for(peers: Sequence[Peer], call: Call, seconds: float) -> int:
             peer.send(call)
             size += len(call.frame)
     return size
-
-
-@contextmanager
-def _topic(broker: Kafka, name: str) -> Iterator[str]:
-    with Peer(broker.address, TIMEOUT_S) as peer:
-        frames.create(peer, name)
-        yield name
-        frames.delete(peer, name)

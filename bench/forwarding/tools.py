@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Final
 
-from bench.cluster import Peer, Unprepared
-from bench.forwarding.frames import LARGE, RECORD_BYTES, TIMEOUT_S, create, delete
+from bench.cluster import Unprepared
+from bench.forwarding.frames import LARGE, RECORD_BYTES, new_topic
 from bench.forwarding.streaming import Carried
 from bench.forwarding.ways import Way
 from bench.kafka import QUIET, Kafka, kafka_classpath
@@ -19,15 +19,12 @@ TOOL_TIMEOUT_S: Final = 120.0
 
 def produce(broker: Kafka, way: Way, records: int) -> Carried:
     """Produce so many records to a topic that is new, and deleted afterwards. Raises Unprepared, BadReply."""
-    topic = f"forwarded-{way.name}"
-    with Peer(broker.address, TIMEOUT_S) as peer:
-        create(peer, topic)
+    with new_topic(broker.address, f"forwarded-{way.name}") as topic:
         words = ["ProducerPerformance", "--topic", topic, "--num-records", str(records)]
         words += ["--record-size", str(RECORD_BYTES), "--throughput", "-1"]
         cpu_s = way.cpu_s()
         said = _run(way, words)
         used_s = way.cpu_s() - cpu_s
-        delete(peer, topic)
     # N records sent, N records/sec (N MB/sec), …
     rate = float(said.splitlines()[-1].split(" records sent, ")[1].split()[0])
     return _carried(way, records, rate, used_s)

@@ -19,6 +19,7 @@ from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, There, adopt_group
 from coordinator.upstream.errors import UpstreamError
+from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 
@@ -33,8 +34,6 @@ REFUSED_MS: Final = 500
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
-NAME_MAX: Final = 256
-"""Of groups with longer names nothing is remembered: 32,767 characters are allowed."""
 
 
 class Adoption:
@@ -113,7 +112,7 @@ class Adoption:
             self._given_back.discard(group)
             return
         # Counts for these requests, and not for later ones.
-        if outcome is Adopted.VACANT or len(group) > NAME_MAX:
+        if outcome is Adopted.VACANT or len(group) > REMEMBERED_NAME_MAX:
             return
         if error is ErrorCode.NONE:
             if len(self._known) >= KNOWN_MAX:

@@ -17,6 +17,7 @@ from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import BROKER, ClientSession
+from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 
 REMEMBERED_MAX: Final = 10_000
@@ -25,8 +26,6 @@ REMEMBERED_ALWAYS: Final = 50
 """The number of permissions that each connection may cache, even if REMEMBERED_IN_ALL_MAX is reached."""
 REMEMBERED_IN_ALL_MAX: Final = 100_000
 """The number of permissions that all connections of a process may cache together: about 50 MB."""
-REMEMBERED_NAME_MAX: Final = 256
-"""Permissions for groups with longer names are not cached."""
 
 QUERIES_AT_ONCE: Final = 20
 """The number of queries for one request that may be in flight."""
@@ -83,7 +82,7 @@ class PermissionCache:
         return len(self.decisions) <= REMEMBERED_MAX and self.counted.count + count <= REMEMBERED_IN_ALL_MAX
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Drop all decisions, and count them no longer."""
         self.counted.count -= len(self.decisions)
         self.decisions = {}
 

@@ -67,7 +67,6 @@ class DecodeSlot:
 
     def _receive(self) -> None:
         assert self._promise is not None, "a request in the queue waits for its promise"
-        self.is_held = (
-            True  # before it runs on, so that it passes the slot on if its connection ends meanwhile
-        )
+        # Before it runs on, so that it passes the slot on if its connection ends meanwhile.
+        self.is_held = True
         self._promise.resolve(None)

@@ -86,10 +86,8 @@ class Lanes:
         self._rewritten = 0  # answers in this step
         self.delivered_bytes = 0
         """The length of the coordinator's answers that the coroutine of the current request holds."""
-        self.lanes: Final = [
-            Lane(),
-            Lane(),
-        ]  # a list, since compiled code goes over it faster than over a tuple
+        self.lanes: Final = [Lane(), Lane()]
+        """A list, because compiled code goes over it faster than over a tuple."""
 
     @property
     def kept_bytes(self) -> int:
@@ -155,8 +153,8 @@ class Lanes:
         self._answers_bytes += len(answer)
 
     def client_gone(self) -> None:
-        """No request waits for an answer of the coordinator any more, because there is nobody to send it to."""
-        for owed in list(self.lanes[COORDINATOR].queue):  # a coroutine that runs on may send more
+        """Stop waiting for answers of the coordinator, because the client does not read them any more."""
+        for owed in list(self.lanes[COORDINATOR].queue):  # what is resolved runs on, and may add to the queue
             if owed.promise is not None:
                 owed.promise.resolve(NoAnswer())
 

@@ -7,9 +7,9 @@ connection's next request is taken only afterwards.
 """
 
 import struct
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import (
@@ -18,7 +18,7 @@ from coordinator.gateway.ways import (
     UNCHANGED,
     ClientSession,
     Rewrite,
-    Rewritten,
+    Rewriting,
 )
 from coordinator.runtime.io_thread import Thread
 from protocol.errors import FrameTooLarge, Truncated
@@ -69,9 +69,7 @@ class Offloader:
     def rewriting(self, change: Change) -> Rewrite:
         """Rewrite an answer by `change` once all of it is there; a long one waits while that is done."""
 
-        def rewrite(
-            session: ClientSession, frame: bytes
-        ) -> Rewritten | Coroutine[Any, Any, tuple[bytes, int]]:
+        def rewrite(session: ClientSession, frame: bytes) -> Rewriting:
             size = LENGTH_BYTES + int(INT32(frame, 0)[0])
             if size > COLLECTED_BYTES_MAX:
                 raise FrameTooLarge(f"an answer of {size} bytes cannot be rewritten")

@@ -60,9 +60,10 @@ Rewritten: TypeAlias = tuple[bytes, int] | None
 """What is sent in place of the first so many bytes of an answer; None where more of it is needed."""
 UNCHANGED: Final = (b"", 0)
 """Of an answer that passes as it is."""
-Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewritten | Coroutine[Any, Any, tuple[bytes, int]]]
-"""(client, an answer from its length on, as far as it has come) -> what becomes of it, or, where all of it is there, a
-coroutine that comes to that. Raises ProtocolError."""
+Rewriting: TypeAlias = Rewritten | Coroutine[Any, Any, tuple[bytes, int]]
+"""As Rewritten, or, of an answer that is there as a whole, a coroutine that comes to that."""
+Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewriting]
+"""(client, an answer from its length on, as far as it has come) -> what becomes of it. Raises ProtocolError."""
 
 
 class Verdict(NamedTuple):

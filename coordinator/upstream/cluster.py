@@ -21,6 +21,7 @@ from coordinator.upstream.errors import (
 from coordinator.upstream.link import Keys, Link, decoded, decoded_in_turns
 from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
+from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ BROKERS_MAX: Final = 2_000
 """Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
 COORDINATORS_MAX: Final = 1_000
 """How many groups' coordinators are remembered: an id and a number each."""
-REMEMBERED_NAME_MAX: Final = 256
-"""Of groups with longer ids the coordinator is asked for again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
     REMEMBERED_MAX,
-    REMEMBERED_NAME_MAX,
     CachedPermissionCount,
     PermissionCache,
 )
@@ -25,6 +24,7 @@ from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from protocol.apis import ApiKey
+from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest

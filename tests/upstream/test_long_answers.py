@@ -10,13 +10,14 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.adoption import Offset, TopicPartition
-from coordinator.upstream.cluster import REMEMBERED_NAME_MAX, UpstreamBroker, UpstreamCluster
+from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
 from coordinator.upstream.link import LONG_BYTES
 from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
 from protocol import names
 from protocol.apis import ApiKey
+from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.codecs import codec_for
 from protocol.hot.offset_fetch import (
     OffsetFetchResponse,

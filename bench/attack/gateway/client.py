@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody else: the only member of a group, whose heartbeats and commits pass the gateway all the time."""
 
-import threading
 import time
 from collections import Counter
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from bench import wire
+from bench.attack.background import Background
 from bench.cluster import Address, Cluster, Peer
 from bench.dialect import Topic
 from bench.wire import BadReply
@@ -28,40 +28,31 @@ class Answered(NamedTuple):
     took_s: float
 
 
-class Client(threading.Thread):
+class Client(Background):
     """Such a member; it joins here, and goes on in a thread until it is closed."""
 
     def __init__(self, bootstrap: Address, topic: Topic) -> None:
         """Raises Unprepared."""
-        super().__init__(daemon=True)
+        super().__init__()
         with Cluster(bootstrap, timeout_s=TIMEOUT_S) as cluster:
             (self._member,) = cluster.join_all(topic, [GROUP])
             self._address = cluster.coordinators([GROUP])[GROUP]
         self._dialect = cluster.dialect
         self._topic = topic
-        self._over = threading.Event()
         self._offset = 0
         self.answered: list[Answered] = []
         self.errors: Counter[str] = Counter()
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
-
     def run(self) -> None:
         """Ask until the end, over another connection where one is lost."""
-        while not self._over.is_set():
+        while not self.over.is_set():
             try:
                 with Peer(self._address, TIMEOUT_S) as peer:
-                    while not self._over.wait(PAUSE_S):
+                    while not self.over.wait(PAUSE_S):
                         self._ask(peer)
             except (OSError, BadReply) as error:
                 self.errors[f"{type(error).__name__}: {error}"] += 1
-                self._over.wait(AGAIN_S)
+                self.over.wait(AGAIN_S)
 
     def _ask(self, peer: Peer) -> None:
         heartbeat = self._dialect.heartbeat(self._member)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resident memory of some processes, sampled while something else goes on."""
 
-import threading
 import time
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
+from bench.attack.background import Background
 from bench.procstat import tree_rss_bytes
 
 SAMPLE_EVERY_S: Final = 0.5
@@ -18,28 +18,19 @@ class Sample(NamedTuple):
     rss_bytes: int
 
 
-class Memory(threading.Thread):
+class Memory(Background):
     """Samples processes by their names, each until it ends."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self._pids = dict(pids)
-        self._over = threading.Event()
         self.samples: dict[str, list[Sample]] = {name: [] for name in pids}
         self.ended: list[str] = []
         """Processes that have ended."""
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self.join()
-
     def run(self) -> None:
         """Sample until the end."""
-        while not self._over.wait(SAMPLE_EVERY_S):
+        while not self.over.wait(SAMPLE_EVERY_S):
             for name, pid in list(self._pids.items()):
                 self._sample(name, pid)
 
