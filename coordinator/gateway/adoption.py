@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
-from coordinator.gateway.promise import Promise, Wake
+from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger

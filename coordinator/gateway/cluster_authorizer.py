@@ -15,8 +15,8 @@ from coordinator.authorization.permissions import Decisions, Permission, is_know
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
-from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import BROKER, ClientSession
+from coordinator.runtime.promise import Promise
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 

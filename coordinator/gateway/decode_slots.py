@@ -9,8 +9,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import ClientSession
+from coordinator.runtime.promise import Promise
 
 MANY_PERMISSIONS: Final = 100
 """A request or response that needs more permissions than this needs a slot."""

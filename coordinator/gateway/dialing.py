@@ -10,7 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.tls import broker_context, shake_hands
+from coordinator.gateway.tls import broker_context
+from coordinator.runtime.handshake import shake_hands
 from coordinator.runtime.sockets import STREAM, UNIX, send_at_once
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger

@@ -15,10 +15,11 @@ from coordinator.gateway.offload import Offloader
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort
 from coordinator.gateway.relay import Port
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.tls import Names, client_context, shake_hands
+from coordinator.gateway.tls import Names, client_context
 from coordinator.gateway.ways import Ask
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
+from coordinator.runtime.handshake import shake_hands
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint

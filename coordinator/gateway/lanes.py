@@ -12,7 +12,6 @@ from struct import Struct
 from typing import Any, Final
 
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.promise import Promise, run
 from coordinator.gateway.ways import (
     COLLECTED_BYTES_MAX,
     COORDINATOR,
@@ -25,6 +24,7 @@ from coordinator.gateway.ways import (
     Rewritten,
     kept,
 )
+from coordinator.runtime.promise import Promise, run
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 from protocol.wire import INT32
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from coordinator.gateway.promise import Promise
 from coordinator.gateway.ways import (
     COLLECTED_BYTES_MAX,
     LENGTH_BYTES,
@@ -21,6 +20,7 @@ from coordinator.gateway.ways import (
     Rewriting,
 )
 from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.promise import Promise
 from protocol.errors import FrameTooLarge, Truncated
 from protocol.wire import INT32
 

@@ -12,7 +12,6 @@ from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.promise import Wake
 from coordinator.gateway.ways import (
     COORDINATOR,
     HERE,
@@ -22,6 +21,7 @@ from coordinator.gateway.ways import (
     Verdict,
     with_length,
 )
+from coordinator.runtime.promise import Wake
 from protocol.errors import ErrorCode
 
 Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]

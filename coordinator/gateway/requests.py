@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.lanes import Due, Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.promise import run
 from coordinator.gateway.ways import (
     BROKER,
     COORDINATOR,
@@ -26,6 +25,7 @@ from coordinator.gateway.ways import (
     kept,
     with_length,
 )
+from coordinator.runtime.promise import run
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.headers import RequestHeader
 from protocol.strangers import stranger

@@ -10,9 +10,9 @@ from typing import Final
 
 from coordinator.gateway.lanes import Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import Requests
 from coordinator.gateway.ways import Memory, Routes
+from coordinator.runtime.promise import Promise
 from protocol.errors import ProtocolError
 
 READ_BYTES: Final = 256 * 1024

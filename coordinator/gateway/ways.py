@@ -4,7 +4,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from coordinator.gateway.promise import Promise
+from coordinator.runtime.promise import Promise
 from protocol.errors import ErrorCode
 from protocol.value import Value
 from protocol.wire import PACK_INT32

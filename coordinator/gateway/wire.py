@@ -47,25 +47,6 @@ class Owner(Protocol):
         """The socket is closed, or there was none; said once of every wire."""
 
 
-class Nobody:
-    """The owner of a wire that is gone."""
-
-    def received(self, wire: "Wire", data: memoryview) -> None:
-        """Nothing comes any more."""
-
-    def drained(self, wire: "Wire") -> None:
-        """Nothing leaves any more."""
-
-    def ended(self, wire: "Wire") -> None:
-        """It has ended."""
-
-    def gone(self, wire: "Wire") -> None:
-        """It is gone."""
-
-
-NOBODY: Final = Nobody()
-
-
 class Wire:
     """A connected socket, and what still has to be written to it; or one that is yet to be connected."""
 
@@ -87,7 +68,7 @@ class Wire:
 
     def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: Buffer) -> None:
         self._loop = loop
-        self._owner: Owner = owner
+        self._owner: Owner | None = owner  # None of a wire that is gone
         self._buffer = buffer
         self.sock: socket | None = None
         self._waiting: deque[memoryview] = deque()
@@ -115,7 +96,7 @@ class Wire:
             self._linger_on()
         if self._waiting:
             self._flush()
-        elif not self._ending:
+        elif not self._ending and self._owner is not None:
             self._owner.drained(self)
         self._update_reading()
 
@@ -164,7 +145,7 @@ class Wire:
             size = 0
         if not size:
             self._lost()
-        elif not self._ending:
+        elif not self._ending and self._owner is not None:
             self._owner.received(self, view[:size])
         if self._tls is not None and self._tls.pending():
             self._loop.call_soon(self._readable)  # what is decrypted already makes no socket readable
@@ -227,7 +208,7 @@ class Wire:
         if not waiting:
             if self._ending:
                 self._say_end()
-            else:
+            elif self._owner is not None:
                 self._owner.drained(self)
 
     # --- the end ---
@@ -259,9 +240,10 @@ class Wire:
     def _lost(self) -> None:
         if self.is_gone:
             return
-        owner = NOBODY if self._ending else self._owner
+        owner = None if self._ending else self._owner
         self.abort()
-        owner.ended(self)
+        if owner is not None:
+            owner.ended(self)
 
     def abort(self) -> None:
         """Close at once; what waits is lost."""
@@ -269,7 +251,7 @@ class Wire:
             return
         self.is_gone = True
         owner = self._owner
-        self._owner = NOBODY  # which refers to this wire, and the garbage collector comes rarely
+        self._owner = None  # which refers to this wire, and the garbage collector comes rarely
         self._waiting.clear()
         if self._linger is not None:
             self._linger.cancel()
@@ -279,4 +261,5 @@ class Wire:
             self._loop.remove_writer(sock.fileno())
             sock.close()
             self._is_read = self._is_writing = False
-        owner.gone(self)
+        if owner is not None:
+            owner.gone(self)

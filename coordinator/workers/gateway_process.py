@@ -13,8 +13,8 @@ from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
-from coordinator.gateway.promise import Wake
 from coordinator.machine import Machine
+from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
-from coordinator.gateway.promise import run
+from coordinator.runtime.promise import run
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (

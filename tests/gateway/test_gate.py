@@ -9,10 +9,10 @@ from uuid import UUID
 from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import PermissionGate
-from coordinator.gateway.promise import Promise, Wake
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
+from coordinator.runtime.promise import Promise, Wake
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.gateway.promise import Promise
 from coordinator.gateway.requests import ASKED_AT_ONCE, OWED_MAX
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import (
@@ -19,6 +18,7 @@ from coordinator.gateway.ways import (
     Route,
     Verdict,
 )
+from coordinator.runtime.promise import Promise
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
 from protocol.strangers import NotKafka

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coroutines that a session runs itself, without a task and an event loop.
+"""Coroutines that their caller runs, without a task and an event loop.
 
-The session runs a coroutine within the call that brings its request. A coroutine that needs no result from elsewhere
-ends in that call. Otherwise it awaits a promise, and the session runs it on after the promise was resolved. A coroutine
-that was closed keeps nothing alive.
+A coroutine that needs no result from elsewhere ends within the call of `run`. Otherwise it awaits a promise, and its
+caller runs it on after the promise was resolved. A coroutine that was closed keeps nothing alive.
 """
 
 from collections.abc import Callable, Coroutine, Generator

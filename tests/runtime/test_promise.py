@@ -3,7 +3,7 @@
 
 import pytest
 
-from coordinator.gateway.promise import Promise, run
+from coordinator.runtime.promise import Promise, run
 
 
 class Woken:
