@@ -7,14 +7,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Operation, Permission, group_permission
-from coordinator.authorization.rule import (
-    NONE,
-    PASSES,
-    AuthorizationResult,
-    Decide,
-    Refuse,
-    changed,
-)
+from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
 from coordinator.authorization.topics import TopicsPart
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
@@ -36,7 +29,7 @@ def _nothing(_request: Any, _version: int) -> ErrorCode:
 
 
 @dataclass(frozen=True, slots=True)
-class SingleGroupRule:
+class SingleGroupRule(Rule):
     """The request names one group: all of it is refused without this permission. Topics are refused one by one."""
 
     operation: Operation = Operation.READ
@@ -92,7 +85,7 @@ class Place(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralGroupsRule:
+class SeveralGroupsRule(Rule):
     """The request names several groups: each is refused without this permission."""
 
     operation: Operation
@@ -210,7 +203,7 @@ class CoordinatorKeysRule(SeveralGroupsRule):
 
 
 @dataclass(frozen=True, slots=True)
-class FindCoordinatorRule:
+class FindCoordinatorRule(Rule):
     """Groups that may not be described are not found; where a group is says nothing of it, so none is asked about."""
 
     several: CoordinatorKeysRule
@@ -221,10 +214,6 @@ class FindCoordinatorRule:
         if version >= self.several_from:
             return self.several.permissions(request, version)
         return [group_permission(self.several.operation, request.key)]
-
-    def groups(self, request: Any, version: int) -> list[str]:
-        """No group, since every node answers this request."""
-        return []
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """Each group for itself; the response of the versions with one key has a text for its error."""
@@ -237,16 +226,12 @@ class FindCoordinatorRule:
         return AuthorizationResult(response=response)
 
 
-class ListGroupsRule:
+class ListGroupsRule(Rule):
     """Who may describe the cluster sees all groups, others those that they may describe."""
 
     def permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
         """The one for the cluster; which groups there are is known with the response."""
         return [DESCRIBE_CLUSTER]
-
-    def groups(self, request: ListGroupsRequest, version: int) -> list[str]:
-        """No group, since the request names none."""
-        return []
 
     def restrict(
         self, request: ListGroupsRequest, version: int, decide: Decide, refuse: Refuse

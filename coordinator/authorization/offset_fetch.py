@@ -6,14 +6,7 @@ from operator import is_
 from typing import Any
 
 from coordinator.authorization.permissions import Operation, Permission, group_permission
-from coordinator.authorization.rule import (
-    NONE,
-    PASSES,
-    AuthorizationResult,
-    Decide,
-    Refuse,
-    changed,
-)
+from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
 from coordinator.authorization.topics import TopicsPart
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
@@ -37,7 +30,7 @@ Fetched = OffsetFetchRequest | OffsetFetchRequestGroup
 """What is asked about one group; before v8 that is the request itself."""
 
 
-class OffsetFetchRule:
+class OffsetFetchRule(Rule):
     """Groups that may not be described are refused, and topics; where all topics are asked for, such are left out."""
 
     def __init__(self, ids_from: int) -> None:

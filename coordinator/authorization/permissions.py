@@ -71,41 +71,19 @@ def is_known(permission: Permission, decision: ErrorCode) -> bool:
     return decision in (ErrorCode.NONE, DENIED[permission.resource])
 
 
-# AclEntry.supportedOperations
 SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
-    Resource.TOPIC: frozenset(
-        {
-            Operation.READ,
-            Operation.WRITE,
-            Operation.CREATE,
-            Operation.DELETE,
-            Operation.ALTER,
-            Operation.DESCRIBE,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
-        }
-    ),
-    Resource.GROUP: frozenset(
-        {
-            Operation.READ,
-            Operation.DELETE,
-            Operation.DESCRIBE,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
-        }
-    ),
-    Resource.CLUSTER: frozenset(
-        {
-            Operation.CREATE,
-            Operation.ALTER,
-            Operation.DESCRIBE,
-            Operation.CLUSTER_ACTION,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
-            Operation.IDEMPOTENT_WRITE,
-        }
-    ),
+    Resource.TOPIC: frozenset(Operation) - {Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE},
+    Resource.GROUP: frozenset(Operation)
+    - {
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.CLUSTER_ACTION,
+        Operation.IDEMPOTENT_WRITE,
+    },
+    Resource.CLUSTER: frozenset(Operation) - {Operation.READ, Operation.WRITE, Operation.DELETE},
 }
+"""What can be done with each resource (AclEntry.supportedOperations)."""
 
 NOT_ASKED: Final = cast("set[int]", None)
 """The place of operations that were not asked for; kafka-python's stubs do not know that it may be None."""

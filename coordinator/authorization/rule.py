@@ -44,7 +44,7 @@ PASSES: Final = AuthorizationResult()
 
 
 class Rule(Protocol):
-    """The rule of one api."""
+    """The rule of one api; it names no group where every node can answer."""
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
         """All that have to be known before the request is restricted."""
@@ -54,6 +54,7 @@ class Rule(Protocol):
 
     def groups(self, request: Any, version: int) -> list[str]:
         """The groups whose coordinator is asked."""
+        return []
 
 
 def changed(message: Message, **fields: Any) -> Message:

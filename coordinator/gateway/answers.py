@@ -25,12 +25,7 @@ from coordinator.gateway.ways import with_length
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.headers import (
-    decode_request_header,
-    encode_response,
-    has_flexible_response_header,
-    route_of,
-)
+from protocol.headers import decode_request_header, encode_response, has_flexible_response_header, route_of
 from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, classes
 
 MEMBERS: Final[tuple[AnyApi, ...]] = (
@@ -49,6 +44,10 @@ COORDINATED: Final[tuple[AnyApi, ...]] = (*MEMBERS, list_groups.API)
 """What our nodes answer."""
 NO_DIRECTORY: Final = "no-records"
 """A directory of our nodes for those who ask: Java's clients take a node without any for one that refuses to say."""
+NOT_SET_HERE: Final = (
+    "{} is a node of a gateway: its settings are in its own configuration file, and brokers have other ids"
+)
+"""The error message for a setting of a node."""
 DELETE: Final = 1
 """The operation of IncrementalAlterConfigs that takes a setting away."""
 DECLARED: Final = Capabilities((*COORDINATED, find_coordinator.API))
@@ -99,37 +98,42 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
     return answer(frame, api.error_response(api.decode(frame, pos), error, header.api_version))
 
 
+def forwarded(frame: bytes) -> Any:
+    """The request of a frame that any broker may get. Raises ProtocolError."""
+    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
+    _, pos = decode_request_header(frame, codec.flexible)
+    return codec.decode_request(frame, pos)
+
+
+def _answer(frame: bytes, body: bytes) -> bytes:
+    """The answer with this body to a request that any broker may get. Raises ProtocolError."""
+    api_key = route_of(frame) >> 16
+    flexible = codec_for(api_key, route_of(frame) & 0xFFFF).flexible
+    header, _ = decode_request_header(frame, flexible)
+    return encode_response(header.correlation_id, body, has_flexible_response_header(api_key, flexible))
+
+
 def empty(frame: bytes) -> bytes:
     """The answer that has nothing in it, neither items nor an error. Raises ProtocolError."""
-    api_key, version = route_of(frame) >> 16, route_of(frame) & 0xFFFF
-    codec = codec_for(api_key, version)
-    header, _ = decode_request_header(frame, codec.flexible)
-    flexible = has_flexible_response_header(api_key, codec.flexible)
-    return encode_response(header.correlation_id, _empty_body(api_key, version), flexible)
+    return _answer(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
 
 
 @cache
-def _empty_body(api_key: int, version: int) -> bytes:
-    fields: dict[ApiKey, dict[str, list[object]]] = {
-        ApiKey.DESCRIBE_LOG_DIRS: {"results": [_no_directory(version)]},
-        ApiKey.LIST_TRANSACTIONS: {"unknown_state_filters": [], "transaction_states": []},
-        ApiKey.LIST_GROUPS: {"groups": []},
-    }
-    response = classes(api_key)[1](version=version, **fields[ApiKey(api_key)])
-    return codec_for(api_key, version).encode_response(response)
-
-
-def _no_directory(version: int) -> object:
-    return classes(ApiKey.DESCRIBE_LOG_DIRS)[1].DescribeLogDirsResult(
-        version=version, error_code=0, log_dir=NO_DIRECTORY, topics=[]
-    )
+def _empty_body(api_key: ApiKey, version: int) -> bytes:
+    make: Any = classes(api_key)[1]
+    if api_key is ApiKey.DESCRIBE_LOG_DIRS:
+        directory = make.DescribeLogDirsResult(version=version, error_code=0, log_dir=NO_DIRECTORY, topics=[])
+        fields = {"results": [directory]}
+    elif api_key is ApiKey.LIST_TRANSACTIONS:
+        fields = {"unknown_state_filters": [], "transaction_states": []}
+    else:
+        fields = {"groups": []}
+    return codec_for(api_key, version).encode_response(make(version=version, **fields))
 
 
 def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]) -> bytes:
     """The answer to a DescribeConfigs of these resources that none of them has a setting. Raises ProtocolError."""
     version = route_of(frame) & 0xFFFF
-    codec = codec_for(ApiKey.DESCRIBE_CONFIGS, version)
-    header, _ = decode_request_header(frame, codec.flexible)
     results = [
         DescribeConfigsResponse.DescribeConfigsResult(
             version=version,
@@ -142,8 +146,7 @@ def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.Describ
         for each in resources
     ]
     response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
-    flexible = has_flexible_response_header(ApiKey.DESCRIBE_CONFIGS, codec.flexible)
-    return encode_response(header.correlation_id, codec.encode_response(response), flexible)
+    return _answer(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
 
 
 def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
@@ -153,44 +156,28 @@ def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
     ends a throttle, and stops at the first that refuses. To set one is INVALID_REQUEST.
     """
     version = route_of(frame) & 0xFFFF
-    codec = codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version)
-    header, _ = decode_request_header(frame, codec.flexible)
-    kind = classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
-    make = kind.AlterConfigsResourceResponse
+    kind: Any = classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
     refused = [any(each.config_operation != DELETE for each in resource.configs) for resource in resources]
     responses = [
-        make(
+        kind.AlterConfigsResourceResponse(
             version=version,
             error_code=ErrorCode.INVALID_REQUEST if refusal else ErrorCode.NONE,
-            error_message=_not_set_here(resource.resource_name) if refusal else None,
+            error_message=NOT_SET_HERE.format(resource.resource_name) if refusal else None,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
         for resource, refusal in zip(resources, refused, strict=True)
     ]
     response = kind(version=version, throttle_time_ms=0, responses=responses)
-    flexible = has_flexible_response_header(ApiKey.INCREMENTAL_ALTER_CONFIGS, codec.flexible)
-    return encode_response(header.correlation_id, codec.encode_response(response), flexible)
-
-
-def _not_set_here(node: str) -> str:
-    return f"{node} is a node of a gateway: its settings are in its own configuration file, and brokers have other ids"
+    return _answer(frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response))
 
 
 def unknown_api_versions(frame: bytes) -> bytes:
     """The answer to an ApiVersions that is newer than ours, in version 0 (KIP-511). Raises ProtocolError."""
     header, _ = decode_request_header(frame, False)
-    response_class = api_versions.API.schema.response
+    make = api_versions.API.schema.response
     low, high = api_versions.API.versions
-    response = response_class(
-        version=0,
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[
-            response_class.ApiVersion(
-                version=0, api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high
-            )
-        ],
-    )
-    return encode_response(
-        header.correlation_id, codec_for(ApiKey.API_VERSIONS, 0).encode_response(response), False
-    )
+    offer = make.ApiVersion(version=0, api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)
+    response = make(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[offer])
+    body = codec_for(ApiKey.API_VERSIONS, 0).encode_response(response)
+    return encode_response(header.correlation_id, body, False)

@@ -12,8 +12,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.ports import BrokerPort, Listening, OurPort
-from coordinator.gateway.relay import Port
+from coordinator.gateway.ports import BrokerPort, Listening, OurPort, Port
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.tls import Names, client_context
 from coordinator.gateway.ways import Ask

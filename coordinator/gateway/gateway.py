@@ -16,8 +16,8 @@ from coordinator.gateway.entrance import Entrance
 from coordinator.gateway.kept import Kept
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
-from coordinator.gateway.ports import BrokerPort
-from coordinator.gateway.relay import Port, Relay
+from coordinator.gateway.ports import BrokerPort, Port
+from coordinator.gateway.relay import Relay
 from coordinator.gateway.ways import Ask
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine

@@ -12,15 +12,7 @@ from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.ways import (
-    COORDINATOR,
-    HERE,
-    ClientSession,
-    NoAnswer,
-    Route,
-    Verdict,
-    with_length,
-)
+from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, NoAnswer, Route, Verdict, with_length
 from coordinator.runtime.promise import Wake
 from protocol.errors import ErrorCode
 

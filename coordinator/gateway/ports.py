@@ -28,7 +28,7 @@ Accept: TypeAlias = "Callable[[socket, Endpoint], None]"
 
 
 class BrokerPort:
-    """Where clients find a broker."""
+    """Where clients find a broker; a port's nodes come in the order in which to try them."""
 
     def __init__(self, book: Book, routes: Routes, node_id: int) -> None:
         self._book = book
@@ -62,6 +62,9 @@ class OurPort:
         """This node, unless it is gone."""
         node = self._book.nodes.get(self.node_id)
         return [] if node is None else [node]
+
+
+Port: TypeAlias = BrokerPort | OurPort
 
 
 class Listening:

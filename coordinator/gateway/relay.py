@@ -8,13 +8,13 @@ from functools import partial
 from socket import socket
 from typing import Protocol
 
-from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.book import Book
 from coordinator.gateway.dialing import Dialed, Dialer
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.outside import Outside
+from coordinator.gateway.ports import Port
 from coordinator.gateway.session import READ_BYTES, Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes, Routes
+from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes
 from coordinator.gateway.wire import Buffer, Wire
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -23,22 +23,6 @@ from protocol.proxy_header import Endpoint
 from protocol.strangers import NotKafka
 
 log = get_logger("gateway")
-
-
-class Port(Protocol):
-    """What a client has connected to."""
-
-    routes: Routes
-
-    @property
-    def node_id(self) -> int:
-        """The id of the node that clients find there."""
-
-    def brokers(self) -> list[Address]:
-        """Where the broker is, or several of which any will do, in the order in which to try them."""
-
-    def coordinators(self) -> list[OurNode]:
-        """The nodes of ours of which any will do, in the order in which to try them."""
 
 
 class House(Protocol):
@@ -261,23 +245,19 @@ class Relay(Outside):
     def _open(self, lane: int) -> Wire:
         wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
         wire.read(READ_BYTES)
-        work = self._dial_broker(wire) if lane == BROKER else self._dial_coordinator(wire)
+        work = self._dial(wire, self._choices(lane))
         task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._dialing[wire] = task
         task.add_done_callback(lambda _task: self._dialing.pop(wire))
         return wire
 
-    async def _dial_broker(self, wire: Wire) -> None:
-        dialer = self._house.dialer
-        await self._dial(wire, {str(each): partial(dialer.broker, each) for each in self._port.brokers()})
-
-    async def _dial_coordinator(self, wire: Wire) -> None:
-        dial = self._house.dialer.coordinator
-        nodes = self._port.coordinators()
-        await self._dial(
-            wire,
-            {f"our node {each.node_id}": partial(dial, each, self.peer, self._ours) for each in nodes},
-        )
+    def _choices(self, lane: int) -> dict[str, Callable[[], Awaitable[Dialed]]]:
+        """How to connect to each of the nodes of which any will do, by their names for the log."""
+        dialer, port = self._house.dialer, self._port
+        if lane == BROKER:
+            return {str(each): partial(dialer.broker, each) for each in port.brokers()}
+        dial = partial(dialer.coordinator, client=self.peer, ours=self._ours)
+        return {f"our node {each.node_id}": partial(dial, each) for each in port.coordinators()}
 
     async def _dial(self, wire: Wire, choices: Mapping[str, Callable[[], Awaitable[Dialed]]]) -> None:
         """Connect to the first that can be reached."""

@@ -18,10 +18,8 @@ from coordinator.gateway.rewriting import KERBEROS, Offered
 from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header, route
-from protocol.messages import SaslHandshakeRequest
 from protocol.produce_endpoints import ENDPOINTS_FROM, has_answer
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
@@ -109,9 +107,8 @@ class PortRoutes:
         self._offloader = offloader
         self._ours = ours
         self.found: dict[int, Route] = {}
-        self._unknown_api_versions = Route(
-            ApiKey.API_VERSIONS, 0, ask=_unknown_api_versions, bytes_max=NEWEST_HEADER_BYTES_MAX
-        )
+        unknown = partial(_here, answers.unknown_api_versions)
+        self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
         self.offered = Offered(forwarded, answers.versions(answers.COORDINATED))
@@ -134,17 +131,12 @@ class PortRoutes:
     def _add(self, key: ApiKey, versions: VersionRange) -> None:
         for version in range(versions.min, versions.max + 1):
             ask = self._ask_before(key, version)
+            rewrite = None if ask else self._rewrite(key, version)
+            # A coordinator that is lost does not end a connection that is a broker's.
+            refusal = answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None
+            answered = has_answer if key is ApiKey.PRODUCE else None
             self._put(
-                Route(
-                    key,
-                    version,
-                    ask=ask,
-                    bytes_max=LISTS.bytes_max,
-                    rewrite=None if ask else self._rewrite(key, version),
-                    # A coordinator that is lost does not end a connection that is a broker's.
-                    refusal=answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None,
-                    has_answer=has_answer if key is ApiKey.PRODUCE else None,
-                )
+                Route(key, version, ask, LISTS.bytes_max, rewrite, refusal=refusal, has_answer=answered)
             )
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
@@ -167,7 +159,7 @@ class PortRoutes:
         if key is ApiKey.SASL_HANDSHAKE:
             return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:
-            return _empty
+            return partial(_here, answers.empty)
         if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
             return partial(_settings_of_nodes, self._book, answers.nothing_set)
         if self._ours and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
@@ -177,15 +169,13 @@ class PortRoutes:
     def _ask_about_groups(self, key: ApiKey) -> Ask:
         if self._ours:
             return self._gate
-        return _empty if key is ApiKey.LIST_GROUPS else partial(_not_coordinator, self._offloader)
+        if key is ApiKey.LIST_GROUPS:
+            return partial(_here, answers.empty)
+        return partial(_not_coordinator, self._offloader)
 
 
-def _unknown_api_versions(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
-    return Verdict(HERE, answers.unknown_api_versions(frame))
-
-
-def _empty(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
-    return Verdict(HERE, answers.empty(frame))
+def _here(answer: Callable[[bytes], bytes], _session: ClientSession, _route: Route, frame: bytes) -> Verdict:
+    return Verdict(HERE, answer(frame))
 
 
 def _settings_of_nodes(
@@ -194,9 +184,7 @@ def _settings_of_nodes(
     """Of nodes of ours alone, as tools ask that ask every node: nothing is set. A broker would refuse their ids."""
     if len(frame) > OF_NODES_BYTES_MAX:
         return Verdict(BROKER)
-    codec = codec_for(asked.api_key, asked.version)
-    _, pos = decode_request_header(frame, codec.flexible)
-    request: Any = codec.decode_request(frame, pos)
+    request = answers.forwarded(frame)
     ours = {str(node_id) for node_id in book.nodes}
     if not request.resources or any(
         each.resource_type not in NODE_RESOURCES or each.resource_name not in ours
@@ -231,10 +219,6 @@ def _key_type(version: int, frame: bytes) -> int:
 
 
 def _sasl_handshake(offloader: Offloader, _session: ClientSession, asked: Route, frame: bytes) -> Verdict:
-    codec = codec_for(ApiKey.SASL_HANDSHAKE, asked.version)
-    _, pos = decode_request_header(frame, codec.flexible)
-    request: SaslHandshakeRequest = codec.decode_request(frame, pos)
-    refused = request.mechanism == KERBEROS
-    return Verdict(
-        BROKER, rewrite=offloader.rewriting(rewriting.sasl_handshake(asked.version, refused=refused))
-    )
+    refused = answers.forwarded(frame).mechanism == KERBEROS
+    change = rewriting.sasl_handshake(asked.version, refused=refused)
+    return Verdict(BROKER, rewrite=offloader.rewriting(change))
