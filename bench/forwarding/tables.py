@@ -43,7 +43,7 @@ class Measured(NamedTuple):
 
 def markdown(measured: Measured, facts: Mapping[str, str], runs: int) -> str:
     """The whole part."""
-    head = HEAD.format(runs="1 run" if runs == 1 else "{runs} runs")
+    head = HEAD.format(runs="1 run" if runs == 1 else f"{runs} runs")
     about = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     tables = {
         FETCHES: _carried(measured.fetched),

@@ -154,7 +154,8 @@ class Lanes:
 
     def client_gone(self) -> None:
         """Stop waiting for answers of the coordinator, because the client does not read them any more."""
-        for owed in list(self.lanes[COORDINATOR].queue):  # what is resolved runs on, and may add to the queue
+        # A copy, because a coroutine that continues may add a request to the queue.
+        for owed in list(self.lanes[COORDINATOR].queue):
             if owed.promise is not None:
                 owed.promise.resolve(NoAnswer())
 

@@ -48,18 +48,35 @@ METADATA_BY_ID_VERSION: Final = 12
 
 # The errors of every request to a group's coordinator that come after the check of permissions.
 _COORDINATION: Final = frozenset(
-    {NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
-    | {ErrorCode.NOT_COORDINATOR, ErrorCode.INVALID_GROUP_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+    {
+        NONE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    }
 )
 ALLOWED: Final[Mapping[ApiKey, frozenset[ErrorCode]]] = {
     ApiKey.HEARTBEAT: _COORDINATION
-    | {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID}
-    | {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.INCONSISTENT_GROUP_PROTOCOL},
+    | {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    },
     ApiKey.OFFSET_DELETE: _COORDINATION | {ErrorCode.NON_EMPTY_GROUP},
     ApiKey.DESCRIBE_GROUPS: _COORDINATION,
     # With one of these the operations of the topic say what is allowed.
-    ApiKey.METADATA: frozenset({NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-    | {ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.LEADER_NOT_AVAILABLE},
+    ApiKey.METADATA: frozenset(
+        {
+            NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.LEADER_NOT_AVAILABLE,
+        }
+    ),
 }
 """The error codes, by the api of the query, that show that the client has the permission.
 

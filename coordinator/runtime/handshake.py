@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 
 async def shake_hands(loop: AbstractEventLoop, sock: ssl.SSLSocket, timeout_s: float) -> None:
-    """Make the handshake of a connected socket that blocks nobody. Raises OSError."""
+    """Complete the TLS handshake of a connected, non-blocking socket within `timeout_s`.
+
+    Raises OSError, TimeoutError among them.
+    """
     async with asyncio.timeout(timeout_s):
         while True:
             try:

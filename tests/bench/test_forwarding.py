@@ -9,6 +9,8 @@ import pytest
 
 from bench import cli
 from bench.forwarding import tables, turns
+from bench.forwarding.asking import Asked
+from bench.forwarding.ways import DIRECTLY
 from bench.kafka import KafkaUnavailable, kafka_classpath
 from tests.support.missing import skip_or_fail
 
@@ -28,7 +30,7 @@ def test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched(tmp_pa
     page = tmp_path / "RESULTS.md"
     assert cli.main(["forwarding", *QUICKLY, "--write", str(page)]) == 0
     shown = page.read_text()
-    for title in (tables.FETCHES, tables.CONSUMER, tables.PRODUCER, tables.ALONE):
+    for title in (tables.FETCHES, tables.PRODUCES, tables.CONSUMER, tables.PRODUCER, tables.ALONE):
         section = shown.partition(f"## {title}\n")[2].partition("\n## ")[0]
         found = dict(re.findall(r"^\| (\w+) \| ([\d,.]+) \|", section, re.MULTILINE))
         assert set(found) == {"directly", "haproxy", "Groupkeeper"}, shown
@@ -38,6 +40,13 @@ def test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched(tmp_pa
         assert longest_cpu_ms > 0
         assert longest_ms > 0
         assert 0 < p50_ms <= p99_ms
+
+
+@pytest.mark.parametrize(("runs", "said"), [(1, "1 run"), (3, "3 runs")])
+def test_the_page_says_how_many_runs_there_were(runs: int, said: str) -> None:
+    asked = [Asked(DIRECTLY, 0.2, 0.1)]
+    page = tables.markdown(tables.Measured([], [], [], [], asked, []), {}, runs)
+    assert f"medians of {said} in which" in page
 
 
 def row(section: str, first: str) -> str:

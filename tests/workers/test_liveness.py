@@ -214,7 +214,6 @@ async def test_a_stopped_worker_is_killed_and_one_that_goes_on_in_time_is_not() 
 
 
 @pytest.mark.process
-@pytest.mark.skipif(sys.platform != "linux", reason="only /proc tells what a process was given")
 async def test_a_process_is_given_variables_that_its_supervisor_does_not_have() -> None:
     async with held(held_worker.IDLE) as (worker, _ended):
         given = environment_of(worker.pid)
