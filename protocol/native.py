@@ -7,16 +7,20 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["i64", "mypyc_attr"]
+__all__ = ["i64", "mypyc_attr", "trait"]
 
 Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
     # It is there when something is compiled, and not when it runs.
-    from mypy_extensions import i64, mypyc_attr
+    from mypy_extensions import i64, mypyc_attr, trait
 else:
     i64 = int
 
     def mypyc_attr(**_: bool) -> Callable[[Class], Class]:
         """Leave the class as it is."""
         return lambda kind: kind
+
+    def trait(kind: Class) -> Class:
+        """Leave the class as it is."""
+        return kind

@@ -11,19 +11,24 @@ from typing import Final
 
 from protocol.bounds import TAGS_MAX
 from protocol.errors import InvalidLength, ProtocolError, TooManyItems, Truncated
+from protocol.fixed import int16_at, int32_at
 from protocol.metadata_head import FLEXIBLE_FROM as LISTED_FLEXIBLE_FROM
 from protocol.metadata_head import Listed, read_listed, write_listed
-from protocol.wire import INT32, MAX_STRING_BYTES, PACK_INT32, read_uvarint, skip_tags, uvarint
+from protocol.wire import MAX_STRING_BYTES, PACK_INT32, read_uvarint, skip_tags, uvarint
 
 ENDPOINTS_FROM: Final = 10
 TOPIC_IDS_FROM: Final = 13
 TRANSACTIONAL_ID_FROM: Final = 3
 FLEXIBLE_FROM: Final = 9
 
+HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
+"""The acks of a request are among its first so many bytes."""
+
 _NODE_ENDPOINTS: Final = 0
+_NOTHING_MOVED: Final = bytes(5)
+"""The end of nearly all responses: no throttle time, no tagged field. Endpoints end with a port, a rack and their own
+tagged fields, which are not all 0."""
 _CLIENT_ID_AT: Final = 12
-_USUAL_HEAD_BYTES: Final = 256
-_HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
 _FIXED_BYTES: Final = 4 + 2 + 8 + 8 + 8
 """Of a partition: its index, error, base offset, append time and the log's start."""
 
@@ -31,19 +36,16 @@ Move = Callable[[Listed], "Listed | None"]
 """Where a node is to be looked for; None leaves it out."""
 
 
-def has_answer(frame: bytes | memoryview, version: int) -> bool | None:
+def has_answer(frame: bytes, version: int) -> bool | None:
     """Return whether a broker answers a request, given the request's bytes from its length on: not one with acks=0.
 
-    Returns None if the bytes end before the acks. Raises ProtocolError if the head of the request cannot be read.
+    The first HEAD_BYTES_MAX of them are enough. Returns None if the bytes end before the acks. Raises ProtocolError if
+    the head of the request cannot be read.
     """
     try:
-        return _acks(bytes(frame[:_USUAL_HEAD_BYTES]), version) != 0
+        return _acks(frame, version) != 0
     except IndexError:
-        head = bytes(frame[:_HEAD_BYTES_MAX])
-    try:
-        return _acks(head, version) != 0
-    except IndexError:
-        if len(head) == _HEAD_BYTES_MAX or len(head) >= 4 + INT32(head, 0)[0]:
+        if len(frame) >= min(HEAD_BYTES_MAX, 4 + int32_at(frame, 0)):
             raise Truncated("the head of a Produce request") from None
     return None
 
@@ -55,6 +57,8 @@ def endpoint_mover(version: int, move: Move) -> Callable[[bytes], bytes]:
     """
 
     def move_endpoints(frame: bytes) -> bytes:
+        if frame.endswith(_NOTHING_MOVED):
+            return frame
         try:
             pos = _after_partitions(frame, version) + 4  # the throttle time
             return _move(frame, pos, move)
@@ -70,17 +74,11 @@ def _acks(head: bytes, version: int) -> int:
         pos = _after_compact(head, skip_tags(head, pos))
     elif version >= TRANSACTIONAL_ID_FROM:
         pos = _after_string(head, pos)
-    return _int16(head, pos)
-
-
-def _int16(buf: bytes, pos: int) -> int:
-    """As INT16 reads it, but faster where it is compiled. Raises IndexError."""
-    value = buf[pos] << 8 | buf[pos + 1]
-    return value - 0x10000 if value >= 0x8000 else value
+    return int16_at(head, pos)
 
 
 def _after_string(buf: bytes, pos: int) -> int:
-    size = _int16(buf, pos)
+    size = int16_at(buf, pos)
     if size < -1:
         raise InvalidLength(f"a string of {size} bytes")
     return pos + 2 + max(size, 0)

@@ -8,7 +8,6 @@ numbered anew; else it is held, and the lane is read no further. Of an answer th
 
 from collections import deque
 from collections.abc import Callable, Coroutine
-from struct import Struct
 from typing import Any, Final
 
 from coordinator.gateway.outside import NOWHERE, Outside
@@ -22,19 +21,19 @@ from coordinator.gateway.ways import (
     NoAnswer,
     Rewrite,
     Rewritten,
+    head_of,
     kept,
 )
 from coordinator.runtime.promise import Promise, run
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
-from protocol.wire import INT32
+from protocol.fixed import int32_at
 
 REWRITTEN_AT_ONCE: Final = 50
 """After so many answers that were rewritten, or read, of those that came together, others have their turn."""
 ANSWERS_BYTES_MAX: Final = 256 * 1024
 """No request is taken while more of the answers that were made here wait for others."""
 
-_RESPONSE: Final = Struct(">ii").unpack_from  # the length, the correlation id
-_RESPONSE_BYTES: Final = 8
+_RESPONSE_BYTES: Final = 8  # the length, the correlation id
 _SMALLEST_RESPONSE: Final = 4
 _CORRELATION_ID_AT: Final = 8  # in a request with its length
 
@@ -135,7 +134,7 @@ class Lanes:
 
     def asks(self, lane: int, frame: bytes, promise: Promise[bytes]) -> None:
         """A request of our own, whole with its length, goes to this lane."""
-        owed = Due(INT32(frame, _CORRELATION_ID_AT)[0], None)
+        owed = Due(int32_at(frame, _CORRELATION_ID_AT), None)
         owed.promise = promise
         self.lanes[lane].queue.append(owed)
 
@@ -229,7 +228,8 @@ class Lanes:
                 some = True
             if size - pos < _RESPONSE_BYTES:
                 break
-            length, owed = self._expected(lane, data, pos)
+            head = head_of(data, pos)
+            length, owed = self._expected(lane, head)
             if self._must_wait(owed):
                 lane.blocked = True
                 break
@@ -238,14 +238,14 @@ class Lanes:
                 lane.left = whole
                 continue
             self._rewritten += 1
-            answer = data if not pos and size == whole else data[pos : pos + whole]
+            answer = head[:whole] if whole <= len(head) else bytes(data[pos : pos + whole])
             made = self._take_whole(client, lane, owed, answer, whole)
             if made is None:
                 break
-            head, taken = made
+            changed, taken = made
             if taken:
                 self._send(data[start:pos])
-                self._send(head)
+                self._send(changed)
                 start = pos = pos + taken
             some = True
         if pos > start:
@@ -263,9 +263,9 @@ class Lanes:
             return True
         return self.has_enough and (owed.promise is not None or owed.rewrite is not None)
 
-    def _expected(self, lane: Lane, data: memoryview, pos: int) -> tuple[int, Due]:
-        """The length of the answer that begins here, and the request that it belongs to."""
-        length, correlation_id = _RESPONSE(data, pos)
+    def _expected(self, lane: Lane, head: bytes) -> tuple[int, Due]:
+        """The length of the answer with this head, and the request that it belongs to."""
+        length, correlation_id = int32_at(head, 0), int32_at(head, LENGTH_BYTES)
         if not lane.queue:
             raise ProtocolError("the broker answers what was not asked")
         owed = lane.queue[0]
@@ -275,9 +275,7 @@ class Lanes:
             )
         return length, owed
 
-    def _take_whole(
-        self, client: ClientSession, lane: Lane, owed: Due, data: memoryview, whole: int
-    ) -> Rewritten:
+    def _take_whole(self, client: ClientSession, lane: Lane, owed: Due, data: bytes, whole: int) -> Rewritten:
         """Rewrite an answer of `whole` bytes as far as it is there, or take one to a request of ours.
 
         Returns what is sent in place of its first so many bytes, what is left of it passes; None where it waits.
@@ -291,7 +289,7 @@ class Lanes:
             lane.queue.popleft()
             if lane is self.lanes[COORDINATOR]:
                 self.delivered_bytes += whole
-            owed.promise.resolve(bytes(data))
+            owed.promise.resolve(data)
             return b"", whole
         assert owed.rewrite is not None, "others pass"
         made = _rewritten(client, lane, owed.rewrite, data)
@@ -311,10 +309,10 @@ class Lanes:
         self.owed.popleft()
 
 
-def _rewritten(client: ClientSession, lane: Lane, rewrite: Rewrite, data: memoryview) -> Rewritten:
+def _rewritten(client: ClientSession, lane: Lane, rewrite: Rewrite, data: bytes) -> Rewritten:
     """What becomes of an answer; None while that is not known."""
     if lane.rewriting is None:
-        made = rewrite(client, bytes(data))
+        made = rewrite(client, data)
         if made is None or isinstance(made, tuple):
             return made
         lane.rewriting = made

@@ -22,7 +22,7 @@ from coordinator.gateway.ways import (
 from coordinator.runtime.io_thread import Thread
 from coordinator.runtime.promise import Promise
 from protocol.errors import FrameTooLarge, Truncated
-from protocol.wire import INT32
+from protocol.fixed import int32_at
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Offloader:
         """Rewrite an answer by `change` once all of it is there; a long one waits while that is done."""
 
         def rewrite(session: ClientSession, frame: bytes) -> Rewriting:
-            size = LENGTH_BYTES + int(INT32(frame, 0)[0])
+            size = LENGTH_BYTES + int32_at(frame, 0)
             if size > COLLECTED_BYTES_MAX:
                 raise FrameTooLarge(f"an answer of {size} bytes cannot be rewritten")
             if len(frame) < size:

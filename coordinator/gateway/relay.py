@@ -15,7 +15,7 @@ from coordinator.gateway.outside import Outside
 from coordinator.gateway.ports import Port
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes
-from coordinator.gateway.wire import Buffer, Wire
+from coordinator.gateway.wire import Buffer, Owner, Wire
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -44,7 +44,7 @@ class House(Protocol):
         """This connection is over, and all its sockets are closed."""
 
 
-class Relay(Outside):
+class Relay(Outside, Owner):
     """One client connection: its socket, and those of its lanes."""
 
     def __init__(self, house: House, port: Port, sock: socket, peer: Endpoint) -> None:

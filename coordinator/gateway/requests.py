@@ -7,7 +7,6 @@ go to a coordinator.
 
 from collections.abc import Coroutine
 from functools import partial
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.lanes import Due, Lanes
@@ -22,14 +21,16 @@ from coordinator.gateway.ways import (
     Route,
     Routes,
     Verdict,
+    head_of,
     kept,
     with_length,
 )
 from coordinator.runtime.promise import run
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
+from protocol.fixed import int32_at
 from protocol.headers import RequestHeader
+from protocol.produce_endpoints import HEAD_BYTES_MAX
 from protocol.strangers import stranger
-from protocol.wire import INT32
 
 OWED_MAX: Final = 1_000
 """A client is read no further while so many of its requests wait for their answers."""
@@ -38,8 +39,7 @@ ASKED_AT_ONCE: Final = 50
 ASKED_BYTES_AT_ONCE: Final = 2 * 1024
 """And after so many bytes of them: it is what they name that takes time."""
 
-_REQUEST: Final = Struct(">iIi").unpack_from  # the length, API key and version, the correlation id
-_REQUEST_BYTES: Final = 12
+_REQUEST_BYTES: Final = 12  # the length, API key and version, the correlation id
 _SMALLEST_REQUEST: Final = 10
 _CORRELATION_ID_AT: Final = 4
 
@@ -167,21 +167,20 @@ class Requests:
     def _take_inbox(self, client: ClientSession) -> None:
         data = self._inbox
         size = len(data)
-        pos = start = 0
-        while not self.is_waiting:
-            if self._left:
-                step = min(self._left, size - pos)
-                self._left -= step
-                pos += step
-            route, length, correlation_id = self._next(data, pos)
+        start = 0
+        pos = self._after_left(0, size)
+        while pos < size and not self.is_waiting:
+            head = head_of(data, pos)
+            route = self._next(head)
             if route is None:
                 break
             if route.ask is None:
-                if not self._pass(route, correlation_id, data, pos):
+                if not self._pass(route, head, data, pos):
                     break
-                self._left = LENGTH_BYTES + length
+                self._left = LENGTH_BYTES + int32_at(head, 0)
+                pos = self._after_left(pos, size)
                 continue
-            end = pos + LENGTH_BYTES + _collected(route, length)
+            end = pos + LENGTH_BYTES + _collected(route, int32_at(head, 0))
             if not self._may_ask(client, end - pos, end - size):
                 break
             if pos > start:
@@ -193,6 +192,12 @@ class Requests:
         if pos > start:
             self._outside.to_lane(BROKER, data if pos - start == size else data[start:pos])
         self._inbox = data[pos:] if pos < size else NOTHING
+
+    def _after_left(self, pos: int, size: int) -> int:
+        """Where the request that is being passed on ends, or what there is of it."""
+        step = min(self._left, size - pos)
+        self._left -= step
+        return pos + step
 
     def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
         """Whether a request of so many bytes, of which so many are missing, may be asked about in this step.
@@ -210,21 +215,14 @@ class Requests:
         self._asked += 1
         return True
 
-    def _next(self, data: memoryview, pos: int) -> tuple[Route | None, int, int]:
-        """What is done with the request that begins here, its length and its correlation id.
-
-        The first is None where it is not there yet, or not its turn.
-        """
-        if len(data) - pos < _REQUEST_BYTES:
-            if len(data) - pos >= LENGTH_BYTES:
-                self._check_length(INT32(data, pos)[0])
-            return None, 0, 0
-        if self._owes_enough():
-            return None, 0, 0
-        length, number, correlation_id = _REQUEST(data, pos)
-        if not _SMALLEST_REQUEST <= length <= self._bytes_max:
-            self._check_length(length)
-        return self._found.get(number) or self._unrouted(number, correlation_id), length, correlation_id
+    def _next(self, head: bytes) -> Route | None:
+        """What is done with the request with this head; None where it is not there yet, or not its turn."""
+        if len(head) >= LENGTH_BYTES:
+            self._check_length(int32_at(head, 0))
+        if len(head) < _REQUEST_BYTES or self._owes_enough():
+            return None
+        number = int32_at(head, LENGTH_BYTES) & 0xFFFFFFFF
+        return self._found.get(number) or self._unrouted(number, _correlation_id(head))
 
     def _check_length(self, length: int) -> None:
         if _SMALLEST_REQUEST <= length <= self._bytes_max:
@@ -243,15 +241,17 @@ class Requests:
             raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
         return route
 
-    def _pass(self, route: Route, correlation_id: int, data: memoryview, pos: int) -> bool:
+    def _pass(self, route: Route, head: bytes, data: memoryview, pos: int) -> bool:
         """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
         has_answer: bool | None = True
         if route.has_answer is not None:
-            has_answer = route.has_answer(data[pos:] if pos else data, route.version)
+            has_answer = route.has_answer(head, route.version)
+            if has_answer is None and len(data) - pos > len(head):
+                has_answer = route.has_answer(bytes(data[pos : pos + HEAD_BYTES_MAX]), route.version)
         if has_answer is None:
             return False
         if has_answer:
-            self._lanes.owes(BROKER, Due(correlation_id, route.rewrite))
+            self._lanes.owes(BROKER, Due(_correlation_id(head), route.rewrite))
         return True
 
     def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
@@ -282,11 +282,15 @@ class Requests:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
             return
-        owed = Due(INT32(frame, _CORRELATION_ID_AT)[0], verdict.rewrite)
+        owed = Due(int32_at(frame, _CORRELATION_ID_AT), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
             owed.refusal = partial(route.refusal, frame)
         self._lanes.owes(verdict.way, owed)
         self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))
+
+
+def _correlation_id(head: bytes) -> int:
+    return int32_at(head, LENGTH_BYTES + _CORRELATION_ID_AT)
 
 
 def _collected(route: Route, length: int) -> int:

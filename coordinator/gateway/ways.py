@@ -18,6 +18,8 @@ HERE: Final = 2
 
 LENGTH_BYTES: Final = 4
 """Of the length before each request and answer."""
+HEAD_BYTES: Final = 256
+"""What of a request or answer is looked at first; of most answers that is all."""
 NOTHING: Final = memoryview(b"")
 
 
@@ -99,7 +101,7 @@ class Route(Value):
         rewrite: Rewrite | None = None,
         refusal: Callable[[bytes, ErrorCode], bytes] | None = None,
         changes: bool = True,
-        has_answer: Callable[[memoryview, int], bool | None] | None = None,
+        has_answer: Callable[[bytes, int], bool | None] | None = None,
     ) -> None:
         self.api_key: Final = api_key
         self.version: Final = version
@@ -115,7 +117,7 @@ class Route(Value):
         self.changes: Final = changes
         """Whether such a request may change something. If not, it is dropped when its client is gone."""
         self.has_answer: Final = has_answer
-        """(a request from its length on, version) -> whether there will be an answer; None where more is needed."""
+        """(the head of a request, version) -> whether there will be an answer; None where more of it is needed."""
 
 
 class Routes(Protocol):
@@ -131,6 +133,13 @@ class Routes(Protocol):
 def with_length(frame: bytes) -> bytes:
     """The frame with its length before it, as it is sent."""
     return PACK_INT32(len(frame)) + frame
+
+
+def head_of(data: memoryview, pos: int) -> bytes:
+    """The head of the request or answer that begins here, as far as it is there; bytes, which are quicker to read."""
+    if not pos and len(data) <= HEAD_BYTES:
+        return data.tobytes()
+    return data[pos : pos + HEAD_BYTES].tobytes()
 
 
 def kept(data: memoryview) -> memoryview:

@@ -10,11 +10,12 @@ import ssl
 from asyncio import AbstractEventLoop, Handle
 from collections import deque
 from socket import socket
-from typing import Final, Protocol
+from typing import Final
 
 from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.ways import Bytes
 from coordinator.runtime.sockets import say_end
+from protocol.native import mypyc_attr, trait
 
 LINGER_S: Final = 5.0
 """How long a wire that was ended may take to have sent what waits, and its peer to close."""
@@ -31,7 +32,9 @@ class Buffer:
         self.view = memoryview(self._room)
 
 
-class Owner(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+@trait
+class Owner:
     """Whose wire it is."""
 
     def received(self, wire: "Wire", data: memoryview) -> None:

@@ -130,6 +130,21 @@ def test_produce_names_leaders_at_the_gateway(drawn: tuple[int, Values]) -> None
     assert got == frame_of(ApiKey.PRODUCE, expected, version)
 
 
+@slow
+@given(drawn_responses(ApiKey.PRODUCE), st.integers(1, 65_535), st.integers(0, 256))
+def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
+    drawn: tuple[int, Values], port: int, throttle_time_ms: int
+) -> None:
+    version, message = drawn
+    if version < 10:
+        return
+    leader = {"node_id": 3, "host": "", "port": port, "rack": None}
+    message |= {"throttle_time_ms": throttle_time_ms, "node_endpoints": [leader]}
+    got = rewritten(rewriting.produce(new_book(), version), frame_of(ApiKey.PRODUCE, message, version))
+    message["node_endpoints"] = [leader | {"host": "gateway.example", "port": 10_003}]
+    assert got == frame_of(ApiKey.PRODUCE, message, version)
+
+
 def test_produce_with_a_new_leader_names_the_gateway() -> None:
     struct = classes(ApiKey.PRODUCE)[1]._struct
     for version in range(10, 14):
