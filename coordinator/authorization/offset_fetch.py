@@ -65,7 +65,8 @@ class OffsetFetchRule(Rule):
             if error is NONE
         ]
         if asked and not left:
-            return AuthorizationResult(response=OffsetFetchResponse(groups=_refused_groups(request, errors)))
+            refused = map(_refused_group, asked, errors)
+            return AuthorizationResult(response=OffsetFetchResponse(groups=list(refused)))
         sees_all = any(group.topics is None for group in left)
         is_whole = len(left) == len(asked) and all(map(is_, left, asked))
         if is_whole and not sees_all:
@@ -103,7 +104,7 @@ class OffsetFetchRule(Rule):
         for group in request.groups:
             error = self._error(group, version, decide)
             if error is not NONE:
-                groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error))
+                groups.append(_refused_group(group, error))
                 continue
             row = next(answered)
             if not row.error_code:
@@ -140,11 +141,8 @@ def _describe(group: Fetched) -> Permission:
     return group_permission(Operation.DESCRIBE, group.group_id)
 
 
-def _refused_groups(request: OffsetFetchRequest, errors: list[ErrorCode]) -> list[OffsetFetchResponseGroup]:
-    return [
-        OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
-        for group, error in zip(request.groups, errors, strict=True)
-    ]
+def _refused_group(group: Fetched, error: ErrorCode) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
 
 
 def _refused_topic(topic: Any, error: ErrorCode, version: int) -> Any:

@@ -73,14 +73,8 @@ def is_known(permission: Permission, decision: ErrorCode) -> bool:
 
 SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
     Resource.TOPIC: frozenset(Operation) - {Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE},
-    Resource.GROUP: frozenset(Operation)
-    - {
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.CLUSTER_ACTION,
-        Operation.IDEMPOTENT_WRITE,
-    },
+    Resource.GROUP: frozenset({Operation.READ, Operation.DELETE, Operation.DESCRIBE})
+    | {Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS},
     Resource.CLUSTER: frozenset(Operation) - {Operation.READ, Operation.WRITE, Operation.DELETE},
 }
 """What can be done with each resource (AclEntry.supportedOperations)."""

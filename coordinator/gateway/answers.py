@@ -93,9 +93,7 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
 
     Raises ProtocolError for bytes that are no request.
     """
-    api = handled(frame)
-    header, pos = decode_request_header(frame, api.flexible)
-    return answer(frame, api.error_response(api.decode(frame, pos), error, header.api_version))
+    return answer(frame, handled(frame).error_response(decoded(frame), error, route_of(frame) & 0xFFFF))
 
 
 def forwarded(frame: bytes) -> Any:

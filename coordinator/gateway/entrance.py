@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where clients come in: the ports, how many may come, and TLS with the names that they ask for."""
 
-import asyncio
 import errno
 import ssl
 from functools import partial
 from socket import socket
-from typing import Final, Protocol
+from typing import Final
 
 from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort, Port
+from coordinator.gateway.relay import House
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.tls import Names, client_context
 from coordinator.gateway.ways import Ask
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
 from coordinator.runtime.handshake import shake_hands
-from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -29,22 +28,11 @@ NAMES: Final = -1
 """In place of the id of a node: the one port where clients say in TLS which node they want."""
 
 
-class Host(Protocol):
-    """Where clients come to."""
-
-    loop: asyncio.AbstractEventLoop
-    book: Book
-    tasks: Tasks
-
-    def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
-        """Serve a client that has connected."""
-
-
 class Entrance:
     """The ports of one gateway process."""
 
     def __init__(
-        self, house: Host, machine: Machine, config: GatewayConfig, gate: Ask, offloader: Offloader
+        self, house: House, machine: Machine, config: GatewayConfig, gate: Ask, offloader: Offloader
     ) -> None:
         """Raises ValueError for a certificate that cannot be used."""
         self._house = house
@@ -126,34 +114,24 @@ class Entrance:
                 sock.close()
                 self.left(peer)
             else:
-                self._house.tasks.start(
-                    self._shake_hands(port, wrapped, peer),
-                    "TLS handshake",
-                    partial(self._shaking_failed, wrapped, peer),
-                )
+                self._house.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
             assert port is not None, "without TLS there are no names"
             self._house.let_in(port, sock, peer)
 
     async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
+        wanted = None
         try:
             await shake_hands(self._house.loop, sock, self._config.connect_timeout_ms / 1000)
             wanted = port or self._asked(sock)
         except OSError as error:
             log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))
-            wanted = None
-        except asyncio.CancelledError:
-            sock.close()
-            raise
-        if wanted is None:
-            sock.close()
-            self.left(peer)
-        else:
+        finally:
+            if wanted is None:
+                sock.close()
+                self.left(peer)
+        if wanted is not None:
             self._house.let_in(wanted, sock, peer)
-
-    def _shaking_failed(self, sock: ssl.SSLSocket, peer: Endpoint, _error: BaseException) -> None:
-        sock.close()
-        self.left(peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """What the client has asked for by name; one that names nobody is not told which nodes there are."""

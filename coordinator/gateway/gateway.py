@@ -18,8 +18,8 @@ from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
+from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.ways import Ask
-from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.tasks import Tasks
@@ -70,7 +70,7 @@ class Gateway:
         self.loop = loop
         self._config = config
         self._discovered = discovered
-        self.buffer = Buffer()
+        self.buffer = memoryview(bytearray(READ_BYTES))
         self.book = Book(config.place, self._discover)
         self.dialer = Dialer(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max

@@ -14,6 +14,7 @@ from coordinator.gateway.outside import NOWHERE, Outside
 from coordinator.gateway.ways import (
     COLLECTED_BYTES_MAX,
     COORDINATOR,
+    CORRELATION_ID_AT,
     LENGTH_BYTES,
     NOTHING,
     Bytes,
@@ -35,7 +36,6 @@ ANSWERS_BYTES_MAX: Final = 256 * 1024
 
 _RESPONSE_BYTES: Final = 8  # the length, the correlation id
 _SMALLEST_RESPONSE: Final = 4
-_CORRELATION_ID_AT: Final = 8  # in a request with its length
 
 
 class Due:
@@ -134,7 +134,7 @@ class Lanes:
 
     def asks(self, lane: int, frame: bytes, promise: Promise[bytes]) -> None:
         """A request of our own, whole with its length, goes to this lane."""
-        owed = Due(int32_at(frame, _CORRELATION_ID_AT), None)
+        owed = Due(int32_at(frame, CORRELATION_ID_AT), None)
         owed.promise = promise
         self.lanes[lane].queue.append(owed)
 

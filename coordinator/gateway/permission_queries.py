@@ -7,6 +7,8 @@ topics, and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -166,25 +168,14 @@ def _about_cluster() -> PermissionQuery:
 
 def _about_topics(names: Collection[str]) -> PermissionQuery:
     """What may be done with topics, whether they are there or not."""
-
-    def decide(response: MetadataResponse) -> Decisions:
-        return _of_topics(names, {topic.name: topic for topic in response.topics})
-
-    return _metadata(METADATA_BY_NAME_VERSION, [{"name": name} for name in names], decide)
+    asked = [{"name": name} for name in names]
+    return _metadata(METADATA_BY_NAME_VERSION, asked, partial(_of_topics, names, attrgetter("name")))
 
 
 def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
     """What may be done with topics by their ids; of one that the broker does not have it is not known."""
-
-    def decide(response: MetadataResponse) -> Decisions:
-        found = {}
-        for topic in response.topics:
-            if topic.topic_id is not None:  # as kafka-python has it for no id, whatever the stub says
-                found[topic.topic_id.bytes] = topic
-        return _of_topics(ids, found)
-
     asked = [{"topic_id": UUID(bytes=each), "name": None} for each in ids]
-    return _metadata(METADATA_BY_ID_VERSION, asked, decide)
+    return _metadata(METADATA_BY_ID_VERSION, asked, partial(_of_topics, ids, _topic_id))
 
 
 def _metadata(
@@ -205,10 +196,18 @@ def _metadata(
     return _query(ApiKey.METADATA, version, request, decide)
 
 
+def _topic_id(topic: MetadataResponse.MetadataResponseTopic) -> bytes | None:
+    found: UUID | None = topic.topic_id  # whatever kafka-python's stub says
+    return None if found is None else found.bytes
+
+
 def _of_topics(
-    names: Iterable[str | bytes], found: Mapping[Any, MetadataResponse.MetadataResponseTopic]
+    names: Iterable[str | bytes],
+    name_of: Callable[[MetadataResponse.MetadataResponseTopic], str | bytes | None],
+    response: MetadataResponse,
 ) -> Decisions:
     """What may be done with each topic; of one that was not found it is not known."""
+    found = {name_of(topic): topic for topic in response.topics}
     decisions: Decisions = {}
     for name in names:
         topic = found.get(name)

@@ -15,7 +15,7 @@ from coordinator.gateway.outside import Outside
 from coordinator.gateway.ports import Port
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes
-from coordinator.gateway.wire import Buffer, Owner, Wire
+from coordinator.gateway.wire import Owner, Wire
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -26,16 +26,19 @@ log = get_logger("gateway")
 
 
 class House(Protocol):
-    """What all connections of a gateway process share."""
+    """A gateway process, as its entrance and its connections see it."""
 
     loop: asyncio.AbstractEventLoop
-    buffer: Buffer
+    buffer: memoryview
     book: Book
     dialer: Dialer
     request_bytes_max: int
     kept: Kept
     closed: Counter[str]
     tasks: Tasks
+
+    def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
+        """Serve a client that has connected."""
 
     def left(self, relay: "Relay") -> None:
         """This connection is over, and the client's socket is closed; others of it may not be yet."""

@@ -14,6 +14,7 @@ from coordinator.gateway.outside import NOWHERE, Outside
 from coordinator.gateway.ways import (
     BROKER,
     COORDINATOR,
+    CORRELATION_ID_AT,
     HERE,
     LENGTH_BYTES,
     NOTHING,
@@ -41,7 +42,6 @@ ASKED_BYTES_AT_ONCE: Final = 2 * 1024
 
 _REQUEST_BYTES: Final = 12  # the length, API key and version, the correlation id
 _SMALLEST_REQUEST: Final = 10
-_CORRELATION_ID_AT: Final = 4
 
 
 class Deciding(NamedTuple):
@@ -180,7 +180,7 @@ class Requests:
                 self._left = LENGTH_BYTES + int32_at(head, 0)
                 pos = self._after_left(pos, size)
                 continue
-            end = pos + LENGTH_BYTES + _collected(route, int32_at(head, 0))
+            end = pos + LENGTH_BYTES + int32_at(head, 0)
             if not self._may_ask(client, end - pos, end - size):
                 break
             if pos > start:
@@ -222,7 +222,10 @@ class Requests:
         if len(head) < _REQUEST_BYTES or self._owes_enough():
             return None
         number = int32_at(head, LENGTH_BYTES) & 0xFFFFFFFF
-        return self._found.get(number) or self._unrouted(number, _correlation_id(head))
+        route = self._found.get(number) or self._unrouted(number, int32_at(head, CORRELATION_ID_AT))
+        if route.ask is not None and int32_at(head, 0) > route.bytes_max:
+            raise FrameTooLarge(f"a request of api {route.api_key} with {int32_at(head, 0)} bytes")
+        return route
 
     def _check_length(self, length: int) -> None:
         if _SMALLEST_REQUEST <= length <= self._bytes_max:
@@ -251,7 +254,7 @@ class Requests:
         if has_answer is None:
             return False
         if has_answer:
-            self._lanes.owes(BROKER, Due(_correlation_id(head), route.rewrite))
+            self._lanes.owes(BROKER, Due(int32_at(head, CORRELATION_ID_AT), route.rewrite))
         return True
 
     def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
@@ -282,19 +285,8 @@ class Requests:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
             return
-        owed = Due(int32_at(frame, _CORRELATION_ID_AT), verdict.rewrite)
+        owed = Due(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
             owed.refusal = partial(route.refusal, frame)
         self._lanes.owes(verdict.way, owed)
         self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))
-
-
-def _correlation_id(head: bytes) -> int:
-    return int32_at(head, LENGTH_BYTES + _CORRELATION_ID_AT)
-
-
-def _collected(route: Route, length: int) -> int:
-    """The length of a request that is collected. Raises FrameTooLarge."""
-    if length > route.bytes_max:
-        raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
-    return length

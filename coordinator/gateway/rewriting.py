@@ -110,25 +110,19 @@ def api_versions(ours: Offered, version: int) -> Change:
         response = codec.decode_response(body, 0)
         answered = codec_for(ApiKey.API_VERSIONS, 0) if response.error_code else codec
         if response.error_code == ErrorCode.NONE:
-            response.api_keys = _common(response, ours, version)
+            theirs = {
+                each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys
+            }
+            response.api_keys = [
+                ApiVersionsResponse.ApiVersion(
+                    version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
+                )
+                for offer in common_offers(ours, theirs)
+            ]
             _hide_features(response)
         return answered.encode_response(response)
 
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
-
-
-def _common(
-    response: ApiVersionsResponse, ours: Offered, version: int
-) -> list[ApiVersionsResponse.ApiVersion]:
-    theirs = {
-        offer.api_key: VersionRange(offer.min_version, offer.max_version) for offer in response.api_keys
-    }
-    return [
-        ApiVersionsResponse.ApiVersion(
-            version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
-        )
-        for offer in common_offers(ours, theirs)
-    ]
 
 
 def common_offers(ours: Offered, theirs: Mapping[int, VersionRange]) -> list[Offer]:

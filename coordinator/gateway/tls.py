@@ -3,7 +3,6 @@
 
 import re
 import ssl
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -38,17 +37,13 @@ def broker_context(config: GatewayConfig) -> ssl.SSLContext | None:
     if not config.upstream_tls:
         return None
     try:
-        context = ssl.create_default_context(cafile=_text(config.upstream_ca))
+        context = ssl.create_default_context(cafile=config.upstream_ca)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"upstream.ssl.ca.location: cannot use {config.upstream_ca}: {_reason(error)}"
         ) from error
     context.check_hostname = config.upstream_names_checked
     return context
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,8 @@ HERE: Final = 2
 
 LENGTH_BYTES: Final = 4
 """Of the length before each request and answer."""
+CORRELATION_ID_AT: Final = 8
+"""In a request with its length."""
 HEAD_BYTES: Final = 256
 """What of a request or answer is looked at first; of most answers that is all."""
 NOTHING: Final = memoryview(b"")

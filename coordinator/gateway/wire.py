@@ -22,16 +22,6 @@ LINGER_S: Final = 5.0
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class Buffer:
-    """Where the sockets of one process are read into, one after the other."""
-
-    __slots__ = ("_room", "view")
-
-    def __init__(self, size: int = READ_BYTES) -> None:
-        self._room = bytearray(size)
-        self.view = memoryview(self._room)
-
-
 @mypyc_attr(allow_interpreted_subclasses=True)
 @trait
 class Owner:
@@ -69,7 +59,8 @@ class Wire:
         "sock",
     )
 
-    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: Buffer) -> None:
+    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: memoryview) -> None:
+        """`buffer` is what all sockets of the process are read into, one after the other."""
         self._loop = loop
         self._owner: Owner | None = owner  # None of a wire that is gone
         self._buffer = buffer
@@ -137,7 +128,7 @@ class Wire:
         sock = self.sock
         if sock is None or not self._is_read:
             return
-        view = self._buffer.view
+        view = self._buffer
         if 0 < self._wanted_bytes < READ_BYTES:
             view = view[: self._wanted_bytes]
         try:
