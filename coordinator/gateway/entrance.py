@@ -120,18 +120,19 @@ class Entrance:
             self._house.let_in(port, sock, peer)
 
     async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
-        wanted = None
+        is_let_in = False
         try:
             await shake_hands(self._house.loop, sock, self._config.connect_timeout_ms / 1000)
             wanted = port or self._asked(sock)
+            if wanted is not None:
+                self._house.let_in(wanted, sock, peer)
+                is_let_in = True
         except OSError as error:
             log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))
         finally:
-            if wanted is None:
+            if not is_let_in:
                 sock.close()
                 self.left(peer)
-        if wanted is not None:
-            self._house.let_in(wanted, sock, peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """What the client has asked for by name; one that names nobody is not told which nodes there are."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way back: what the client is owed, in order, and which bytes of the lanes leave when.
+"""The way back: the responses that the client waits for, in order, and which bytes of the lanes leave when.
 
-Every request that will be answered stands in the queue `owed`, and in that of the lane that answers it, for each lane
+Every request that will be answered stands in the queue `pending`, and in the queue of the lane that answers it, which
 answers in order, too. What a lane says is passed on only while its request is the client's oldest, so nothing has to be
 numbered anew; else it is held, and the lane is read no further. Of an answer that passes as it is nothing is kept.
 """
@@ -38,7 +38,7 @@ _RESPONSE_BYTES: Final = 8  # the length, the correlation id
 _SMALLEST_RESPONSE: Final = 4
 
 
-class Due:
+class PendingResponse:
     """A request whose answer is to come."""
 
     __slots__ = ("answer", "correlation_id", "promise", "refusal", "rewrite")
@@ -57,7 +57,7 @@ class Lane:
     __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting")
 
     def __init__(self) -> None:
-        self.queue: deque[Due] = deque()
+        self.queue: deque[PendingResponse] = deque()
         self.inbox: memoryview = NOTHING  # what has come and was not passed on
         self.more = bytearray()  # what has come after it of an answer that is collected
         self.missing = 0  # how much more has to come before it is looked at again
@@ -76,11 +76,11 @@ class Lane:
 class Lanes:
     """What is still to be said to the client, by the broker, by a coordinator, and here."""
 
-    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "delivered_bytes", "lanes", "owed")
+    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "delivered_bytes", "lanes", "pending")
 
     def __init__(self, outside: Outside) -> None:
         self._outside: Outside = outside
-        self.owed: deque[Due] = deque()
+        self.pending: deque[PendingResponse] = deque()
         self._answers_bytes = 0  # of what was answered here and waits
         self._rewritten = 0  # answers in this step
         self.delivered_bytes = 0
@@ -119,59 +119,59 @@ class Lanes:
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
         self._outside = NOWHERE
-        self.owed.clear()
+        self.pending.clear()
         self._answers_bytes = self.delivered_bytes = 0
         for lane in self.lanes:
             lane.queue.clear()
             _empty(lane)
 
-    # --- what is owed ---
+    # --- what the client waits for ---
 
-    def owes(self, lane: int, owed: Due) -> None:
+    def expect(self, lane: int, pending: PendingResponse) -> None:
         """A request goes to this lane, and the client waits for its answer."""
-        self.lanes[lane].queue.append(owed)
-        self.owed.append(owed)
+        self.lanes[lane].queue.append(pending)
+        self.pending.append(pending)
 
     def asks(self, lane: int, frame: bytes, promise: Promise[bytes]) -> None:
         """A request of our own, whole with its length, goes to this lane."""
-        owed = Due(int32_at(frame, CORRELATION_ID_AT), None)
-        owed.promise = promise
-        self.lanes[lane].queue.append(owed)
+        pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT), None)
+        pending.promise = promise
+        self.lanes[lane].queue.append(pending)
 
     def answer(self, frame: bytes) -> None:
         """Say this, which was made here, once all before it is said."""
-        if not self.owed:
+        if not self.pending:
             self._outside.to_client(frame)
             return
-        owed = Due(0, None)
-        self._wait(owed, frame)
-        self.owed.append(owed)
+        pending = PendingResponse(0, None)
+        self._wait(pending, frame)
+        self.pending.append(pending)
 
-    def _wait(self, owed: Due, answer: bytes) -> None:
-        owed.answer = answer
+    def _wait(self, pending: PendingResponse, answer: bytes) -> None:
+        pending.answer = answer
         self._answers_bytes += len(answer)
 
     def client_gone(self) -> None:
         """Stop waiting for answers of the coordinator, because the client does not read them any more."""
         # A copy, because a coroutine that continues may add a request to the queue.
-        for owed in list(self.lanes[COORDINATOR].queue):
-            if owed.promise is not None:
-                owed.promise.resolve(NoAnswer())
+        for pending in list(self.lanes[COORDINATOR].queue):
+            if pending.promise is not None:
+                pending.promise.resolve(NoAnswer())
 
     def lost(self, lane_number: int) -> bool:
         """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
         lane = self.lanes[lane_number]
-        if lane.left or any(owed.refusal is None and owed.promise is None for owed in lane.queue):
+        if lane.left or any(pending.refusal is None and pending.promise is None for pending in lane.queue):
             return False
         lost = list(lane.queue)
         lane.queue.clear()
         _empty(lane)
         lane.blocked = False  # what it held back is gone
-        for owed in lost:
-            if owed.promise is not None:
-                owed.promise.resolve(NoAnswer())
-            elif owed.refusal is not None:
-                self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        for pending in lost:
+            if pending.promise is not None:
+                pending.promise.resolve(NoAnswer())
+            elif pending.refusal is not None:
+                self._wait(pending, pending.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True
 
     # --- what is said ---
@@ -197,15 +197,15 @@ class Lanes:
             for lane in self.lanes:
                 if lane.inbox is not NOTHING and not lane.missing and self._take(client, lane):
                     some = True
-            if not some or not self.owed:
+            if not some or not self.pending:
                 return
 
     def _send_answers(self) -> bool:
         """Send the oldest answers that were made here; returns whether there were any."""
         some = False
-        while self.owed and self.owed[0].answer is not None:
-            owed = self.owed.popleft()
-            answer = owed.answer or b""
+        while self.pending and self.pending[0].answer is not None:
+            pending = self.pending.popleft()
+            answer = pending.answer or b""
             self._answers_bytes -= len(answer)
             self._outside.to_client(answer)
             some = True
@@ -229,17 +229,17 @@ class Lanes:
             if size - pos < _RESPONSE_BYTES:
                 break
             head = head_of(data, pos)
-            length, owed = self._expected(lane, head)
-            if self._must_wait(owed):
+            length, pending = self._next_response(lane, head)
+            if self._must_wait(pending):
                 lane.blocked = True
                 break
             whole = LENGTH_BYTES + length
-            if owed.promise is None and owed.rewrite is None:
+            if pending.promise is None and pending.rewrite is None:
                 lane.left = whole
                 continue
             self._rewritten += 1
             answer = head[:whole] if whole <= len(head) else bytes(data[pos : pos + whole])
-            made = self._take_whole(client, lane, owed, answer, whole)
+            made = self._take_response(client, lane, pending, answer, whole)
             if made is None:
                 break
             changed, taken = made
@@ -257,42 +257,44 @@ class Lanes:
         if data:
             self._outside.to_client(data)
 
-    def _must_wait(self, owed: Due) -> bool:
+    def _must_wait(self, pending: PendingResponse) -> bool:
         """Whether others come before this answer: other answers, or other connections."""
-        if owed.promise is None and owed is not self.owed[0]:
+        if pending.promise is None and pending is not self.pending[0]:
             return True
-        return self.has_enough and (owed.promise is not None or owed.rewrite is not None)
+        return self.has_enough and (pending.promise is not None or pending.rewrite is not None)
 
-    def _expected(self, lane: Lane, head: bytes) -> tuple[int, Due]:
+    def _next_response(self, lane: Lane, head: bytes) -> tuple[int, PendingResponse]:
         """The length of the answer with this head, and the request that it belongs to."""
         length, correlation_id = int32_at(head, 0), int32_at(head, LENGTH_BYTES)
         if not lane.queue:
             raise ProtocolError("the broker answers what was not asked")
-        owed = lane.queue[0]
-        if length < _SMALLEST_RESPONSE or correlation_id != owed.correlation_id:
+        pending = lane.queue[0]
+        if length < _SMALLEST_RESPONSE or correlation_id != pending.correlation_id:
             raise ProtocolError(
-                f"the broker answers {length} bytes to {correlation_id}; {owed.correlation_id} comes first"
+                f"the broker answers {length} bytes to {correlation_id}; {pending.correlation_id} comes first"
             )
-        return length, owed
+        return length, pending
 
-    def _take_whole(self, client: ClientSession, lane: Lane, owed: Due, data: bytes, whole: int) -> Rewritten:
+    def _take_response(
+        self, client: ClientSession, lane: Lane, pending: PendingResponse, data: bytes, whole: int
+    ) -> Rewritten:
         """Rewrite an answer of `whole` bytes as far as it is there, or take one to a request of ours.
 
         Returns what is sent in place of its first so many bytes, what is left of it passes; None where it waits.
         """
-        if len(data) > COLLECTED_BYTES_MAX or (owed.promise is not None and whole > COLLECTED_BYTES_MAX):
+        if len(data) > COLLECTED_BYTES_MAX or (pending.promise is not None and whole > COLLECTED_BYTES_MAX):
             raise FrameTooLarge(f"an answer of {whole - LENGTH_BYTES} bytes cannot be rewritten")
-        if owed.promise is not None:
+        if pending.promise is not None:
             if len(data) < whole:
                 lane.missing = whole - len(data)
                 return None
             lane.queue.popleft()
             if lane is self.lanes[COORDINATOR]:
                 self.delivered_bytes += whole
-            owed.promise.resolve(data)
+            pending.promise.resolve(data)
             return b"", whole
-        assert owed.rewrite is not None, "others pass"
-        made = _rewritten(client, lane, owed.rewrite, data)
+        assert pending.rewrite is not None, "others pass"
+        made = _rewritten(client, lane, pending.rewrite, data)
         if made is None:
             if len(data) == whole:  # it waits for something else
                 lane.blocked = True
@@ -306,7 +308,7 @@ class Lanes:
     def _finished(self, lane: Lane) -> None:
         """The lane's oldest answer, which is the client's oldest, has been passed on."""
         lane.queue.popleft()
-        self.owed.popleft()
+        self.pending.popleft()
 
 
 def _rewritten(client: ClientSession, lane: Lane, rewrite: Rewrite, data: bytes) -> Rewritten:

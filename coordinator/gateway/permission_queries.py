@@ -149,10 +149,11 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
     api, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
     def decide(response: DescribeGroupsResponse) -> Decisions:
-        decisions: Decisions = dict.fromkeys(map(_describe, names), UNKNOWN)
-        for group in response.groups:
-            decisions[_describe(group.group_id)] = _decision(api, group.error_code)
-        return decisions
+        codes = {group.group_id: group.error_code for group in response.groups}
+        return {
+            group_permission(Operation.DESCRIBE, name): _decision(api, codes.get(name, UNKNOWN))
+            for name in names
+        }
 
     return _query(api, version, DescribeGroupsRequest(version=version, groups=list(names)), decide)
 
@@ -234,7 +235,3 @@ def _decision(api: ApiKey, error_code: int) -> ErrorCode:
         return UNKNOWN  # of a newer broker
     error = ErrorCode(error_code)
     return NONE if error in ALLOWED[api] else error
-
-
-def _describe(group_id: str) -> Permission:
-    return group_permission(Operation.DESCRIBE, group_id)

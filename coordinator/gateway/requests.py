@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator.gateway.lanes import Due, Lanes
+from coordinator.gateway.lanes import Lanes, PendingResponse
 from coordinator.gateway.outside import NOWHERE, Outside
 from coordinator.gateway.ways import (
     BROKER,
@@ -33,7 +33,7 @@ from protocol.headers import RequestHeader
 from protocol.produce_endpoints import HEAD_BYTES_MAX
 from protocol.strangers import stranger
 
-OWED_MAX: Final = 1_000
+PENDING_MAX: Final = 1_000
 """A client is read no further while so many of its requests wait for their answers."""
 ASKED_AT_ONCE: Final = 50
 """After so many requests that are asked about, of those that came together, others have their turn."""
@@ -89,17 +89,17 @@ class Requests:
         self.is_waiting = False
         """Whether no request is taken until `ClientSession.go_on` is called."""
         self.client_is_gone = False
-        """If so, requests are taken however many answers are owed, because nobody will read those."""
+        """If so, requests are taken however many responses are pending, because nobody will read those."""
 
     @property
     def wants_more(self) -> bool:
         """Whether the client should be read."""
-        return not self.is_waiting and not self._owes_enough() and not self.client_is_gone
+        return not self.is_waiting and not self._has_enough_pending() and not self.client_is_gone
 
-    def _owes_enough(self) -> bool:
+    def _has_enough_pending(self) -> bool:
         """Whether the next request has to wait for answers to those before it."""
         lanes = self._lanes
-        return (lanes.is_full or len(lanes.owed) >= OWED_MAX) and not self.client_is_gone
+        return (lanes.is_full or len(lanes.pending) >= PENDING_MAX) and not self.client_is_gone
 
     @property
     def inbox_bytes(self) -> int:
@@ -217,14 +217,16 @@ class Requests:
 
     def _next(self, head: bytes) -> Route | None:
         """What is done with the request with this head; None where it is not there yet, or not its turn."""
-        if len(head) >= LENGTH_BYTES:
-            self._check_length(int32_at(head, 0))
-        if len(head) < _REQUEST_BYTES or self._owes_enough():
+        if len(head) < LENGTH_BYTES:
+            return None
+        length = int32_at(head, 0)
+        self._check_length(length)
+        if len(head) < _REQUEST_BYTES or self._has_enough_pending():
             return None
         number = int32_at(head, LENGTH_BYTES) & 0xFFFFFFFF
         route = self._found.get(number) or self._unrouted(number, int32_at(head, CORRELATION_ID_AT))
-        if route.ask is not None and int32_at(head, 0) > route.bytes_max:
-            raise FrameTooLarge(f"a request of api {route.api_key} with {int32_at(head, 0)} bytes")
+        if route.ask is not None and length > route.bytes_max:
+            raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
         return route
 
     def _check_length(self, length: int) -> None:
@@ -254,7 +256,7 @@ class Requests:
         if has_answer is None:
             return False
         if has_answer:
-            self._lanes.owes(BROKER, Due(int32_at(head, CORRELATION_ID_AT), route.rewrite))
+            self._lanes.expect(BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite))
         return True
 
     def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
@@ -285,8 +287,8 @@ class Requests:
             assert verdict.frame is not None, "an answer"
             self._lanes.answer(verdict.frame)
             return
-        owed = Due(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
+        pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
-            owed.refusal = partial(route.refusal, frame)
-        self._lanes.owes(verdict.way, owed)
+            pending.refusal = partial(route.refusal, frame)
+        self._lanes.expect(verdict.way, pending)
         self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))

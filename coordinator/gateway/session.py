@@ -64,8 +64,8 @@ class Session:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is owed."""
-        return not self._lanes.owed
+        """Whether no response is pending."""
+        return not self._lanes.pending
 
     @property
     def kept_bytes(self) -> int:
@@ -108,7 +108,7 @@ class Session:
             self._run(answers=True)
 
     def lost(self, lane: int) -> bool:
-        """A lane has ended: refuse what it still owes; False where that cannot be done, and the client is to go."""
+        """A lane has ended: refuse what it still had to answer; False where that cannot be, and the client is to go."""
         if self._ended or not self._lanes.lost(lane):
             return False
         self._run(answers=True)

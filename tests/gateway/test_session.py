@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.gateway.requests import ASKED_AT_ONCE, OWED_MAX
+from coordinator.gateway.requests import ASKED_AT_ONCE, PENDING_MAX
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import (
     BROKER,
@@ -159,11 +159,11 @@ def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
 def test_a_client_is_read_no_further_while_too_many_answers_are_owed() -> None:
     outside = Outside()
     session = Session(outside, TestRoutes(), 1 << 20)
-    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(OWED_MAX + 5))))
+    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(PENDING_MAX + 5))))
     assert not session.wants_requests
-    assert len(outside.lanes[BROKER]) == OWED_MAX * len(request(OPAQUE, 0, b""))
+    assert len(outside.lanes[BROKER]) == PENDING_MAX * len(request(OPAQUE, 0, b""))
     session.answered(BROKER, memoryview(answer(0, b"")))
-    assert len(outside.lanes[BROKER]) == (OWED_MAX + 1) * len(request(OPAQUE, 0, b""))
+    assert len(outside.lanes[BROKER]) == (PENDING_MAX + 1) * len(request(OPAQUE, 0, b""))
 
 
 def test_an_answer_that_comes_too_early_stops_its_lane_until_its_turn() -> None:
