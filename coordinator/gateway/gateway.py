@@ -22,6 +22,7 @@ from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.ways import Ask
 from coordinator.machine import Machine
 from coordinator.runtime.allocator import trim_heap
+from coordinator.runtime.garbage import empty_free_lists
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -187,5 +188,7 @@ class Gateway:
                 relay.finish()
         if self._offloader.has_run or self.kept.most_bytes:
             self._offloader.has_run, self.kept.most_bytes = False, self.kept.total_bytes
+            if not self.kept.total_bytes:  # else a collection walks through what has been decoded
+                empty_free_lists()
             self._offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

@@ -33,10 +33,6 @@ LONG_BYTES: Final = 2 * 1024
 """What is shorter is done at once: the dearest, 2,000 groups without a name, takes 15 ms."""
 
 
-def _ignore(_result: object) -> None:
-    """Nobody needs the result."""
-
-
 class Offloader:
     """Does work at once where it is short, and else in the thread, which starts with the first long work."""
 
@@ -60,7 +56,9 @@ class Offloader:
         self.submit(work, promise.resolve)
         return await promise
 
-    def submit(self, work: Callable[[], T], done: Callable[[T | BaseException], None] = _ignore) -> None:
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | BaseException], None] = lambda _: None
+    ) -> None:
         """Do the work in the thread, then call `done` on the event loop with its result or exception."""
         if self._started is None:
             self._started = self._start()

@@ -112,9 +112,8 @@ class PortRoutes:
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
         self.offered = Offered(forwarded, answers.versions(answers.COORDINATED))
-        for key, versions in FORWARDED.items():
-            if key not in left_out:
-                self._add(key, versions)
+        for key in FORWARDED.keys() - left_out:
+            self._add(key, FORWARDED[key])
         for api in answers.COORDINATED:
             for version in range(api.versions.min, api.versions.max + 1):
                 ask = self._ask_about_groups(api.key)

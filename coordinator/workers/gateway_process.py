@@ -2,6 +2,7 @@
 """A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -170,6 +171,7 @@ class GatewayProcess:
             )
             self.ended.set_result(EXIT_FAILED)
             return
+        gc.freeze()  # what is there now stays, and no collection need walk it
         self.channel.send(messages.GatewayServes())
 
     def _show(self, view: GatewayView) -> None:

@@ -31,6 +31,27 @@ buffers.clear()
 print(begun, full, resident())
 """
 
+KEPT = """
+from pathlib import Path
+from coordinator.runtime.allocator import trim_heap
+from coordinator.runtime.garbage import empty_free_lists
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+one, pages, made = bytes([1]), [], []
+begun = resident()
+for number in range({count}):
+    pages.append(one * 4096)
+    made.append({made})
+full = resident()
+pages.clear()
+made.clear()
+{after}
+trim_heap()
+print(begun, full, resident())
+"""
+
 
 @pytest.mark.parametrize(
     ("before", "after", "count", "size", "every", "stays"),
@@ -44,7 +65,27 @@ print(begun, full, resident())
 def test_freed_memory_returns_to_the_system(
     before: str, after: str, count: int, size: int, every: int, stays: int
 ) -> None:
-    program = FREES.format(before=before, after=after, count=count, size=size, every=every, stays=stays)
+    begun, full, left = _pages(
+        FREES.format(before=before, after=after, count=count, size=size, every=every, stays=stays)
+    )
+    assert left - begun < (full - begun) / 4
+
+
+@pytest.mark.parametrize(
+    ("count", "made"),
+    [(2_000, "tuple([number] * 5)"), (4_000, "[name := f'{number}', getattr(Path, name, None)]")],
+    ids=["tuples", "names"],
+)
+def test_what_the_interpreter_keeps_for_reuse_keeps_no_pages(count: int, made: str) -> None:
+    begun, _, left = _pages(KEPT.format(count=count, made=made, after=""))
+    kept = left - begun
+    assert kept > 400
+    begun, _, left = _pages(KEPT.format(count=count, made=made, after="empty_free_lists()"))
+    assert left - begun < kept / 4
+
+
+def _pages(program: str) -> tuple[int, int, int]:
+    """What it prints: the resident pages at its beginning, at most, and at its end."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         check=True,
@@ -54,4 +95,4 @@ def test_freed_memory_returns_to_the_system(
         env={**os.environ, **PAGE_WISE},
     )
     begun, full, left = map(int, done.stdout.split())
-    assert left - begun < (full - begun) / 4
+    return begun, full, left
