@@ -4,6 +4,7 @@
 import struct
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -107,15 +108,22 @@ def test_an_attack_without_a_fault() -> None:
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_gateway_is_attacked_and_its_memory_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gateway_is_attacked_and_its_memory_is_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     try:
         kafka_classpath()
     except KafkaUnavailable as error:
         skip_or_fail(str(error))
-    status = cli.main(["attack", "gateway", "brief", "halves", "--seconds", "3", "--after", "1"])
+    page = tmp_path / "results.md"
+    options = ["--seconds", "3", "--after", "1", "--write", str(page)]
+    status = cli.main(["attack", "gateway", "brief", "halves", *options])
     shown = capsys.readouterr().out
     assert (status == 1) == ("\nfailed: " in shown)
     rows = {line.split()[0] for line in shown.splitlines()}
     assert rows & KINDS.keys() <= {"brief", "halves"}
     assert rows >= {GATEWAY, NODE, "Heartbeat", "OffsetCommit"}
     assert "errors: none" in shown
+    written = page.read_text()
+    assert f"python -m bench attack gateway brief halves {' '.join(options)}`" in written
+    assert shown in written

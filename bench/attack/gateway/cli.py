@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -13,12 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench import figures
 from bench.attack.gateway import attacker
 from bench.attack.gateway.attacker import ANSWERS, CLOSED, CONNECTIONS, KINDS, LATE, SENT, TURNS
 from bench.attack.gateway.client import COMMIT, HEARTBEAT, Client
 from bench.attack.gateway.memory import Memory
 from bench.attack.gateway.stage import Stage, fill, set_up
 from bench.cluster import Unprepared
+from bench.machine import describe
+from bench.page import write_part
 from bench.report import percentiles_ms
 from bench.servers import REPOSITORY, tied_to_us
 
@@ -33,6 +37,12 @@ MOST_BYTES: Final = 512 * MIB
 BACK_WITHIN: Final = 0.2
 GATEWAY: Final = "gateway"
 NODE: Final = "node"
+HEAD: Final = """\
+# A gateway under attack
+
+Several processes send the mix that bench/README.md describes to a gateway before a real Kafka, while a well-behaved
+client goes on with its heartbeats and commits.
+"""
 
 
 class Resident(NamedTuple):
@@ -64,17 +74,23 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit status. Raises Unprepared, NotStarted, KafkaUnavailable."""
     options = _parser().parse_args(arguments)
     kinds = options.kinds or list(KINDS)
+    begins = (
+        f"{ATTACKERS} attackers for {options.seconds:g} s, seed {options.seed}, "
+        f"connections.unsent.max.bytes={options.unsent}"
+    )
     with (
         tempfile.TemporaryDirectory(prefix="attack-") as work,
         set_up(Path(work), options.unsent) as stage,
     ):
-        print(f"{ATTACKERS} attackers for {options.seconds:g} s, seed {options.seed}, "
-              f"connections.unsent.max.bytes={options.unsent}", flush=True)  # fmt: skip
+        facts = describe(Path(work))
+        print(begins, flush=True)
         outcome = _attack(stage, options, kinds)
-    print(*table(outcome), sep="\n")
     found = faults(outcome)
-    if found:
-        print(f"failed: {'; '.join(found)}")
+    shown = [*table(outcome), *([f"failed: {'; '.join(found)}"] if found else [])]
+    print(*shown, sep="\n")
+    if options.write:
+        facts["command"] = f"`{shlex.join(['python', '-m', 'bench', 'attack', 'gateway', *arguments])}`"
+        write_part(options.write, markdown([begins, *shown], facts))
     return 1 if found else 0
 
 
@@ -181,6 +197,12 @@ def table(outcome: Outcome) -> Iterator[str]:
     yield f"errors: {_named(outcome.errors)}"
 
 
+def markdown(shown: Sequence[str], facts: Mapping[str, str]) -> str:
+    """The part of RESULTS.md with these lines."""
+    about = (f"| {name} | {value} |" for name, value in facts.items())
+    return "\n".join([HEAD, "| | |", "|---|---|", *about, "", "```text", *shown, "```"])
+
+
 def _named(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} x {name}" for name, count in counts.items()) or "none"
 
@@ -207,4 +229,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is sent (%(default)s)")
     parser.add_argument("--unsent", type=int, default=256 * MIB, metavar="BYTES",
                         help="the gateway's connections.unsent.max.bytes (%(default)s)")  # fmt: skip
+    parser.add_argument("--write", type=Path, nargs="?", const=figures.RESULTS, metavar="FILE",
+                        help="write the outcome there (bench/RESULTS.md)")  # fmt: skip
     return parser
