@@ -25,9 +25,9 @@ HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
 """The acks of a request are among its first so many bytes."""
 
 _NODE_ENDPOINTS: Final = 0
-_NOTHING_MOVED: Final = bytes(5)
-"""The end of nearly all responses: no throttle time, no tagged field. Endpoints end with a port, a rack and their own
-tagged fields, which are not all 0."""
+_NOTHING_MOVED: Final = bytes(7)
+"""The end of nearly all responses: no tagged field of the last partition and its topic, no throttle time, no tagged
+field. Endpoints end with a host, a port, a rack and their own tagged fields: at most the last 6 bytes are 0."""
 _CLIENT_ID_AT: Final = 12
 _FIXED_BYTES: Final = 4 + 2 + 8 + 8 + 8
 """Of a partition: its index, error, base offset, append time and the log's start."""

@@ -8,7 +8,7 @@ from struct import pack
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from coordinator.config import Address
@@ -126,12 +126,14 @@ def test_produce_names_leaders_at_the_gateway(drawn: tuple[int, Values]) -> None
     # a field that is empty stays where it was there
     if message["node_endpoints"] and not expected["node_endpoints"]:
         return
+    assume(not any(node["host"].endswith("\0") for node in message["node_endpoints"] or []))  # of no broker
     got = rewritten(rewriting.produce(new_book(), version), frame)
     assert got == frame_of(ApiKey.PRODUCE, expected, version)
 
 
 @slow
-@given(drawn_responses(ApiKey.PRODUCE), st.integers(1, 65_535), st.integers(0, 256))
+@given(drawn_responses(ApiKey.PRODUCE), st.integers(0, 65_535), st.integers(0, 256))
+@example((10, {"responses": [], "throttle_time_ms": 0, "node_endpoints": []}), 0, 0)
 def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
     drawn: tuple[int, Values], port: int, throttle_time_ms: int
 ) -> None:
