@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """RESULTS.md: a page of parts, each of which one command writes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 TITLE: Final = "# "
+
+
+def facts_table(facts: Mapping[str, str]) -> str:
+    """The table of where and with what a part was measured (`bench.machine.describe`)."""
+    return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])
 
 
 def write_part(page: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
+from bench.page import facts_table
 from bench.report import Result, cell, pick
 
 CPU: Final = ("server_cpu_s_per_100k",)
@@ -61,8 +62,7 @@ def markdown(runs: Runs, facts: Mapping[str, str], reference: str) -> str:
     """The whole page. `reference` is the server whose CPU the others' is compared with."""
     most = max((len(found) for _scenario, _server, found in runs.rows()), default=0)
     head = HEAD.format(runs="1 run" if most == 1 else f"{most} runs")
-    table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
-    parts = [head, f"| | |\n|---|---|\n{table}\n", *_load_tables(runs, reference), *_finding_tables(runs)]
+    parts = [head, f"{facts_table(facts)}\n", *_load_tables(runs, reference), *_finding_tables(runs)]
     return "\n".join(parts)
 
 

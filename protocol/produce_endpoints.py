@@ -22,7 +22,7 @@ TRANSACTIONAL_ID_FROM: Final = 3
 FLEXIBLE_FROM: Final = 9
 
 HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
-"""The acks of a request are among its first so many bytes."""
+"""The acks field ends within this many bytes from the start of a request, however long its strings are."""
 
 _NODE_ENDPOINTS: Final = 0
 _NOTHING_MOVED: Final = bytes(7)

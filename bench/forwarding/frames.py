@@ -21,7 +21,6 @@ DELETE_TOPICS: Final = Api("DeleteTopics", DeleteTopicsRequest, DeleteTopicsResp
 FETCH_VERSION: Final = 11
 PRODUCE_VERSION: Final = 11
 DELETE_TOPICS_VERSION: Final = 3
-METADATA_VERSION: Final = 4
 
 LARGE: Final = "forwarded-large"
 SMALL: Final = "forwarded-small"
@@ -77,19 +76,17 @@ def fill(broker: Address, records: int) -> None:
 
 
 def create(peer: Peer, topic: str) -> None:
-    """Create a topic of one partition, and wait for its leader. Raises Unprepared."""
+    """Create a topic of one partition, and wait until the broker leads it. Raises Unprepared."""
     request = wire.CREATE_TOPICS.request
     made = request.CreatableTopic(
         name=topic, num_partitions=1, replication_factor=1, assignments=[], configs=[]
     )
     call = wire.encode(wire.CREATE_TOPICS, 2, request(topics=[made], timeout_ms=10_000, validate_only=False))
     call.decode_good(peer.ask(call))
-    asked = wire.METADATA.request
-    metadata = wire.encode(
-        wire.METADATA, METADATA_VERSION, asked(topics=[asked.MetadataRequestTopic(name=topic)])
-    )
+    # Metadata names a leader before that one knows of it.
+    fetched = fetch(topic, 1)
     deadline = time.monotonic() + TIMEOUT_S
-    while wire.error_codes(metadata.decode(peer.ask(metadata))):
+    while wire.error_codes(fetched.decode(peer.ask(fetched))):
         if time.monotonic() > deadline:
             raise Unprepared(f"the topic {topic} has no leader")
         time.sleep(0.02)

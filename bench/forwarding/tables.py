@@ -10,6 +10,7 @@ from bench.forwarding.producing import IN_FLIGHT
 from bench.forwarding.streaming import CONNECTIONS, Carried
 from bench.forwarding.turns import Felt
 from bench.forwarding.ways import DIRECTLY, HAPROXY
+from bench.page import facts_table
 
 TITLE: Final = "# In front of a Kafka cluster"
 HEAD: Final = f"""\
@@ -44,7 +45,6 @@ class Measured(NamedTuple):
 def markdown(measured: Measured, facts: Mapping[str, str], runs: int) -> str:
     """The whole part."""
     head = HEAD.format(runs="1 run" if runs == 1 else f"{runs} runs")
-    about = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     tables = {
         FETCHES: _carried(measured.fetched),
         PRODUCES: _carried(measured.sent),
@@ -54,7 +54,7 @@ def markdown(measured: Measured, facts: Mapping[str, str], runs: int) -> str:
         COORDINATOR: _felt(measured.felt),
     }
     shown = ["\n".join([f"## {title}", "", *lines]) for title, lines in tables.items()]
-    return "\n\n".join([head + f"\n| | |\n|---|---|\n{about}", *shown])
+    return "\n\n".join([f"{head}\n{facts_table(facts)}", *shown])
 
 
 def _carried(found: Sequence[Carried]) -> Iterator[str]:

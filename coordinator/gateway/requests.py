@@ -89,7 +89,7 @@ class Requests:
         self.is_waiting = False
         """Whether no request is taken until `ClientSession.go_on` is called."""
         self.client_is_gone = False
-        """If so, requests are taken however many responses are pending, because nobody will read those."""
+        """Nobody reads responses then, so pending ones no longer limit how many requests are taken."""
 
     @property
     def wants_more(self) -> bool:

@@ -10,7 +10,7 @@ GC_THRESHOLDS: Final = (5_000, 1, 25_000)
 walk the whole cache of groups again and again. What the other two walk at a time, at most three times 5,000 objects,
 takes some milliseconds; 50,000 have taken 22, in the middle of whatever the event loop was doing."""
 
-CLEAR_CACHES: Final = "_clear_type_cache" if sys.version_info < (3, 13) else "_clear_internal_caches"
+_CLEAR_CACHES: Final = "_clear_type_cache" if sys.version_info < (3, 13) else "_clear_internal_caches"
 
 
 def empty_free_lists() -> None:
@@ -20,4 +20,4 @@ def empty_free_lists() -> None:
     the cache of attributes, up to 4,096. It takes some milliseconds in a process that has called `gc.freeze`.
     """
     gc.collect()
-    getattr(sys, CLEAR_CACHES)()
+    getattr(sys, _CLEAR_CACHES)()

@@ -156,7 +156,7 @@ def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
     assert (len(outside.client), outside.writes) == (120, 1)
 
 
-def test_a_client_is_read_no_further_while_too_many_answers_are_owed() -> None:
+def test_a_client_is_read_no_further_while_too_many_responses_are_pending() -> None:
     outside = Outside()
     session = Session(outside, TestRoutes(), 1 << 20)
     session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(PENDING_MAX + 5))))

@@ -22,7 +22,7 @@ from bench.attack.gateway.memory import Memory
 from bench.attack.gateway.stage import Stage, fill, set_up
 from bench.cluster import Unprepared
 from bench.machine import describe
-from bench.page import write_part
+from bench.page import facts_table, write_part
 from bench.report import percentiles_ms
 from bench.servers import REPOSITORY, tied_to_us
 
@@ -199,8 +199,7 @@ def table(outcome: Outcome) -> Iterator[str]:
 
 def markdown(shown: Sequence[str], facts: Mapping[str, str]) -> str:
     """The part of RESULTS.md with these lines."""
-    about = (f"| {name} | {value} |" for name, value in facts.items())
-    return "\n".join([HEAD, "| | |", "|---|---|", *about, "", "```text", *shown, "```"])
+    return "\n".join([HEAD, facts_table(facts), "", "```text", *shown, "```"])
 
 
 def _named(counts: Mapping[str, int]) -> str:

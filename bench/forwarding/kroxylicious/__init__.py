@@ -12,7 +12,7 @@ from typing import Final
 
 from bench import wire
 from bench.cluster import Address, Peer, Unprepared
-from bench.forwarding.frames import METADATA_VERSION, TIMEOUT_S
+from bench.forwarding.frames import TIMEOUT_S
 from bench.forwarding.ways import BROKER_ID, Way, wait_for
 from bench.maven import Missing, locate_jars
 from bench.ports import BROKERS, HOST, free_ports
@@ -20,6 +20,7 @@ from bench.servers import tied_to_us
 
 NAME: Final = "kroxylicious"
 VERSION: Final = "0.12.0"
+METADATA_VERSION: Final = 4
 HERE: Final = Path(__file__).parent
 CONFIG: Final = """\
 virtualClusters:
