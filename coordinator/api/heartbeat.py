@@ -20,7 +20,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
-    kept = door.enter_classic(ctx, request.group_id)
+    kept = door.enter_classic_here(ctx, request.group_id)
     if not isinstance(kept, (KeptGroup, Absent)):
         if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # The member is not known yet, and is not to be disturbed (GroupCoordinatorService.heartbeat).

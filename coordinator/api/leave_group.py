@@ -31,7 +31,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
-    kept = door.enter_classic(ctx, request.group_id)
+    kept = door.enter_classic_here(ctx, request.group_id)
     if not isinstance(kept, (KeptGroup, Absent)):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:

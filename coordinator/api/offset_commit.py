@@ -239,11 +239,12 @@ def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
 
 def _group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
-    kept = door.enter(ctx, request.group_id)
+    if request.generation_id_or_member_epoch < 0:
+        kept = door.enter(ctx, request.group_id)
+        return door.begin(kept) if isinstance(kept, Absent) else kept
+    kept = door.enter_here(ctx, request.group_id)
     if not isinstance(kept, Absent):
         return kept
-    if request.generation_id_or_member_epoch < 0:
-        return door.begin(kept)
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
 

@@ -25,7 +25,7 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     door = node.door
-    kept = door.enter_classic(ctx, request.group_id)
+    kept = door.enter_classic_here(ctx, request.group_id)
     if not isinstance(kept, (KeptGroup, Absent)):
         return error_response(request, kept, ctx.api_version)
     if isinstance(kept, Absent):

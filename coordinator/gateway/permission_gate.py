@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator.authorization.authorizer import Authorizer
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission
@@ -14,7 +14,10 @@ from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, Decod
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, NoAnswer, Route, Verdict, with_length
 from coordinator.runtime.promise import Wake
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+OF_MEMBERS: Final = frozenset({ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP})
 
 Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
 """Takes groups over from the cluster; returns NONE once all of them are ours, else the reason why they are not."""
@@ -48,7 +51,7 @@ class Outcome(NamedTuple):
     sent: bytes | None
     """The request that the coordinator gets, if it is another one."""
     groups: list[str]
-    """The groups that it names."""
+    """The groups that have to be ours before it passes."""
     is_filtered: bool
     """Whether the coordinator's response is changed before the client gets it."""
 
@@ -153,7 +156,15 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
     if result.request is not None:
         request, sent = result.request, answers.request(frame, result.request)
     is_filtered = result.merge is not None or result.visible is not None
-    return Outcome(None, sent, RULES[route.api_key].groups(request, route.version), is_filtered)
+    groups = RULES[route.api_key].groups(request, route.version) if _adopts(route.api_key, request) else []
+    return Outcome(None, sent, groups, is_filtered)
+
+
+def _adopts(api_key: int, request: Any) -> bool:
+    """Whether groups are taken over for a request. One of a member is not: a group that is not here has none here."""
+    if api_key == ApiKey.OFFSET_COMMIT:
+        return bool(request.generation_id_or_member_epoch < 0)
+    return api_key not in OF_MEMBERS
 
 
 def _needed_to_see(

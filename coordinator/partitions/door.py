@@ -62,11 +62,22 @@ class Door:
     # --- finding a group ---
 
     def enter(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
-        """The group, or that there is none, or why nothing can be said of it here now.
+        """The group, or that there is none anywhere, or why nothing can be said of it here now.
 
-        The reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
+        COORDINATOR_LOAD_IN_PROGRESS for a group that is not here and may be at the cluster behind the gateway. The
+        reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
         the principal of the request may do to this group what its api does.
         """
+        kept = self.enter_here(waiting, group_id)
+        if isinstance(kept, Absent):
+            needs_mark = self._manager.needs_marks
+            may_begin = kept.shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
+            if not may_begin and not is_book(group_id):
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return kept
+
+    def enter_here(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
+        """As `enter`, for a request of a member: whatever the cluster has, a group that is not here has none here."""
         shard = self._manager.shard_for(group_id)
         if not isinstance(
             shard, Shard
@@ -74,10 +85,6 @@ class Door:
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:
-            needs_mark = self._manager.needs_marks
-            may_begin = shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
-            if not may_begin and not is_book(group_id):
-                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # of a cluster, perhaps
             waiting.wait_for(shard.absence_ticket)
             return Absent(group_id, shard)
         waiting.wait_for(kept.ticket)
@@ -88,10 +95,11 @@ class Door:
 
         INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
         """
-        kept = self.enter(waiting, group_id)
-        if isinstance(kept, KeptGroup) and not isinstance(kept.group, ClassicGroup):
-            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return kept
+        return _classic(self.enter(waiting, group_id))
+
+    def enter_classic_here(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
+        """As `enter_here`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        return _classic(self.enter_here(waiting, group_id))
 
     def check(self, waiting: Waiting, kept: KeptGroup) -> None:
         """Between two slices: wait for what has been read of the group until now.
@@ -179,3 +187,9 @@ class Door:
         error = yield from self._manager.delete_in_steps(group_id, count)
         self.enter(waiting, group_id)  # the answer says how it is now
         return error
+
+
+def _classic(kept: KeptGroup | Absent | ErrorCode) -> KeptGroup | Absent | ErrorCode:
+    if isinstance(kept, KeptGroup) and not isinstance(kept.group, ClassicGroup):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return kept

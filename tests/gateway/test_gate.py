@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
-from coordinator.gateway.permission_gate import PermissionGate
+from coordinator.gateway.permission_gate import OF_MEMBERS, PermissionGate
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -27,6 +30,7 @@ from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
 from tests.gateway.peers import AT_ONCE, Outside
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
+from tests.net.requests import EVERY_REQUEST, Request, answer, build, join, sample_request, sample_values
 from tests.partitions.running import eventually
 
 ALLOWED = int(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -98,10 +102,10 @@ class Adopting(Frozen, frozen=True):
         return await promise
 
 
-async def heartbeat_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, bytes]:
-    """A client whose heartbeat waits for its group."""
+async def join_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, bytes]:
+    """A client whose JoinGroup waits for its group."""
     client = await house.client(OUR_ID)
-    sent = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT)
+    sent = join("g", version=3)
     client.send(sent)
     await heartbeat_of_nobody(await house.broker.peer(), ALLOWED)
     await eventually(lambda: adopting.waiting, "the question whether the group is ours")
@@ -112,7 +116,7 @@ async def heartbeat_before_adoption(house: House, adopting: Adopting) -> tuple[P
 async def test_a_request_waits_until_its_group_is_ours(tmp_path: Path) -> None:
     adopting = Adopting([])
     async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, sent = await heartbeat_before_adoption(house, adopting)
+        client, sent = await join_before_adoption(house, adopting)
         adopting.waiting[0][1](ErrorCode.NONE)
         node = await proxied(house, client)
         assert await node.frame() == sent[4:]
@@ -122,20 +126,59 @@ async def test_a_request_waits_until_its_group_is_ours(tmp_path: Path) -> None:
 async def test_a_request_of_a_group_that_cannot_be_ours_hears_why(tmp_path: Path) -> None:
     adopting = Adopting([])
     async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, _ = await heartbeat_before_adoption(house, adopting)
+        client, _ = await join_before_adoption(house, adopting)
         adopting.waiting[0][1](ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        answer = await client.frame()
-        assert int.from_bytes(answer[8:10], "big") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        joined = answer(ApiKey.JOIN_GROUP, 3, await client.frame())
+        assert joined.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_a_client_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) -> None:
     adopting = Adopting([])
     async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, _ = await heartbeat_before_adoption(house, adopting)
+        client, _ = await join_before_adoption(house, adopting)
         await client.close()
         adopting.waiting[0][1](ErrorCode.NONE)
         await eventually(lambda: not house.gateway.relays, "the end of the connection")
         adopting.waiting[0][1](ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *(request for request in EVERY_REQUEST if request.api in OF_MEMBERS),
+        *(request for request in EVERY_REQUEST if request.api is ApiKey.OFFSET_COMMIT),
+    ],
+    ids=str,
+)
+def test_a_request_of_a_member_takes_no_group_over(request_: Request) -> None:
+    """The sample of a commit has a generation."""
+    adopting = Adopting([])
+    assert sent_on(sample_request(*request_), adopting) == sample_request(*request_)
+    assert not adopting.waiting
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [each for each in EVERY_REQUEST if each.api in (ApiKey.JOIN_GROUP, ApiKey.OFFSET_COMMIT)],
+    ids=str,
+)
+def test_a_join_and_a_commit_without_a_generation_wait_for_their_group(request_: Request) -> None:
+    values = sample_values(*request_)
+    if "generation_id_or_member_epoch" in values:
+        values["generation_id_or_member_epoch"] = -1
+    adopting = Adopting([])
+    assert sent_on(build(*request_, values), adopting) == b""
+    assert [groups for groups, _ in adopting.waiting] == [[values["group_id"]]]
+
+
+def sent_on(frame: bytes, adopting: Adopting) -> bytes:
+    """What a coordinator of ours gets of a request whose client may do everything."""
+    gate = PermissionGate(lambda _session: ALLOW_ALL, AT_ONCE, adopting.adopt).judge
+    book = Book(lambda _: None, lambda *_: None)
+    outside = Outside()
+    routes = PortRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
+    Session(outside, routes, 1 << 20).requested(memoryview(frame))
+    return bytes(outside.lanes[COORDINATOR])
 
 
 def commit_to(topic: str, *partitions: int) -> bytes:

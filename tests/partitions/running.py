@@ -150,8 +150,8 @@ class Refused(Exception):
         self.error = error
 
 
-def commit_error(frame: bytes) -> ErrorCode:
-    (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, frame).topics
+def commit_error(frame: bytes, version: int = 8) -> ErrorCode:
+    (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, version, frame).topics
     errors = {partition.error_code for partition in topic.partitions}
     assert len(errors) == 1, f"{topic}"
     return ErrorCode(errors.pop())

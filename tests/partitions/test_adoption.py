@@ -213,6 +213,18 @@ async def test_a_group_that_may_be_at_the_cluster_is_not_spoken_of(gateway: Gate
     assert await gateway.commit(group, {0: 1}) is NONE
 
 
+async def test_a_group_that_may_be_at_the_cluster_has_no_members_here(gateway: Gateway, group: str) -> None:
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    beat = requests.answer(ApiKey.HEARTBEAT, 4, await gateway.ask(requests.heartbeat(group, "m", 3)))
+    sync = requests.answer(ApiKey.SYNC_GROUP, 4, await gateway.ask(requests.sync(group, "m", 3)))
+    left = requests.answer(ApiKey.LEAVE_GROUP, 4, await gateway.ask(requests.leave(group, "m")))
+    assert beat.error_code == sync.error_code == left.members[0].error_code == unknown
+    for version, error in {8: ErrorCode.ILLEGAL_GENERATION, 9: ErrorCode.GROUP_ID_NOT_FOUND}.items():
+        frame = requests.commit(group, {0: 1}, member_id="m", generation=3, version=version)
+        assert commit_error(await gateway.ask(frame), version) is error
+    assert await gateway.adopt(group, None) == (NONE, False, 0)
+
+
 @pytest.mark.parametrize("epochs", [0, 1, 2])
 async def test_a_group_that_was_deleted_is_not_taken_over_again(
     gateway: Gateway, group: str, epochs: int
