@@ -108,6 +108,7 @@ class ApiKey(IntEnum):
     # ours, for gateways
     ADOPT_GROUP = 30_001
     GIVE_BACK_GROUP = 30_002
+    LOCATE_GROUPS = 30_003
 
 
 class VersionRange(NamedTuple):

@@ -75,6 +75,10 @@ class Adoption:
                     error = await taken
         return error
 
+    def is_known(self, group: str) -> bool:
+        """Whether the group is known to be ours."""
+        return group in self._known
+
     def forget(self, groups: Collection[str]) -> None:
         """These were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))

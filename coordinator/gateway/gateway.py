@@ -15,7 +15,13 @@ from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
 from coordinator.gateway.kept import Kept
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
+from coordinator.gateway.permission_gate import (
+    Adopt,
+    AnswerAbsent,
+    PermissionGate,
+    all_are_here,
+    all_are_ours,
+)
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
 from coordinator.gateway.session import READ_BYTES
@@ -60,11 +66,13 @@ class Gateway:
         machine: Machine,
         *,
         adopt: Adopt = all_are_ours,
+        answer_absent: AnswerAbsent = all_are_here,
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
-        """`adopt` makes groups ours before they are spoken of, `discovered` hears of a broker that an answer names and
-        that was not known. A `gate` stands in the place of the one that asks the cluster for rights.
+        """`adopt` makes groups ours, and `answer_absent` answers for those that are not here. `discovered` hears of a
+        broker that an answer names and that was not known. A `gate` stands in the place of the one that asks the
+        cluster for permissions.
 
         Raises ValueError where a file of certificates cannot be used.
         """
@@ -82,12 +90,12 @@ class Gateway:
         """The connections that are open."""
         self._left: set[Relay] = set()
         """Those whose client is gone, while another side may still be told so."""
-        self._offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
+        self.offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
         if gate is None:
             cache_ms = config.authorization_cache_ms
-            authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self._offloader)
-            gate = PermissionGate(authorizers.of, self._offloader, adopt).judge
-        self._entrance = Entrance(self, machine, config, gate, self._offloader)
+            authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
+            gate = PermissionGate(authorizers.of, self.offloader, adopt, answer_absent).judge
+        self._entrance = Entrance(self, machine, config, gate, self.offloader)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
         self._started = False
@@ -132,7 +140,7 @@ class Gateway:
         for relay in [*self.relays, *self._left]:
             relay.abort()
         await self.tasks.close()
-        self._offloader.close()
+        self.offloader.close()
 
     @property
     def ports(self) -> dict[int, int]:
@@ -186,9 +194,9 @@ class Gateway:
             elif relay.idle_s(now_s) >= idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
-        if self._offloader.has_run or self.kept.most_bytes:
-            self._offloader.has_run, self.kept.most_bytes = False, self.kept.total_bytes
+        if self.offloader.has_run or self.kept.most_bytes:
+            self.offloader.has_run, self.kept.most_bytes = False, self.kept.total_bytes
             if not self.kept.total_bytes:  # else a collection walks through what has been decoded
                 empty_free_lists()
-            self._offloader.submit(trim_heap)
+            self.offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

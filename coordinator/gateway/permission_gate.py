@@ -12,12 +12,25 @@ from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, NoAnswer, Route, Verdict, with_length
+from coordinator.gateway.ways import (
+    COORDINATOR,
+    HERE,
+    LENGTH_BYTES,
+    ClientSession,
+    NoAnswer,
+    Route,
+    Verdict,
+    with_length,
+)
 from coordinator.runtime.promise import Wake
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 OF_MEMBERS: Final = frozenset({ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP})
+ABOUT_ABSENT: Final = frozenset(
+    {ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE}
+)
+"""What is done at the cluster with groups that are not here."""
 
 Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
 """Takes groups over from the cluster; returns NONE once all of them are ours, else the reason why they are not."""
@@ -26,6 +39,15 @@ Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
 async def all_are_ours(_groups: list[str], _wake: Wake) -> ErrorCode:
     """The `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
+
+
+AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any, Any, bytes | None]]
+"""(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the answer with its length; None where
+all groups are here. Raises NoAnswer."""
+
+
+async def all_are_here(_session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]) -> None:
+    """The `AnswerAbsent` of a gateway that takes no groups over."""
 
 
 class Needs(NamedTuple):
@@ -51,7 +73,7 @@ class Outcome(NamedTuple):
     sent: bytes | None
     """The request that the coordinator gets, if it is another one."""
     groups: list[str]
-    """The groups that have to be ours before it passes."""
+    """The groups that it is about, where it matters whether they are here."""
     is_filtered: bool
     """Whether the coordinator's response is changed before the client gets it."""
 
@@ -68,11 +90,16 @@ class PermissionGate:
         authorizer_of: Callable[[ClientSession], Authorizer],
         offloader: Offloader,
         adopt: Adopt = all_are_ours,
+        answer_absent: AnswerAbsent = all_are_here,
     ) -> None:
-        """`adopt` makes groups ours before a request about them passes."""
+        """`adopt` makes groups ours before a JoinGroup, or a commit of nobody, passes.
+
+        `answer_absent` answers what is asked about groups, or deleted, where some of them are not here.
+        """
         self._authorizer_of = authorizer_of
         self._offloader = offloader
         self._adopt = adopt
+        self._answer_absent = answer_absent
         self._slots = DecodeSlots()
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
@@ -97,22 +124,40 @@ class PermissionGate:
         outcome = await run(session, partial(_outcome, route, frame, restrict), is_long=long)
         if outcome.answer is not None:
             return Verdict(HERE, outcome.answer)
-        # Only once: if the group is given back later, its coordinator refuses the request.
-        error = await self._adopt(outcome.groups, session.go_on)
-        if error is not ErrorCode.NONE:
-            return await self._refused(session, frame, error)
-        if not outcome.is_filtered:
-            return Verdict(COORDINATOR, outcome.sent)
+        if outcome.groups and route.api_key not in ABOUT_ABSENT:
+            # Only once: if the group is given back later, its coordinator refuses the request.
+            error = await self._adopt(outcome.groups, session.go_on)
+            if error is not ErrorCode.NONE:
+                return await self._refused(session, frame, error)
         try:
-            answer = await session.ask(COORDINATOR, outcome.sent or with_length(frame))
+            answer = await self._answered(session, route, frame, outcome)
         except NoAnswer:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if answer is None:
+            return Verdict(COORDINATOR, outcome.sent)
+        if not outcome.is_filtered:
+            return Verdict(HERE, answer)
         long = long or is_long(answer)
         needed = partial(_needed_to_see, route, restrict, answer, long)
         response, permissions = await self._needs(session, needed, slot, is_long=long)
         decisions = await authorizer.check(permissions)
         seen = partial(_seen, route, restrict, answer, response, decisions)
         return Verdict(HERE, await run(session, seen, is_long=long))
+
+    async def _answered(
+        self, session: ClientSession, route: Route, frame: bytes, outcome: Outcome
+    ) -> bytes | None:
+        """The answer of the coordinators; None where the request is for our node, and its response for the client."""
+        if outcome.groups and route.api_key in ABOUT_ABSENT:
+            left = frame if outcome.sent is None else outcome.sent[LENGTH_BYTES:]
+            answer = await self._answer_absent(session, route, left, outcome.groups)
+            if answer is not None:
+                return answer
+        return (
+            await session.ask(COORDINATOR, outcome.sent or with_length(frame))
+            if outcome.is_filtered
+            else None
+        )
 
     async def _needs(self, session: ClientSession, look: Look, slot: DecodeSlot, *, is_long: bool) -> Needs:
         needs = await self._offloader.run(session, partial(look, slot.is_held), is_long=is_long)
@@ -156,15 +201,17 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
     if result.request is not None:
         request, sent = result.request, answers.request(frame, result.request)
     is_filtered = result.merge is not None or result.visible is not None
-    groups = RULES[route.api_key].groups(request, route.version) if _adopts(route.api_key, request) else []
+    groups = (
+        [] if _is_of_member(route.api_key, request) else RULES[route.api_key].groups(request, route.version)
+    )
     return Outcome(None, sent, groups, is_filtered)
 
 
-def _adopts(api_key: int, request: Any) -> bool:
-    """Whether groups are taken over for a request. One of a member is not: a group that is not here has none here."""
+def _is_of_member(api_key: int, request: Any) -> bool:
+    """Whether a member sends this. A group that is not here has no members here, so it is for our node in any case."""
     if api_key == ApiKey.OFFSET_COMMIT:
-        return bool(request.generation_id_or_member_epoch < 0)
-    return api_key not in OF_MEMBERS
+        return bool(request.generation_id_or_member_epoch >= 0)
+    return api_key in OF_MEMBERS
 
 
 def _needed_to_see(

@@ -113,6 +113,25 @@ class Adoptions:
             asked_ms=self._manager.clock.mono_ms(),
         )
 
+    def locate(self, waiting: Waiting, group_id: GroupId, *, discard_readings: bool) -> bool:
+        """Whether requests about a group are for this node: it is here, or the node answers with an error.
+
+        Here is a group that was taken over, has something stored here, or has a member here. If it is not, and
+        something of it was deleted at the cluster, `discard_readings` keeps what was read there before from being
+        stored.
+        """
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return True
+        kept = shard.groups.get(group_id)
+        has_something = kept is not None and not is_no_group(kept.group, kept.offsets)
+        self._wait(waiting, shard, group_id)
+        if has_something or shard.mark_of(group_id) in OURS:
+            return True
+        if discard_readings:
+            shard.readings_from_ms = self._manager.clock.mono_ms() + 1
+        return False
+
     def _is_new(self, reading: Reading) -> bool:
         """Whether there was hardly time for a client to join at the cluster, and commit there what was not read."""
         return 0 <= self._manager.clock.mono_ms() - reading.asked_ms <= READING_MS

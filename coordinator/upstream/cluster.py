@@ -3,8 +3,9 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config import Address
@@ -17,6 +18,7 @@ from coordinator.upstream.errors import (
     Ourselves,
     Unreachable,
     UpstreamError,
+    known_code,
 )
 from coordinator.upstream.link import Keys, Link, decoded, decoded_in_turns
 from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
@@ -43,7 +45,7 @@ FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 BROKERS_MAX: Final = 2_000
 """Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
-COORDINATORS_MAX: Final = 1_000
+COORDINATORS_MAX: Final = 20_000
 """How many groups' coordinators are remembered: an id and a number each."""
 
 
@@ -191,6 +193,24 @@ class UpstreamCluster:
             self.forget_coordinator(group)
             raise Patience(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
 
+    async def coordinators(self, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, ErrorCode]]:
+        """Return the ids of groups' coordinators, and a broker's errors for the others. Raises UpstreamError."""
+        found: dict[str, int] = {}
+        errors: dict[str, ErrorCode] = {}
+        missing: list[str] = []
+        for group in groups:
+            known = self._coordinators.get(group)
+            if known is None:
+                missing.append(group)
+            else:
+                found[group] = known
+        for row in await self._find_coordinators(missing) if missing else ():
+            if row.error_code == ErrorCode.NONE:
+                found[row.key] = int(row.node_id)
+            else:
+                errors[row.key] = known_code(row.error_code)
+        return found, errors
+
     def forget_coordinator(self, group: str) -> None:
         """Look the group's coordinator up anew when it is asked next: it has said that it is not."""
         self._coordinators.pop(group, None)
@@ -258,19 +278,25 @@ class UpstreamCluster:
         known = self._coordinators.get(group)
         if known is not None:
             return known
+        (found,) = await self._find_coordinators([group])
+        check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
+        return int(found.node_id)
+
+    async def _find_coordinators(self, groups: list[str]) -> Sequence[Any]:
+        """Ask a broker where groups are coordinated, and remember what it says. Raises UpstreamError."""
         from protocol.messages import FindCoordinatorRequest
 
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
         response = await self.call(UpstreamQuestion.of(ApiKey.FIND_COORDINATOR, request))
-        (found,) = response.coordinators
-        check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
-        if found.node_id not in self.brokers:
+        rows: Sequence[Any] = response.coordinators
+        found = {row.key: int(row.node_id) for row in rows if row.error_code == ErrorCode.NONE}
+        if not self.brokers.keys() >= set(found.values()):
             await self.refresh()
-        if len(group) <= REMEMBERED_NAME_MAX:
-            if len(self._coordinators) >= COORDINATORS_MAX:
-                self._coordinators.clear()
-            self._coordinators[group] = found.node_id
-        return int(found.node_id)
+        if len(self._coordinators) + len(found) > COORDINATORS_MAX:
+            self._coordinators.clear()
+        lasting = ((name, node_id) for name, node_id in found.items() if len(name) <= REMEMBERED_NAME_MAX)
+        self._coordinators.update(islice(lasting, COORDINATORS_MAX))
+        return rows
 
     # --- ourselves ---
 

@@ -134,6 +134,14 @@ _HINTS: Final[dict[int, str]] = {
 }
 
 
+def known_code(code: int) -> ErrorCode:
+    """The error of a code that a broker has sent; UNKNOWN_SERVER_ERROR for one that we have no name for."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def error_name(code: int) -> str:
     """Kafka's name of an error code; its number where we know no name."""
     try:

@@ -14,6 +14,7 @@ from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.ways import ClientSession, Route
 from coordinator.machine import Machine
 from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
@@ -60,8 +61,10 @@ def make_gateway(
     config = gateway_config(settings)
     if settings.gateway_adopt == "off":
         return GatewayParts(Gateway(config, loop, machine, discovered=discovered), None, None)
+    from coordinator.gateway.cluster_groups import ClusterGroups
     from coordinator.upstream.cluster import UpstreamCluster  # and with it a client's library
     from coordinator.upstream.config import config_from
+    from coordinator.upstream.group_questions import GroupQuestions
     from coordinator.upstream.groups import UpstreamGroups
 
     cluster = UpstreamCluster(
@@ -73,7 +76,12 @@ def make_gateway(
     def adopt(groups: list[str], wake: Wake) -> Coroutine[Any, Any, ErrorCode]:
         return adoption.adopt(groups, wake)
 
-    gateway = Gateway(config, loop, machine, adopt=adopt, discovered=discovered)
+    def answer_absent(
+        session: ClientSession, route: Route, frame: bytes, groups: list[str]
+    ) -> Coroutine[Any, Any, bytes | None]:
+        return cluster_groups.answer(session, route, frame, groups)
+
+    gateway = Gateway(config, loop, machine, adopt=adopt, answer_absent=answer_absent, discovered=discovered)
     timeout_s = settings.upstream_request_timeout_ms / 1000
     adoption = Adoption(
         Coordinators(loop, gateway.book, gateway.dialer, timeout_s),
@@ -81,6 +89,9 @@ def make_gateway(
         gateway.tasks,
         machine.clock.mono_ms,
         take_live=settings.gateway_adopt_live_groups,
+    )
+    cluster_groups = ClusterGroups(
+        GroupQuestions(cluster), adoption.is_known, gateway.offloader, gateway.tasks, machine.clock.mono_ms
     )
     return GatewayParts(gateway, adoption, cluster)
 

@@ -5,11 +5,13 @@ Kafka's answers are recorded in matrix/recording.txt, and matrix/differences.py 
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 from kafka.protocol.consumer.group import HeartbeatRequest
 
+from coordinator.gateway.permission_gate import ABOUT_ABSENT, OF_MEMBERS
 from protocol.errors import ErrorCode
 from tests.gateway.matrix.differences import DIFFERENCES, Difference, differing
 from tests.gateway.matrix.permission_sets import permission_sets
@@ -18,7 +20,7 @@ from tests.gateway.matrix.recording import Recording, load
 from tests.gateway.matrix.requests import absent_ids, kinds
 from tests.gateway.matrix.secured import PROTOCOL, secured_cluster
 from tests.gateway.whole import Whole
-from tests.kafka.cluster import USERS
+from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support.raw import wait_for_coordinator
 
 pytestmark = [
@@ -29,28 +31,55 @@ pytestmark = [
 
 KINDS: Final = [kind.name for kind in kinds(absent_ids())]
 SETS: Final = permission_sets()
+NOT_ADOPTING: Final = ABOUT_ABSENT | OF_MEMBERS
+"""Apis by whose requests no group moves."""
+
+
+def in_front_of(cluster: KafkaCluster, work: Path, user: str, **settings: str) -> Whole:
+    """A gateway that is itself this user of the cluster."""
+    password = work / "password"
+    password.write_text(USERS.get(user, user))
+    ours: dict[str, str | int] = {
+        "upstream.security.protocol": PROTOCOL,
+        "upstream.sasl.mechanism": "PLAIN",
+        "upstream.sasl.username": user,
+        "upstream.sasl.password.file": str(password),
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    return Whole(work / "node", cluster, ours, PROTOCOL)
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """A broker where rights are asked for, behind a gateway, with a user for each set of permissions."""
     work = tmp_path_factory.mktemp("secured")
-    password = work / "password"
-    password.write_text(USERS["admin"])
-    settings: dict[str, str | int] = {
-        "upstream.security.protocol": PROTOCOL,
-        "upstream.sasl.mechanism": "PLAIN",
-        "upstream.sasl.username": "admin",
-        "upstream.sasl.password.file": str(password),
-        "gateway.adopt": "off",  # what the groups are at the cluster is what ours are compared with
-    }
     with secured_cluster(work / "kafka", SETS) as cluster:
-        running = Whole(work / "node", cluster, settings, PROTOCOL)
+        # What the groups are at the cluster is what ours are compared with.
+        running = in_front_of(cluster, work, "admin", gateway_adopt="off")
         try:
             running.start()
             yield running
         finally:
             running.close()
+
+
+@pytest.fixture(scope="module")
+def looking(secured: Whole, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    """A second gateway to that broker, for which all groups are at the cluster."""
+    running = in_front_of(secured.cluster, tmp_path_factory.mktemp("looking"), "admin")
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def of_groups_at_the_cluster(looking: Whole, at_kafka: Recording) -> Recording:
+    """The answers about groups that are not at the gateway; Kafka itself has been asked before."""
+    broker = looking.cluster.address(1, PROTOCOL)
+    ids = topic_ids(looking.cluster.address(1))
+    return play(looking.bootstrap, SETS, ids, NOT_ADOPTING, commits_at=broker)
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +126,18 @@ def test_a_gateway_answers_every_user_as_kafka_does(
     found = differing(kind, recorded[kind], through_the_gateway[kind])
     unexplained = [case for case in found if not any(each.explains(case) for each in DIFFERENCES)]
     assert unexplained == [], "\n".join([*map(str, unexplained), secured.log_text()[-2000:]])
+
+
+@pytest.mark.parametrize(
+    "kind", [each.name for each in kinds(absent_ids()) if each.requests[0].api in NOT_ADOPTING]
+)
+def test_a_gateway_answers_every_user_for_the_cluster_as_kafka_does(
+    kind: str, recorded: Recording, of_groups_at_the_cluster: Recording, looking: Whole
+) -> None:
+    found = differing(kind, recorded[kind], of_groups_at_the_cluster[kind])
+    unexplained = [case for case in found if not any(each.explains(case) for each in DIFFERENCES)]
+    assert unexplained == [], "\n".join([*map(str, unexplained), looking.log_text()[-2000:]])
+    assert "a group was taken over" not in looking.log_text()
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda each: each.kinds[0])

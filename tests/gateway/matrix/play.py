@@ -2,7 +2,7 @@
 """Sends all requests as all users to one address, and returns the answers as text."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from tests.gateway.matrix.permission_sets import ADMIN, PermissionSet
 from tests.gateway.matrix.recording import Part, Recording
 from tests.gateway.matrix.requests import (
     GROUPS,
+    NAMES,
     TOPICS,
     Asked,
     Kind,
@@ -55,12 +56,13 @@ THE_REQUEST: Final = re.compile(r"Request\(processor=.*\)")
 """A request in an error message, with ports and times."""
 
 
-def topic_ids(bootstrap: str) -> dict[str, UUID]:
-    """Return the ids of all NAMES, from a listener that needs no permissions; absent topics have ids of no topic."""
+def topic_ids(bootstrap: str, names: Iterable[str] = NAMES) -> dict[str, UUID]:
+    """Return the ids of topics, from a listener that needs no permissions; absent ones of NAMES have ids of no topic."""
     with RawConnection(bootstrap) as connection:
         answer = connection.call(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
     found = {topic.name: topic.topic_id for topic in answer.topics}
-    return {name: found.get(name, absent) for name, absent in absent_ids().items()}
+    absent = absent_ids()
+    return {name: found[name] if name in found else absent[name] for name in names}
 
 
 def logged_in(bootstrap: str, user: str, source: str = "") -> RawConnection:
@@ -73,11 +75,17 @@ def logged_in(bootstrap: str, user: str, source: str = "") -> RawConnection:
     return connection
 
 
-def play(bootstrap: str, sets: Iterable[PermissionSet], ids: TopicIds) -> Recording:
-    """Send every request as every user."""
-    with logged_in(bootstrap, ADMIN) as admin:
+def play(
+    bootstrap: str,
+    sets: Iterable[PermissionSet],
+    ids: TopicIds,
+    apis: Container[ApiKey] = ApiKey,
+    commits_at: str | None = None,
+) -> Recording:
+    """Send every request of these apis as every user; the groups' offsets are committed at `commits_at`, if given."""
+    with logged_in(commits_at or bootstrap, ADMIN) as admin:
         wait_until(lambda: _commit_all(admin), what="the offsets of all groups")
-        asked = kinds(ids)
+        asked = [kind for kind in kinds(ids) if kind.requests[0].api in apis]
         played = {kind.name: Part(tuple(each.name for each in kind.requests)) for kind in asked}
         for each in sets:
             with Player(bootstrap, each.user, admin, ids) as player:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and responses of a version that clients may have and a broker lacks, made of those that it has."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from protocol.errors import ErrorCode
+from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from protocol.messages import DescribeGroupsResponse
+from protocol.names import Offset
+from protocol.value import replaced
+
+DEAD: Final = "Dead"
+NO_OFFSET: Final = Offset(-1)
+
+
+def described_anew(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
+    """A response of DescribeGroups v5 as one of v6, which calls an unknown group GROUP_ID_NOT_FOUND (KIP-1043)."""
+    for group in response.groups:
+        group.error_message = None
+        if group.error_code == ErrorCode.NONE and group.group_state == DEAD:
+            group.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.error_message = f"Group {group.group_id} not found."
+    return response
+
+
+def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> OffsetFetchRequest:
+    """A request of OffsetFetch v10, which has the ids of topics, as one of v8 or v9, which has their names.
+
+    `ids` are those of all topics by name. A topic with another id is left out.
+    """
+    names = {topic_id: name for name, topic_id in ids.items()}
+
+    def named(group: OffsetFetchRequestGroup) -> OffsetFetchRequestGroup:
+        if group.topics is None:
+            return group
+        topics = [
+            replaced(topic, name=names[topic.topic_id]) for topic in group.topics if topic.topic_id in names
+        ]
+        return replaced(group, topics=topics)
+
+    return replaced(request, groups=[named(group) for group in request.groups])
+
+
+def named_by_ids(
+    request: OffsetFetchRequest, response: OffsetFetchResponse, ids: Mapping[str, bytes]
+) -> OffsetFetchResponse:
+    """The response of v8 or v9 to `named_by_names(request, ids)` as the response of v10 to `request`.
+
+    A topic whose id is unknown comes last, with UNKNOWN_TOPIC_ID in each partition; where all topics are asked for,
+    one without an id is left out.
+    """
+    known = set(ids.values())
+    unknown = {
+        group.group_id: [_unknown(topic) for topic in group.topics or () if topic.topic_id not in known]
+        for group in request.groups
+    }
+
+    def named(group: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        topics = [
+            replaced(topic, name="", topic_id=ids[topic.name]) for topic in group.topics if topic.name in ids
+        ]
+        rest = [] if group.error_code else unknown.get(group.group_id, [])
+        return replaced(group, topics=[*topics, *rest])
+
+    return replaced(response, groups=[named(group) for group in response.groups])
+
+
+def _unknown(topic: Any) -> OffsetFetchResponseTopics:
+    rows = [
+        OffsetFetchResponsePartitions(index, NO_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)
+        for index in topic.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=rows)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests about groups in parts, each for the coordinator of some groups, and responses put together of theirs."""
+
+from collections import deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from coordinator.authorization.rule import changed
+from protocol.apis import ApiKey
+
+GROUPS_FROM: Final = 8
+"""OffsetFetch asks for several groups."""
+TOP_ERROR_FROM: Final = 2
+"""OffsetFetch has an error on top of its response."""
+
+
+class GroupParts(Protocol):
+    """How the requests of one api and version are taken apart. A row is what a response says of one group."""
+
+    def part(self, request: Any, groups: Collection[str]) -> Any:
+        """The part of a request that is about these groups."""
+
+    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+        """The rows of the response to a request, each with its group."""
+
+    def error(self, row: Any) -> int:
+        """Kafka's error code for the whole group of a row."""
+        code: int = row.error_code
+        return code
+
+    def joined(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:
+        """A response as `response` is, with these rows, in the order in which the request names their groups."""
+
+
+class _One(GroupParts):
+    """The request names one group; the whole response is its row."""
+
+    def part(self, request: Any, groups: Collection[str]) -> Any:
+        return request
+
+    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+        return [(request.group_id, response)]
+
+    def joined(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:
+        ((_, row),) = rows
+        return row
+
+
+class _OneInPartitions(_One):
+    """As `_One`; the error of the group stands in each partition."""
+
+    def error(self, row: Any) -> int:
+        codes = {part.error_code for topic in row.topics for part in topic.partitions}
+        return codes.pop() if len(codes) == 1 else 0
+
+
+@dataclass(frozen=True)
+class _Several(GroupParts):
+    """The request has a list of groups, by name or with what is asked about each; the response has a list of rows."""
+
+    asked: str
+    answered: str
+
+    def part(self, request: Any, groups: Collection[str]) -> Any:
+        items = [each for each in getattr(request, self.asked) if _name_of(each) in groups]
+        return changed(request, **{self.asked: items})
+
+    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+        return [(row.group_id, row) for row in getattr(response, self.answered)]
+
+    def joined(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:
+        by_group: dict[str, deque[Any]] = {}
+        for group, row in rows:
+            by_group.setdefault(group, deque()).append(row)
+        names = map(_name_of, getattr(request, self.asked))
+        ordered = [by_group[name].popleft() for name in names if by_group.get(name)]
+        return changed(response, **{self.answered: ordered})
+
+
+def _name_of(asked: Any) -> str:
+    name: str = asked if isinstance(asked, str) else asked.group_id
+    return name
+
+
+_ONE: Final = _One()
+_ONE_IN_PARTITIONS: Final = _OneInPartitions()
+_SEVERAL: Final = {
+    ApiKey.DESCRIBE_GROUPS: _Several("groups", "groups"),
+    ApiKey.DELETE_GROUPS: _Several("groups_names", "results"),
+    ApiKey.OFFSET_FETCH: _Several("groups", "groups"),
+}
+
+
+def parts_of(api_key: int, version: int) -> GroupParts:
+    """How requests of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete are taken apart."""
+    if api_key == ApiKey.OFFSET_FETCH and version < GROUPS_FROM:
+        return _ONE if version >= TOP_ERROR_FROM else _ONE_IN_PARTITIONS
+    return _SEVERAL.get(ApiKey(api_key), _ONE)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about many groups at once: one to each broker that coordinates some of them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.errors import TooOld, TooSlow, Unreachable, UpstreamError
+from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.topics import UpstreamTopics
+from protocol.apis import ApiKey, VersionRange
+from protocol.errors import ErrorCode
+
+TopicIds: TypeAlias = Mapping[str, bytes]
+"""The ids of all topics that the gateway's user may describe, by name."""
+Build: TypeAlias = Callable[[Sequence[str], int, TopicIds | None], Any]
+"""(groups, version, the ids of topics where the version names topics and the client's has ids) -> the request."""
+
+TOPIC_IDS_FROM: Final = 10
+"""OffsetFetch names topics by their ids."""
+OLDEST: Final = {ApiKey.DESCRIBE_GROUPS: 5, ApiKey.OFFSET_FETCH: 8}
+"""The version that the oldest broker has at least (Kafka 3.0), of the apis of which clients may have a newer one."""
+
+
+class GroupAnswer(NamedTuple):
+    """What a broker has answered about some groups, or why there is no answer."""
+
+    groups: Sequence[str]
+    answer: UpstreamAnswer | ErrorCode | UpstreamError
+    topic_ids: TopicIds | None = None
+    """The ids of topics, where the broker names topics and the client's version has ids."""
+
+
+class GroupQuestions:
+    """Asks the coordinators of groups at the cluster, in the version of a client or an older one of the broker's."""
+
+    def __init__(self, cluster: UpstreamCluster) -> None:
+        self._cluster = cluster
+        self._topics = UpstreamTopics(cluster)
+
+    async def ask(self, api: ApiKey, version: int, groups: Iterable[str], build: Build) -> list[GroupAnswer]:
+        """Ask each coordinator about its groups, all at the same time. Raises nothing: errors are in the answers."""
+        names = list(groups)
+        try:
+            found, errors = await self._cluster.coordinators(names)
+        except UpstreamError as error:
+            return [GroupAnswer(names, error)]
+        refused: dict[ErrorCode, list[str]] = {}
+        by_coordinator: dict[int, list[str]] = {}
+        for name in names:
+            if name in found:
+                by_coordinator.setdefault(found[name], []).append(name)
+            else:
+                code = errors.get(name, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                refused.setdefault(code, []).append(name)
+        answers = await asyncio.gather(
+            *(self._ask_at(node_id, api, version, some, build) for node_id, some in by_coordinator.items())
+        )
+        return [*answers, *(GroupAnswer(some, code) for code, some in refused.items())]
+
+    def forget(self, groups: Iterable[str]) -> None:
+        """Look the coordinators of these groups up anew when they are asked next."""
+        for group in groups:
+            self._cluster.forget_coordinator(group)
+
+    async def _ask_at(
+        self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
+    ) -> GroupAnswer:
+        try:
+            return await self._ask_in_versions(node_id, api, version, groups, build)
+        except UpstreamError as error:
+            if isinstance(error, Unreachable) and not isinstance(error, TooSlow):
+                self.forget(groups)
+                return GroupAnswer(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return GroupAnswer(groups, error)
+
+    async def _ask_in_versions(
+        self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
+    ) -> GroupAnswer:
+        has_ids = api is ApiKey.OFFSET_FETCH and version >= TOPIC_IDS_FROM
+        oldest = version if has_ids else min(version, OLDEST.get(api, version))
+
+        def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamQuestion:
+            return UpstreamQuestion(api, versions, lambda chosen: build(groups, chosen, ids))
+
+        try:
+            asked = question(VersionRange(oldest, version), None)
+            return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id))
+        except TooOld:
+            if not has_ids:
+                raise
+        ids = {name: topic.topic_id for name, topic in (await self._topics.look()).topics.items()}
+        asked = question(VersionRange(OLDEST[api], TOPIC_IDS_FROM - 1), ids)
+        return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), ids)
