@@ -145,7 +145,10 @@ class ClusterGroups:
             are_long = are_long or any(map(_is_long, found))
             got = await self._offloader.run(session, read, is_long=are_long)
             self._note_lacking(route.api_key, parts, got)
-            moved = {group for group, row in got if left and parts.error(row) in MOVED}
+            failed = {
+                name for each in found if isinstance(each.answer, UpstreamError) for name in each.groups
+            }
+            moved = {group for group, row in got if parts.error(row) in MOVED} - failed if left else set()
             rows += [(group, row) for group, row in got if group not in moved]
             if not moved:
                 break

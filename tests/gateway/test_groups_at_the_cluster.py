@@ -7,7 +7,7 @@ the group are the broker's.
 
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import pytest
@@ -52,7 +52,7 @@ GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
 
 
-def every(*apis: ApiKey) -> Any:
+def every(*apis: ApiKey) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("request_", [each for each in EVERY_REQUEST if each.api in apis], ids=str)
 
 

@@ -36,6 +36,7 @@ from tests.gateway.test_adoption import Played, Process
 from tests.gateway.test_gate import ALLOWED, Adopting, frames
 from tests.gateway.test_relay import HEARTBEAT
 from tests.gateway.test_rewriting import frame_of
+from tests.net.requests import join
 from tests.partitions.running import eventually
 
 GROUPS = [f"group-{number}" for number in range(3_000)]
@@ -260,7 +261,7 @@ def waits_for_a_slot(process: Gate, client: Client) -> None:
 
 def waits_for_its_groups(process: Gate, client: Client) -> None:
     """Until they are ours."""
-    client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
+    client.send(join("g", version=3))
     (question,) = client.sent(BROKER)
     client.answer(BROKER, reply(question, ALLOWED.to_bytes(2, "big")))
     assert not client.sent(COORDINATOR)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.api import private
-from coordinator.api.private import adopt_group, give_back_group
+from coordinator.api.private import adopt_group, give_back_group, locate_groups
 from coordinator.api.table import Capabilities, declared
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.partitions.adoption import (
@@ -70,6 +70,14 @@ class Gateway:
     async def mark(self, group: str) -> Any:
         """The answer to the question how it is with a group."""
         return adopted(await self.ask(adopt_frame(group, None)))
+
+    async def locate(self, *groups: str, discard_readings: bool = False) -> list[bool]:
+        """Which groups are here."""
+        values = {"group_ids": list(groups), "discard_readings": discard_readings}
+        frame = await self.ask(frame_of(locate_groups.API, values))
+        located: Any = locate_groups.API.schema.codecs[0].decode_response(frame, 5)
+        assert located.error_code == NONE
+        return list(located.here)
 
     async def adopt_unknown(self, group: str) -> Any:
         """The answer where the cluster knows nothing of the group."""
@@ -267,6 +275,84 @@ async def test_a_group_with_more_partitions_than_a_request_of_clients_may_name_m
     assert await gateway.adopt(group, offsets) == (NONE, True, len(offsets))
     assert await gateway.give_back(group, offsets) is NONE
     assert gateway.led.manager.env.usage.offsets == 1
+
+
+# --- which groups are here ---
+
+
+async def test_here_is_a_group_that_is_marked_or_has_something_here(gateway: Gateway, group: str) -> None:
+    other = next(name for name in gateway.led.groups if name != group)
+    assert await gateway.locate(group, other) == [False, False]
+    gateway.led.manager.needs_marks = False
+    await gateway.commit(other, {0: 1})
+    gateway.led.manager.needs_marks = True
+    await gateway.adopt(group, {0: 5})
+    assert await gateway.locate(other, group) == [True, True]
+    assert await gateway.give_back(group, {0: 5}) is NONE
+    assert await gateway.locate(other, group) == [True, False]
+
+
+async def test_a_group_that_was_deleted_here_is_here(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    assert await gateway.delete(group) is NONE
+    await gateway.reload(1)
+    assert await gateway.locate(group) == [True]
+
+
+async def test_a_group_is_here_as_long_as_somebody_is_in_it(gateway: Gateway, group: str) -> None:
+    await gateway.adopt_unknown(group)
+    assert await gateway.locate(group) == [False]
+    await gateway.ask(requests.join(group, version=4))
+    assert await gateway.locate(group) == [True]
+    kept = gateway.led.manager.find(GroupId(group))
+    assert kept is not None
+    clock = gateway.led.edge.clock
+    clock.passed_ms += VACANT_MS
+    gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
+    assert await gateway.locate(group) == [False]
+
+
+async def test_a_group_that_is_only_being_taken_over_is_not_here(gateway: Gateway, group: str) -> None:
+    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0, 0)), after=3)
+    assert await gateway.locate(group) == [False]
+
+
+async def test_of_what_the_node_does_not_serve_it_says_why_itself(gateway: Gateway, group: str) -> None:
+    book = book_of(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
+    assert await gateway.locate(book) == [True]
+    for partition in PARTITIONS:
+        gateway.led.leadership.resign(partition, LeaderEpoch(1))
+    assert await gateway.locate(group) == [True]
+    assert await gateway.fetch(group) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_of_many_groups_it_is_said_in_slices_which_are_here(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    names = [group if number % 7 == 0 else f"{group}-{number}" for number in range(1_000)]
+    assert await gateway.locate(*names) == [name == group for name in names]
+
+
+@pytest.mark.parametrize("discards", [True, False])
+async def test_what_was_read_before_something_was_deleted_at_the_cluster_is_not_stored(
+    gateway: Gateway, group: str, discards: bool
+) -> None:
+    mark = await gateway.mark(group)  # and then the cluster is read
+    assert await gateway.locate(group, discard_readings=discards) == [False]
+    body = adopted(await gateway.ask(adopt_frame(group, {0: 5}, heard=(mark.epoch, mark.asked_ms))))
+    assert (ErrorCode(body.error_code), body.adopted) == ((STALE, False) if discards else (NONE, True))
+
+
+async def test_a_deletion_at_the_cluster_ends_an_adoption_that_is_under_way(
+    gateway: Gateway, group: str
+) -> None:
+    steps = gateway.adoptions.adopt(
+        Waiting(), GroupId(group), Reading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
+    )
+    for _ in range(3):
+        next(steps)
+    assert await gateway.locate(group, discard_readings=True) == [False]
+    assert finish(steps) == Adopted(STALE)
+    assert await gateway.fetch(group) is LOADING
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:

@@ -57,7 +57,7 @@ THE_REQUEST: Final = re.compile(r"Request\(processor=.*\)")
 
 
 def topic_ids(bootstrap: str, names: Iterable[str] = NAMES) -> dict[str, UUID]:
-    """Return the ids of topics, from a listener that needs no permissions; absent ones of NAMES have ids of no topic."""
+    """Return topics' ids, from a listener that needs no permissions; absent ones of NAMES have ids of no topic."""
     with RawConnection(bootstrap) as connection:
         answer = connection.call(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
     found = {topic.name: topic.topic_id for topic in answer.topics}
@@ -79,7 +79,7 @@ def play(
     bootstrap: str,
     sets: Iterable[PermissionSet],
     ids: TopicIds,
-    apis: Container[ApiKey] = ApiKey,
+    apis: Container[ApiKey] = frozenset(ApiKey),
     commits_at: str | None = None,
 ) -> Recording:
     """Send every request of these apis as every user; the groups' offsets are committed at `commits_at`, if given."""
