@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the schemas make of these classes, as the stubs of kafka-python say it of its own.
+
+from uuid import UUID
+
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.data_container import DataContainer
+
+class ShareGroupDescribeRequest(ApiMessage):
+    group_ids: list[str]
+    include_authorized_operations: bool
+    def __init__(
+        self,
+        *,
+        group_ids: list[str] = ...,
+        include_authorized_operations: bool = ...,
+        version: int | None = None,
+    ) -> None: ...
+
+class ShareGroupDescribeResponse(ApiMessage):
+    class DescribedGroup(DataContainer):
+        class Member(DataContainer):
+            class Assignment(DataContainer):
+                class TopicPartitions(DataContainer):
+                    topic_id: UUID
+                    topic_name: str
+                    partitions: list[int]
+                    def __init__(
+                        self,
+                        *,
+                        topic_id: UUID = ...,
+                        topic_name: str = ...,
+                        partitions: list[int] = ...,
+                        version: int | None = None,
+                    ) -> None: ...
+
+                topic_partitions: list[TopicPartitions]
+                def __init__(
+                    self, *, topic_partitions: list[TopicPartitions] = ..., version: int | None = None
+                ) -> None: ...
+
+            member_id: str
+            rack_id: str | None
+            member_epoch: int
+            client_id: str
+            client_host: str
+            subscribed_topic_names: list[str]
+            assignment: Assignment
+            def __init__(
+                self,
+                *,
+                member_id: str = ...,
+                rack_id: str | None = ...,
+                member_epoch: int = ...,
+                client_id: str = ...,
+                client_host: str = ...,
+                subscribed_topic_names: list[str] = ...,
+                assignment: Assignment = ...,
+                version: int | None = None,
+            ) -> None: ...
+
+        error_code: int
+        error_message: str | None
+        group_id: str
+        group_state: str
+        group_epoch: int
+        assignment_epoch: int
+        assignor_name: str
+        members: list[Member]
+        authorized_operations: set[int]
+        def __init__(
+            self,
+            *,
+            error_code: int = ...,
+            error_message: str | None = ...,
+            group_id: str = ...,
+            group_state: str = ...,
+            group_epoch: int = ...,
+            assignment_epoch: int = ...,
+            assignor_name: str = ...,
+            members: list[Member] = ...,
+            authorized_operations: set[int] = ...,
+            version: int | None = None,
+        ) -> None: ...
+
+    throttle_time_ms: int
+    groups: list[DescribedGroup]
+    def __init__(
+        self, *, throttle_time_ms: int = ..., groups: list[DescribedGroup] = ..., version: int | None = None
+    ) -> None: ...
