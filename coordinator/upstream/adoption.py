@@ -5,7 +5,8 @@ Moving in (`adopt_group`):
 
 1. the group's coordinator here is asked whether it has the group already; then nothing else is done. It also says how
    often groups went from here to the cluster;
-2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same);
+2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same),
+   of whichever kind it is, and so does a share group without any;
 3. its offsets there are read, once no transaction is under way that could change them, or bring the first of a
    partition;
 4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
@@ -91,7 +92,10 @@ def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group as the cluster has it; `kind` is `classic`, `consumer` (KIP-848), or empty where there is none."""
+    """A group as the cluster has it.
+
+    `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty where there is none.
+    """
 
     kind: str
     state: str
@@ -112,6 +116,16 @@ class GroupState:
         """Whether somebody is in it, or about to be: the cluster still coordinates it."""
         return self.members > 0 or self.state not in _WITHOUT_MEMBERS
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share group, with members or without.
+
+        No classic group can come of one: a broker answers a JoinGroup with INCONSISTENT_GROUP_PROTOCOL, and a commit
+        with GROUP_ID_NOT_FOUND. Of an empty consumer or streams group it makes a classic one, which keeps its committed
+        offsets (GroupMetadataManager.classicGroupJoin), and it takes commits without a generation for it.
+        """
+        return self.kind == "share"
+
 
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
 
@@ -123,12 +137,13 @@ class Adopted(Enum):
     ALREADY = "already here"
     VACANT = "nowhere"
     LIVE = "live at the cluster"
+    SHARE = "share group at the cluster"
     BUSY = "comes and goes"
 
     @property
     def may_be_served(self) -> bool:
         """Whether the group may be served here, one that is nowhere for a moment."""
-        return self not in (Adopted.LIVE, Adopted.BUSY)
+        return self not in (Adopted.LIVE, Adopted.SHARE, Adopted.BUSY)
 
 
 class GivenBack(Enum):
@@ -138,6 +153,7 @@ class GivenBack(Enum):
     NOTHING = "nothing here"
     LIVE_HERE = "live here"
     LIVE_THERE = "live at the cluster"
+    SHARE_THERE = "share group at the cluster"
     REFUSED = "refused by the cluster"
     BUSY = "goes on committing"
 
@@ -245,6 +261,8 @@ class GiveBackResult:
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     rest: Sequence[TopicPartition] = ()
     """Of what else the cluster has an offset of this group, which counts again."""
+    state: GroupState | None = None
+    """What the group is at the cluster, where it is for that that it cannot go there."""
 
 
 async def adopt_group(
@@ -252,7 +270,8 @@ async def adopt_group(
 ) -> AdoptResult:
     """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
 
-    `take_live` takes a group, too, that has members at the cluster: what they commit there from now on is lost.
+    `take_live` takes a group, too, that has members at the cluster: what they commit there from now on is lost. Of a
+    share group nothing comes along, as it has no committed offsets: it goes on there, beside one of that id here.
     """
     for _ in range(ATTEMPTS_MAX):
         result = await _adopt_once(here, there, group, take_live, dry_run)
@@ -269,8 +288,9 @@ async def _adopt_once(
     if mark.is_adopted or mark.is_vacant:
         return AdoptResult(group, Adopted.ALREADY if mark.is_adopted else Adopted.VACANT)
     state = await there.state(group)
-    if state.is_live and not take_live:
-        return AdoptResult(group, Adopted.LIVE, state=state)
+    stays = None if take_live else _stays_there(state)
+    if stays is not None:
+        return AdoptResult(group, stays, state=state)
     if state.is_known:
         await there.settled(group)
         mark = await here.mark(group)  # that may have taken long: what is read from now on is new
@@ -278,8 +298,9 @@ async def _adopt_once(
             return AdoptResult(group, Adopted.ALREADY)
     offsets = await there.committed(group)
     state = await there.state(group)
-    if state.is_live and not take_live:
-        return AdoptResult(group, Adopted.LIVE, state=state)
+    stays = None if take_live else _stays_there(state)
+    if stays is not None:
+        return AdoptResult(group, stays, state=state)
     is_unknown = not offsets and not state.is_known
     if dry_run:
         return AdoptResult(group, Adopted.VACANT if is_unknown else Adopted.ADOPTED, offsets, state)
@@ -287,6 +308,12 @@ async def _adopt_once(
     if outcome is None:
         return None
     return AdoptResult(group, outcome, offsets if outcome is Adopted.ADOPTED else {}, state)
+
+
+def _stays_there(state: GroupState) -> Adopted | None:
+    if state.is_share:
+        return Adopted.SHARE
+    return Adopted.LIVE if state.is_live else None
 
 
 _ADOPTED: Final = {
@@ -322,8 +349,9 @@ async def give_back_group(
 async def _would_give_back(
     there: There, group: GroupId, offsets: Offsets, delete_rest: bool
 ) -> GiveBackResult:
-    if (await there.state(group)).is_live:
-        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
+    refusal = await _refused_there(there, group, offsets)
+    if refusal is not None:
+        return refusal
     rest = () if delete_rest else await _rest(there, group, offsets)
     return GiveBackResult(group, GivenBack.GIVEN, offsets, rest=rest)
 
@@ -332,8 +360,9 @@ async def _give_back_once(
     here: Here, there: There, group: GroupId, offsets: Offsets, delete_rest: bool
 ) -> GiveBackResult | None:
     """Write these offsets there and remove them here; None where they have changed meanwhile."""
-    if (await there.state(group)).is_live:
-        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
+    refusal = await _refused_there(there, group, offsets)
+    if refusal is not None:
+        return refusal
     refused = await there.commit(group, offsets) if offsets else {}
     rest = await _rest(there, group, offsets)
     if rest and delete_rest and not refused:
@@ -342,6 +371,14 @@ async def _give_back_once(
         return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
     outcome = _OUTCOMES[await here.give_back(group, offsets)]
     return None if outcome is None else GiveBackResult(group, outcome, offsets, rest=rest)
+
+
+async def _refused_there(there: There, group: GroupId, offsets: Offsets) -> GiveBackResult | None:
+    """What keeps the group from going there: its members there, or a share group, which takes no offsets."""
+    state = await there.state(group)
+    if state.is_live:
+        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets, state=state)
+    return GiveBackResult(group, GivenBack.SHARE_THERE, offsets, state=state) if state.is_share else None
 
 
 async def _rest(there: There, group: GroupId, offsets: Offsets) -> Sequence[TopicPartition]:

@@ -77,6 +77,8 @@ class TooOld(UpstreamError):
     def __init__(
         self, address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange
     ) -> None:
+        self.lacks_api = offered is None or offered.max < needed.min
+        """Whether the broker is older than what is asked for, and not so new that it has given that up."""
         has = "none" if offered is None else f"{offered.min} to {offered.max}"
         super().__init__(
             f"{SERVERS}: {address} is too old or no broker: of {api.name} it has the versions {has}, "

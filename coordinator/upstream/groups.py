@@ -59,7 +59,11 @@ class UpstreamGroups:
         return {group.group: group for listed in lists for group in listed}
 
     async def state(self, group: GroupId) -> GroupState:
-        """Return what the group is at the cluster: of classic groups and of KIP-848's. Raises UpstreamError."""
+        """Return what the group is at the cluster, whichever kind it has. Raises UpstreamError.
+
+        A group is known only to the describing api of its own kind, so all four are asked about one that is nowhere.
+        ListGroups would take one request, but leaves out without a word the groups of partitions that move or load.
+        """
         return await self._cluster.patiently(f"describing group {group}", lambda: self._state(group))
 
     async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
@@ -149,19 +153,35 @@ class UpstreamGroups:
         return GroupState("classic", found.group_state, len(found.members))
 
     async def _state_of_newer(self, group: GroupId) -> GroupState:
-        """KIP-848's groups are no groups to DescribeGroups."""
+        """What DescribeGroups does not know is asked for as a group of KIP-848, of KIP-1071 and of KIP-932."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
+        from protocol.share_groups import ShareGroupDescribeRequest
+        from protocol.streams_groups import StreamsGroupDescribeRequest
 
-        request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
+        for kind, api, request in (
+            ("consumer", ApiKey.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),
+            ("streams", ApiKey.STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest),
+            ("share", ApiKey.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest),
+        ):
+            asked = request(group_ids=[group], include_authorized_operations=False)
+            state = await self._state_of_kind(group, kind, api, asked)
+            if state.is_known:
+                return state
+        return GroupState.none()
+
+    async def _state_of_kind(self, group: GroupId, kind: str, api: ApiKey, request: object) -> GroupState:
+        """None where there is no such group of this kind, or the broker knows no such kind."""
         try:
-            response = await self._ask(group, ApiKey.CONSUMER_GROUP_DESCRIBE, request)
-        except TooOld:
-            return GroupState.none()
+            response = await self._ask(group, api, request)
+        except TooOld as error:
+            if error.lacks_api:
+                return GroupState.none()
+            raise
         (found,) = response.groups
         if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
             return GroupState.none()
         self._check(group, found.error_code, found.error_message, f"describing group {group}")
-        return GroupState("consumer", found.group_state, len(found.members))
+        return GroupState(kind, found.group_state, len(found.members))
 
     async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
         topics = None if named is None else [_topic(*each) for each in named.items()]

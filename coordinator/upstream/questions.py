@@ -23,9 +23,11 @@ NEEDED: Final = {
 """The versions that this room asks with: Kafka 3.0 has the oldest of all of them."""
 OPTIONAL: Final = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1),
+    ApiKey.STREAMS_GROUP_DESCRIBE: VersionRange(0, 0),
+    ApiKey.SHARE_GROUP_DESCRIBE: VersionRange(0, 1),
     ApiKey.OFFSET_DELETE: VersionRange(0, 0),
 }
-"""What newer brokers have, and older ones have nothing to say about (KIP-848); and what is seldom asked."""
+"""What newer brokers have, and older ones have no such groups (KIP-848, 1071, 932); and what is seldom asked."""
 
 
 @dataclass(frozen=True, slots=True)

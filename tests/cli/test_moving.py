@@ -18,6 +18,7 @@ from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_ports
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
+from tests.support.newer_groups import LONG_SESSIONS, member_of
 from tests.support.processes import environment
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -70,7 +71,7 @@ def results(out: str) -> dict[str, tuple[str, dict[tuple[str, int], int]]]:
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
+    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"), settings=LONG_SESSIONS)
     try:
         cluster.start()
         cluster.create_topic("t", 3)
@@ -159,6 +160,65 @@ def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
         assert forced == {"live": ("adopted", {("t", 0): 2})}
     finally:
         consumer.close()
+
+
+def test_a_live_streams_group_is_not_taken_without_force(gateway: Gateway) -> None:
+    group = ("--group", "streams")
+    gateway.commit("streams", {0: 2})
+    with member_of("streams", gateway.kafka.address(1), "streams", "t"):
+        code, out, _ = gateway.run("adopt", *group)
+        assert code == 1
+        assert "live at the cluster" in out
+        assert "streams group, " in out
+        assert "1 members: stop them first, or --force" in out
+        assert "streams" not in gateway.moved("adopt", "--all", "--dry-run"), "it has to be named"
+        assert gateway.moved("adopt", *group, "--force") == {"streams": ("adopted", {("t", 0): 2})}
+
+
+def test_a_share_group_has_nothing_to_take_over(gateway: Gateway) -> None:
+    with member_of("share", gateway.kafka.address(1), "share", "t"):
+        pass
+    assert "share" not in gateway.moved("adopt", "--all", "--dry-run")
+    code, out, _ = gateway.run("adopt", "--group", "share")
+    assert code == 1
+    assert "share group at the cluster" in out
+    assert "share group, Empty, 0 members: it has no committed offsets to take over" in out
+
+
+def only_here(gateway: Gateway, group: str) -> None:
+    """Have the gateway take a group over, and the cluster forget it."""
+    gateway.commit(group, {0: 4})
+    assert gateway.moved("adopt", "--group", group) == {group: ("adopted", {("t", 0): 4})}
+    gateway.kafka.admin().delete_consumer_groups([group])[group].result(120)
+
+
+def test_a_group_is_given_back_once_a_streams_group_of_its_id_has_no_members(gateway: Gateway) -> None:
+    only_here(gateway, "back-streams")
+    with member_of("streams", gateway.kafka.address(1), "back-streams", "t"):
+        code, out, _ = gateway.run("give-back", "--group", "back-streams")
+        assert code == 1
+        assert "live at the cluster" in out
+        assert "streams group, " in out
+        assert "1 members: stop them first" in out
+        assert gateway.there("back-streams") == {}
+    given = ("given back", {("t", 0): 4})
+    assert gateway.moved("give-back", "--group", "back-streams") == {"back-streams": given}
+    assert gateway.there("back-streams") == {("t", 0): 4}
+
+
+def test_a_group_is_not_given_back_to_a_share_group(gateway: Gateway) -> None:
+    only_here(gateway, "back-share")
+    with member_of("share", gateway.kafka.address(1), "back-share", "t"):
+        code, out, _ = gateway.run("give-back", "--group", "back-share")
+        assert code == 1
+        assert "share group, Stable, 1 members: stop them first" in out
+    code, out, _ = gateway.run("give-back", "--group", "back-share")
+    assert code == 1
+    assert "share group at the cluster" in out
+    assert "it takes no offsets; delete it there first" in out
+    gateway.kafka.admin().delete_consumer_groups(["back-share"])["back-share"].result(120)
+    given = ("given back", {("t", 0): 4})
+    assert gateway.moved("give-back", "--group", "back-share") == {"back-share": given}
 
 
 def test_all_of_them_are_moved_however_often_the_command_is_killed(gateway: Gateway) -> None:

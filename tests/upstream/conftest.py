@@ -9,6 +9,7 @@ import pytest
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from tests.kafka.cluster import PROTOCOLS, KafkaCluster
+from tests.support.newer_groups import LONG_SESSIONS
 from tests.upstream.servers import servers
 
 
@@ -19,7 +20,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         tmp_path_factory.mktemp("upstream"),
         protocols=PROTOCOLS,
         acls=True,
-        settings={"group.consumer.min.session.timeout.ms": 1_000, "group.consumer.session.timeout.ms": 6_000},
+        settings={
+            "group.consumer.min.session.timeout.ms": 1_000,
+            "group.consumer.session.timeout.ms": 6_000,
+            **LONG_SESSIONS,
+        },
     )
     try:
         cluster.start()

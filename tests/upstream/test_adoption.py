@@ -53,6 +53,7 @@ class World:
     vacant: bool = False
     epoch: int = 0
     members_there: int = 0
+    kind_there: str = "classic"
     members_here: int = 0
     refused: dict[TopicPartition, int] = field(default_factory=dict)
     writes: int = 0
@@ -102,8 +103,8 @@ class World:
     async def state(self, group: GroupId) -> GroupState:
         return await self._asked(
             lambda: (
-                GroupState("classic", "Stable" if self.members_there else "Empty", self.members_there)
-                if self.members_there or self.there
+                GroupState(self.kind_there, "Stable" if self.members_there else "Empty", self.members_there)
+                if self.members_there or self.there or self.kind_there == "share"
                 else GroupState.none()
             )
         )
@@ -322,11 +323,30 @@ def test_a_group_that_is_here_is_not_asked_of_the_cluster() -> None:
     assert world.here == {PLACES[0]: Offset(9)}
 
 
-def test_a_live_group_stays_unless_it_is_taken_all_the_same() -> None:
-    world = World(there={PLACES[0]: Offset(5)}, members_there=1)
-    assert finish(adopt_group(world, world, GROUP)).outcome is Adopted.LIVE
+@pytest.mark.parametrize("kind", ["classic", "consumer", "streams"])
+def test_a_live_group_stays_unless_it_is_taken_all_the_same(kind: str) -> None:
+    world = World(there={PLACES[0]: Offset(5)}, members_there=1, kind_there=kind)
+    result = finish(adopt_group(world, world, GROUP))
+    assert (result.outcome, result.state) == (Adopted.LIVE, GroupState(kind, "Stable", 1))
     assert not world.marked
     assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is Adopted.ADOPTED
+    assert world.here == {PLACES[0]: Offset(5)}
+
+
+@pytest.mark.parametrize("members", [0, 1])
+def test_a_share_group_stays_with_members_or_without_unless_it_is_taken_all_the_same(members: int) -> None:
+    world = World(members_there=members, kind_there="share")
+    result = finish(adopt_group(world, world, GROUP))
+    assert (result.outcome, result.outcome.may_be_served) == (Adopted.SHARE, False)
+    assert not world.marked
+    assert not world.vacant
+    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is Adopted.ADOPTED
+    assert world.marked
+
+
+def test_an_empty_streams_group_moves_in_as_a_broker_makes_it_a_classic_one() -> None:
+    world = World(there={PLACES[0]: Offset(5)}, kind_there="streams")
+    assert finish(adopt_group(world, world, GROUP)).outcome is Adopted.ADOPTED
     assert world.here == {PLACES[0]: Offset(5)}
 
 
@@ -377,12 +397,27 @@ def test_a_group_that_goes_on_committing_stays() -> None:
 
 
 def test_a_group_that_lives_on_either_side_is_not_given_back() -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_there=1)
-    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.LIVE_THERE
-    assert world.there == {}
     world = World(here={PLACES[0]: Offset(5)}, marked=True, members_here=1)
     assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.LIVE_HERE
     assert (world.here, world.marked) == ({PLACES[0]: Offset(5)}, True)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "members", "outcome"),
+    [
+        *((kind, 1, GivenBack.LIVE_THERE) for kind in ("classic", "consumer", "streams", "share")),
+        ("share", 0, GivenBack.SHARE_THERE),
+    ],
+)
+def test_a_group_is_not_given_back_to_a_live_one_of_any_kind_or_a_share_group(
+    kind: str, members: int, outcome: GivenBack, dry_run: bool
+) -> None:
+    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_there=members, kind_there=kind)
+    result = finish(give_back_group(world, world, GROUP, dry_run=dry_run))
+    assert (result.outcome, result.offsets) == (outcome, {PLACES[0]: Offset(5)})
+    assert (result.state.kind, result.state.members) == (kind, members)
+    assert (world.there, world.here, world.marked) == ({}, {PLACES[0]: Offset(5)}, True)
 
 
 def test_what_the_cluster_refuses_keeps_the_group_here() -> None:

@@ -24,6 +24,7 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
+from tests.support.newer_groups import member_of
 from tests.support.waiting import wait_until
 from tests.upstream.servers import servers
 
@@ -196,6 +197,34 @@ async def test_a_live_group_is_seen_and_takes_no_offsets(
     await until_async(groups, name)
     assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
     assert (await groups.committed(name))[TopicPartition(topic, 0)].offset == 1
+
+
+async def test_a_streams_group_is_seen_and_takes_offsets_once_it_is_empty(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
+) -> None:
+    groups, name = UpstreamGroups(upstream), GroupId("live-streams")
+    offsets = {TopicPartition(topic, 0): Offset(1)}
+    with member_of("streams", kafka.address(1), name, topic):
+        state = await groups.state(name)
+        assert (state.kind, state.members, state.is_live) == ("streams", 1, True)
+        with pytest.raises(Denied, match="UNKNOWN_MEMBER_ID"):
+            await groups.commit(name, offsets)
+    assert await groups.state(name) == GroupState("streams", "Empty", 0)
+    assert await groups.commit(name, offsets) == {}
+    assert await groups.committed(name) == offsets
+
+
+async def test_a_share_group_is_seen_and_takes_no_offsets(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
+) -> None:
+    groups, name, place = UpstreamGroups(upstream), GroupId("live-share"), TopicPartition(topic, 0)
+    refused = {place: ErrorCode.GROUP_ID_NOT_FOUND}
+    with member_of("share", kafka.address(1), name, topic):
+        assert await groups.state(name) == GroupState("share", "Stable", 1)
+        assert await groups.commit(name, {place: Offset(1)}) == refused
+    assert await groups.state(name) == GroupState("share", "Empty", 0)
+    assert await groups.commit(name, {place: Offset(1)}) == refused
+    assert await groups.committed(name) == {}
 
 
 async def test_offsets_of_an_open_transaction_are_waited_for(

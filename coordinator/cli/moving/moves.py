@@ -13,8 +13,12 @@ from coordinator.upstream.errors import Denied, NotYet
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.names import GroupId
 
-WITH_OFFSETS: Final = ("", "classic", "consumer")
-"""The kinds of groups that commit offsets; old brokers name none."""
+OF_CONSUMERS: Final = ("", "classic", "consumer")
+"""The kinds that `adopt --all` takes; old brokers name none.
+
+A share group has no committed offsets. A streams group has to be named: its application cannot follow it to a gateway
+before it is set to the classic protocol.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, don
     groups = move.groups
     if groups is None:
         listed = await there.list_groups()
-        groups = sorted(group for group, each in listed.items() if each.kind in WITH_OFFSETS)
+        groups = sorted(group for group, each in listed.items() if each.kind in OF_CONSUMERS)
 
     async def one(group: GroupId) -> Moved:
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)

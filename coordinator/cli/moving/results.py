@@ -11,6 +11,7 @@ from coordinator.upstream.adoption import (
     AdoptResult,
     GiveBackResult,
     GivenBack,
+    GroupState,
     Offsets,
     TopicPartition,
 )
@@ -19,6 +20,15 @@ from coordinator.upstream.errors import error_name
 DONE: Final = frozenset(
     {Adopted.ADOPTED, Adopted.ALREADY, Adopted.VACANT, GivenBack.GIVEN, GivenBack.NOTHING}
 )
+TO_ADOPT: Final = {
+    Adopted.LIVE: "stop them first, or --force",
+    Adopted.SHARE: "it has no committed offsets to take over; take another group id here",
+}
+"""What to do about a group that stays at the cluster."""
+TO_GIVE_BACK: Final = {
+    GivenBack.LIVE_THERE: "stop them first",
+    GivenBack.SHARE_THERE: "it takes no offsets; delete it there first",
+}
 FAILED: Final = "failed"
 NAMED_MAX: Final = 5
 GIVEN: Final = GivenBack.GIVEN.value
@@ -49,9 +59,7 @@ def of_adopting(result: AdoptResult, *, dry_run: bool) -> Moved:
     """What `adopt` did for a group."""
     outcome = result.outcome
     words = "would be adopted" if dry_run and outcome is Adopted.ADOPTED else outcome.value
-    reason = None
-    if outcome is Adopted.LIVE and result.state is not None:
-        reason = f"{result.state.kind} group, {result.state.state}, {result.state.members} members"
+    reason = _there(result.state, TO_ADOPT[outcome]) if outcome in TO_ADOPT else None
     return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
@@ -59,7 +67,9 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
     """What `give-back` did for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GivenBack.GIVEN else outcome.value
-    reason = _refusals(result.refused) or _rest(result.rest) or None
+    reason: str | None = _refusals(result.refused) or _rest(result.rest) or None
+    if outcome in TO_GIVE_BACK:
+        reason = _there(result.state, TO_GIVE_BACK[outcome])
     return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
@@ -86,6 +96,12 @@ def _offsets(offsets: Offsets) -> list[MovedOffset]:
         MovedOffset(place.topic, place.partition, offset.offset, offset.leader_epoch, offset.metadata)
         for place, offset in sorted(offsets.items())
     ]
+
+
+def _there(state: GroupState | None, advice: str) -> str:
+    if state is None:
+        return advice
+    return f"{state.kind} group, {state.state}, {state.members} members: {advice}"
 
 
 def _rest(places: Sequence[TopicPartition]) -> str:
