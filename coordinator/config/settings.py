@@ -289,7 +289,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = "first-use"
     gateway_adopt_live_groups: Annotated[
         bool,
-        "Whether a group is taken over while it has members at the cluster; else its clients are made to wait.",
+        "Whether a group is taken over while it has members at the cluster, of any kind; else it is left there.",
     ] = False
     metrics_lag: Annotated[
         Literal["off", "group", "topic", "partition"],

@@ -3,7 +3,7 @@
 
 What is known to be ours is remembered; a group that was given back is forgotten. Requests for a group that is being
 taken over wait for that together. One that cannot be taken now (it lives at the cluster, or the cluster does not
-answer) is refused with an error on which clients try again, and is looked at again after a moment.
+answer) is refused, and is looked at again after a moment. `refusals` has the errors.
 """
 
 import asyncio
@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
+from coordinator.gateway.refusals import PASS, Refusal, refusal_of, to_all
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, There, adopt_group
+from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, GroupState, There, adopt_group
 from coordinator.upstream.errors import UpstreamError
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -34,6 +35,12 @@ REFUSED_MS: Final = 500
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
+_COUNTED: Final = {Adopted.BUSY: "failed", Adopted.SHARE: "live"}
+_STAYS: Final = {
+    Adopted.LIVE: "a group has members at the cluster, and stays there until they are gone",
+    Adopted.SHARE: "a share group of this id is at the cluster, and stays there",
+}
+"""What the log says of a group that is not taken over for what it is at the cluster."""
 
 
 class Adoption:
@@ -58,21 +65,21 @@ class Adoption:
         """How often a group was taken over, was ours already, was nowhere, lives at the cluster, or could not be asked
         about."""
         self._known: set[GroupId] = set()
-        self._waiting: dict[GroupId, list[Promise[ErrorCode]]] = {}
+        self._waiting: dict[GroupId, list[Promise[Refusal]]] = {}
         self._given_back: set[GroupId] = set()  # while they were being asked about
-        self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
+        self._refused: dict[GroupId, tuple[Refusal, int]] = {}  # with the millisecond until which it counts
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    async def adopt(self, groups: list[str], wake: Wake) -> ErrorCode:
-        """NONE once all of these are ours, or why they cannot be; nothing is awaited where they are."""
+    async def adopt(self, groups: list[str], wake: Wake, api_key: int) -> ErrorCode:
+        """NONE once all of these are ours, or what a request of this api gets; nothing is awaited where they are."""
         missing = [GroupId(group) for group in groups if group not in self._known]
-        error = self._refusal(missing)
+        error = self._refusal(missing).to(api_key)
         left = iter(dict.fromkeys(missing))
         while error is ErrorCode.NONE and (portion := list(islice(left, PORTION))):
             for taken in [self._begin(group, wake) for group in portion]:
                 if error is ErrorCode.NONE:
-                    error = await taken
+                    error = (await taken).to(api_key)
         return error
 
     def is_known(self, group: str) -> bool:
@@ -84,41 +91,41 @@ class Adoption:
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
-    def _refusal(self, groups: list[GroupId]) -> ErrorCode:
+    def _refusal(self, groups: list[GroupId]) -> Refusal:
         now_ms = self._mono_ms()
         for group in groups:
-            error, until_ms = self._refused.get(group, (ErrorCode.NONE, 0))
+            refusal, until_ms = self._refused.get(group, (PASS, 0))
             if until_ms > now_ms:
-                return error
-        return ErrorCode.NONE
+                return refusal
+        return PASS
 
-    def _begin(self, group: GroupId, wake: Wake) -> Promise[ErrorCode]:
+    def _begin(self, group: GroupId, wake: Wake) -> Promise[Refusal]:
         """Take a group over, unless others have that done already."""
         if group not in self._waiting:
             self._waiting[group] = []
             self._tasks.start(self._take(group), "adopt a group")
-        promise: Promise[ErrorCode] = Promise(wake)
+        promise: Promise[Refusal] = Promise(wake)
         self._waiting[group].append(promise)
         return promise
 
     async def _take(self, group: GroupId) -> None:
-        error, outcome = ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+        refusal, outcome = to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         try:
             async with self._places:
-                error, outcome = await self._adopt(group)
+                refusal, outcome = await self._adopt(group)
         finally:
-            self._note(group, error, outcome)
+            self._note(group, refusal, outcome)
             for promise in self._waiting.pop(group):
-                promise.resolve(error)
+                promise.resolve(refusal)
 
-    def _note(self, group: GroupId, error: ErrorCode, outcome: Adopted | None) -> None:
+    def _note(self, group: GroupId, refusal: Refusal, outcome: Adopted | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
             return
         # Counts for these requests, and not for later ones.
         if outcome is Adopted.VACANT or len(group) > REMEMBERED_NAME_MAX:
             return
-        if error is ErrorCode.NONE:
+        if refusal is PASS:
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known.add(group)
@@ -126,7 +133,7 @@ class Adoption:
             return
         self._forget_refusals()
         self._refused.pop(group, None)  # the newest comes last
-        self._refused[group] = (error, self._mono_ms() + REFUSED_MS)
+        self._refused[group] = (refusal, self._mono_ms() + REFUSED_MS)
 
     def _forget_refusals(self) -> None:
         """Forget refusals that count no longer, and the oldest where there are too many."""
@@ -137,35 +144,30 @@ class Adoption:
                 return
             del self._refused[group]
 
-    async def _adopt(self, group: GroupId) -> tuple[ErrorCode, Adopted | None]:
-        """NONE once the group may be served; else an error on which clients try again."""
+    async def _adopt(self, group: GroupId) -> tuple[Refusal, Adopted | None]:
+        """PASS once the group may be served; else what clients get, who try again where waiting helps."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
             self.counts["failed"] += 1
             self._incidents.fails(group, "a group cannot be taken over now", group=group, reason=str(error))
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None
+            return to_all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
         except NotServed as error:
             # Of an id that no group can have the coordinator says that itself.
-            return (ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code), None
+            return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else to_all(error.code)), None
         except OSError as error:
             self.counts["failed"] += 1
             self._incidents.fails(group, "a coordinator does not answer", group=group, reason=str(error))
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+            return to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
-        served = result.outcome.may_be_served
-        return (ErrorCode.NONE if served else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), result.outcome
+        return refusal_of(result), result.outcome
 
     def _count(self, group: GroupId, result: AdoptResult) -> None:
         outcome = result.outcome
-        self.counts["failed" if outcome is Adopted.BUSY else outcome.name.lower()] += 1
-        if outcome is Adopted.LIVE:
-            self._incidents.fails(
-                group,
-                "a group has members at the cluster, and stays there until they are gone",
-                group=group,
-                members=None if result.state is None else result.state.members,
-            )
+        self.counts[_COUNTED.get(outcome, outcome.name.lower())] += 1
+        if outcome in _STAYS:
+            state = result.state or GroupState.none()
+            self._incidents.fails(group, _STAYS[outcome], group=group, kind=state.kind, members=state.members)
             return
         if outcome.may_be_served:
             self._incidents.is_over(group, "a group can be served again", group=group)

@@ -32,11 +32,11 @@ ABOUT_ABSENT: Final = frozenset(
 )
 """What is done at the cluster with groups that are not here."""
 
-Adopt = Callable[[list[str], Wake], Coroutine[Any, Any, ErrorCode]]
-"""Takes groups over from the cluster; returns NONE once all of them are ours, else the reason why they are not."""
+Adopt = Callable[[list[str], Wake, int], Coroutine[Any, Any, ErrorCode]]
+"""Takes groups over from the cluster; returns NONE once all of them are ours, else what a request of this api gets."""
 
 
-async def all_are_ours(_groups: list[str], _wake: Wake) -> ErrorCode:
+async def all_are_ours(_groups: list[str], _wake: Wake, _api_key: int) -> ErrorCode:
     """The `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
@@ -126,7 +126,7 @@ class PermissionGate:
             return Verdict(HERE, outcome.answer)
         if outcome.groups and route.api_key not in ABOUT_ABSENT:
             # Only once: if the group is given back later, its coordinator refuses the request.
-            error = await self._adopt(outcome.groups, session.go_on)
+            error = await self._adopt(outcome.groups, session.go_on, route.api_key)
             if error is not ErrorCode.NONE:
                 return await self._refused(session, frame, error)
         try:

@@ -24,6 +24,7 @@ from coordinator.upstream.adoption import (
     TopicPartition,
 )
 from coordinator.upstream.errors import Unreachable
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from tests.support.idle import idle
@@ -110,9 +111,9 @@ class Process:
             each.go_on()
         return waiting
 
-    async def ask(self, *groups: str) -> Any:
+    async def ask(self, *groups: str, api: ApiKey = ApiKey.JOIN_GROUP) -> Any:
         """True where all are ours at once; else what is answered, None if nothing is by now."""
-        session = Asking(self.adoption, groups)
+        session = Asking(self.adoption, groups, api)
         session.go_on()
         if session.error is not None and not session.has_waited:
             return True if session.error is NONE else session.error
@@ -123,8 +124,8 @@ class Process:
 class Asking:
     """A session whose request waits until its groups are ours."""
 
-    def __init__(self, adoption: Adoption, groups: Sequence[str]) -> None:
-        self._asked = adoption.adopt(list(groups), self.go_on)
+    def __init__(self, adoption: Adoption, groups: Sequence[str], api: ApiKey = ApiKey.JOIN_GROUP) -> None:
+        self._asked = adoption.adopt(list(groups), self.go_on, api)
         self.error: ErrorCode | None = None
         self.has_waited = False
 
@@ -250,8 +251,8 @@ async def test_a_group_that_cannot_be_taken_over_has_a_line_each_minute_and_one_
         assert await process.ask("g") is NONE
     live = "a group has members at the cluster, and stays there until they are gone"
     assert lines.lines == [
-        ("warning", live, {"group": "g", "members": 1}),
-        ("warning", live, {"group": "g", "members": 1, "seconds": 60, "times": 121}),
+        ("warning", live, {"group": "g", "kind": "classic", "members": 1}),
+        ("warning", live, {"group": "g", "kind": "classic", "members": 1, "seconds": 60, "times": 121}),
         ("info", "a group can be served again", {"group": "g", "seconds": 60, "times": 121}),
         ("info", "a group was taken over", {"group": "g", "offsets": 1}),
     ]
@@ -259,6 +260,62 @@ async def test_a_group_that_cannot_be_taken_over_has_a_line_each_minute_and_one_
 
 async def test_a_live_group_is_taken_where_that_is_wanted(played: Played) -> None:
     played.states["g"] = LIVE
+    assert await Process(played, take_live=True).ask("g") is NONE
+    assert played.here == {"g": COMMITTED}
+
+
+INCONSISTENT = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("state", "join", "commit"),
+    [
+        (GroupState("classic", "Stable", 1), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (GroupState("classic", "PreparingRebalance", 0), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (GroupState("consumer", "Assigning", 2), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (GroupState("streams", "NotReady", 1), INCONSISTENT, ErrorCode.UNKNOWN_MEMBER_ID),
+        (GroupState("share", "Stable", 1), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
+        (GroupState("share", "Empty", 0), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
+    ],
+)
+async def test_requests_for_a_group_that_stays_at_the_cluster_get_a_brokers_error(
+    played: Played, state: GroupState, join: ErrorCode, commit: ErrorCode
+) -> None:
+    process = Process(played)
+    played.states["g"] = state
+    wanted = {ApiKey.JOIN_GROUP: join, ApiKey.OFFSET_COMMIT: commit, ApiKey.OFFSET_FETCH: LOADING}
+    first = {}
+    for api in wanted:
+        process.now_ms += REFUSED_MS  # each looks for itself
+        first[api] = await process.ask("g", api=api)
+    assert first == wanted
+    asked = played.asked["g"]
+    assert {api: await process.ask("g", api=api) for api in wanted} == wanted, "what is remembered, too"
+    assert played.asked["g"] == asked
+    assert played.here == {}
+    assert process.adoption.counts["live"] == len(wanted)
+
+
+@pytest.mark.parametrize("kind", ["classic", "consumer", "streams"])
+async def test_an_empty_group_that_a_broker_would_make_classic_is_taken_over(
+    played: Played, kind: str
+) -> None:
+    played.states["g"] = GroupState(kind, "Empty", 0)
+    assert await Process(played).ask("g") is NONE
+    assert played.here == {"g": COMMITTED}
+
+
+async def test_the_log_names_a_share_group_that_stays(played: Played) -> None:
+    played.states["g"] = GroupState("share", "Empty", 0)
+    with captured() as lines:
+        await Process(played).ask("g")
+    said = "a share group of this id is at the cluster, and stays there"
+    assert lines.lines == [("warning", said, {"group": "g", "kind": "share", "members": 0})]
+
+
+@pytest.mark.parametrize("kind", ["streams", "share"])
+async def test_a_group_of_any_kind_is_taken_where_that_is_wanted(played: Played, kind: str) -> None:
+    played.states["g"] = GroupState(kind, "Stable", 1)
     assert await Process(played, take_live=True).ask("g") is NONE
     assert played.here == {"g": COMMITTED}
 
@@ -281,6 +338,7 @@ async def test_what_goes_wrong_is_an_error_on_which_clients_try_again(
     process = Process(played)
     played.error = error
     assert await process.ask("g") is answer
+    assert await process.ask("g", api=ApiKey.OFFSET_COMMIT) is (True if answer is NONE else answer)
     played.error = None
     process.now_ms = REFUSED_MS
     assert await process.ask("g") in (NONE, True)

@@ -93,7 +93,7 @@ class Adopting(Frozen, frozen=True):
 
     waiting: list[tuple[list[str], Callable[[ErrorCode], None]]]
 
-    async def adopt(self, groups: list[str], wake: Wake) -> ErrorCode:
+    async def adopt(self, groups: list[str], wake: Wake, _api_key: int) -> ErrorCode:
         """Not yet."""
         promise: Promise[ErrorCode] = Promise(wake)
         if not groups:

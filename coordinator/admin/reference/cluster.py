@@ -122,7 +122,7 @@ GATEWAY_ADOPTIONS: Final = Counter(
     "attempts",
     ("outcome",),
     more="`adopted`; `already` (the group was ours); `vacant` (it is nowhere); "
-    "`live` (it has members at the cluster); `failed`.",
+    "`live` (it has members at the cluster, or is a share group); `failed`.",
 )
 
 OF_LAG: Final = Section(

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What requests get that are about a group which is not ours: the errors of a broker, or one on which clients wait.
+
+A gateway of classic groups stands where a broker coordinates groups of all kinds. So a client gets here what Kafka 4.3
+and 4.4 answer it there:
+
+| the group at the cluster | JoinGroup | OffsetCommit without a generation |
+|---|---|---|
+| classic or consumer (KIP-848), with members | joins beside them | UNKNOWN_MEMBER_ID |
+| streams (KIP-1071), with members | INCONSISTENT_GROUP_PROTOCOL | UNKNOWN_MEMBER_ID |
+| classic, consumer or streams, without any | a classic group with its offsets | is stored |
+| share (KIP-932), with members or without | INCONSISTENT_GROUP_PROTOCOL | GROUP_ID_NOT_FOUND |
+
+(GroupMetadataManager.classicGroupJoin, and validateOffsetCommit of ClassicGroup, ConsumerGroup, StreamsGroup and
+ShareGroup.) Those of the third row are taken over. Nobody can join beside members that are at the cluster, so there
+COORDINATOR_LOAD_IN_PROGRESS lets a client wait until they are gone, or have come here.
+"""
+
+from typing import Final, NamedTuple
+
+from coordinator.upstream.adoption import AdoptResult, GroupState
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class Refusal(NamedTuple):
+    """The errors for requests about a group, by api; all of them are NONE where it may be served."""
+
+    join: ErrorCode
+    commit: ErrorCode
+    other: ErrorCode
+
+    def to(self, api_key: int) -> ErrorCode:
+        """The error for a request of this api; an OffsetCommit is one without a generation."""
+        if api_key == ApiKey.JOIN_GROUP:
+            return self.join
+        return self.commit if api_key == ApiKey.OFFSET_COMMIT else self.other
+
+
+def to_all(error: ErrorCode) -> Refusal:
+    """One error for all requests."""
+    return Refusal(error, error, error)
+
+
+PASS: Final = to_all(ErrorCode.NONE)
+_WAIT: Final = to_all(LOADING)
+_LIVE: Final = Refusal(LOADING, ErrorCode.UNKNOWN_MEMBER_ID, LOADING)
+_STREAMS: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID, LOADING)
+_SHARE: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND, LOADING)
+
+
+def refusal_of(result: AdoptResult) -> Refusal:
+    """What requests get after this attempt to take their group over."""
+    if result.outcome.may_be_served:
+        return PASS
+    state = result.state or GroupState.none()
+    if state.is_share:
+        return _SHARE
+    if not state.is_live:
+        return _WAIT
+    return _STREAMS if state.kind == "streams" else _LIVE
