@@ -285,7 +285,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = 10_000
     gateway_adopt: Annotated[
         Literal["off", "first-use"],
-        "Whether a group's committed offsets are taken over from the cluster when it is first asked for.",
+        "Whether a group's committed offsets are taken over from the cluster when somebody first joins it.",
     ] = "first-use"
     gateway_adopt_live_groups: Annotated[
         bool,

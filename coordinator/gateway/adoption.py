@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups become ours when they are first asked for: before anything is said of one, its offsets are here.
+"""A group becomes ours when somebody joins it, or commits in it as no member: its offsets are here before the answer.
 
 What is known to be ours is remembered; a group that was given back is forgotten. Requests for a group that is being
 taken over wait for that together. One that cannot be taken now (it lives at the cluster, or the cluster does not
@@ -9,7 +9,6 @@ answer) is refused, and is looked at again after a moment. `refusals` has the er
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
-from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
@@ -28,8 +27,6 @@ log = get_logger("adoption")
 
 AT_A_TIME: Final = 16
 """So many groups are taken over at a time by one process."""
-PORTION: Final = 200
-"""So many groups of one request are begun at a time."""
 REFUSED_MS: Final = 500
 """How long a group that cannot be taken over is refused without looking again."""
 KNOWN_MAX: Final = 500_000
@@ -71,16 +68,15 @@ class Adoption:
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    async def adopt(self, groups: list[str], wake: Wake, api_key: int) -> ErrorCode:
-        """NONE once all of these are ours, or what a request of this api gets; nothing is awaited where they are."""
-        missing = [GroupId(group) for group in groups if group not in self._known]
-        error = self._refusal(missing).to(api_key)
-        left = iter(dict.fromkeys(missing))
-        while error is ErrorCode.NONE and (portion := list(islice(left, PORTION))):
-            for taken in [self._begin(group, wake) for group in portion]:
-                if error is ErrorCode.NONE:
-                    error = (await taken).to(api_key)
-        return error
+    async def adopt(self, group: str, wake: Wake, api_key: int) -> ErrorCode:
+        """NONE once the group is ours, or what a request of this api gets; nothing is awaited where it is."""
+        group_id = GroupId(group)
+        if group_id in self._known:
+            return ErrorCode.NONE
+        refusal, until_ms = self._refused.get(group_id, (PASS, 0))
+        if until_ms <= self._mono_ms():
+            refusal = await self._begin(group_id, wake)
+        return refusal.to(api_key)
 
     def is_known(self, group: str) -> bool:
         """Whether the group is known to be ours."""
@@ -90,14 +86,6 @@ class Adoption:
         """These were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
-
-    def _refusal(self, groups: list[GroupId]) -> Refusal:
-        now_ms = self._mono_ms()
-        for group in groups:
-            refusal, until_ms = self._refused.get(group, (PASS, 0))
-            if until_ms > now_ms:
-                return refusal
-        return PASS
 
     def _begin(self, group: GroupId, wake: Wake) -> Promise[Refusal]:
         """Take a group over, unless others have that done already."""

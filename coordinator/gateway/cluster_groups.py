@@ -9,7 +9,8 @@ request goes to the node.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.api.private.locate_groups import LocateGroupsRequest
@@ -33,6 +34,7 @@ from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
+from protocol.wire import ZERO_UUID
 
 log = get_logger("gateway")
 
@@ -45,13 +47,13 @@ CORRELATION_ID: Final = -8
 
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 """Errors after which a coordinator is looked for once more."""
-LACKED: Final = {
-    ApiKey.DESCRIBE_GROUPS: "DESCRIBE",
-    ApiKey.OFFSET_FETCH: "DESCRIBE",
-    ApiKey.DELETE_GROUPS: "DELETE",
-    ApiKey.OFFSET_DELETE: "DELETE",
+NEEDS: Final = {
+    ApiKey.DESCRIBE_GROUPS: ("DESCRIBE", ""),
+    ApiKey.OFFSET_FETCH: ("DESCRIBE", "DESCRIBE"),
+    ApiKey.DELETE_GROUPS: ("DELETE", ""),
+    ApiKey.OFFSET_DELETE: ("DELETE", "READ"),
 }
-"""The permission on a group that each api needs at the cluster."""
+"""The permissions on groups and topics that each api needs at the cluster (KafkaApis)."""
 MANY: Final = 100
 """Work on more groups than this is done in the thread."""
 NOT_ASKED: Final = "the cluster cannot be asked about groups that are not here"
@@ -59,6 +61,14 @@ LACKING: Final = "the gateway's user lacks a permission at the cluster"
 
 Rows = list[tuple[str, Any]]
 """What is said of groups, each with the group's name."""
+
+
+class Lack(NamedTuple):
+    """A permission at the cluster that the gateway's user lacks."""
+
+    operation: str
+    resource: str
+    name: str | UUID
 
 
 class ClusterGroups:
@@ -143,8 +153,8 @@ class ClusterGroups:
             self._note_errors(found)
             read = partial(_read, route, frame, request, found)
             are_long = are_long or any(map(_is_long, found))
-            got = await self._offloader.run(session, read, is_long=are_long)
-            self._note_lacking(route.api_key, parts, got)
+            got, lacking = await self._offloader.run(session, read, is_long=are_long)
+            self._note_lacking(lacking)
             failed = {
                 name for each in found if isinstance(each.answer, UpstreamError) for name in each.groups
             }
@@ -182,12 +192,11 @@ class ClusterGroups:
             elif isinstance(each.answer, UpstreamAnswer):
                 self._incidents.is_over("asking", "the cluster can be asked about groups again")
 
-    def _note_lacking(self, api_key: int, parts: GroupParts, rows: Rows) -> None:
-        """Name the permissions on groups that the gateway's user lacks."""
-        operation = LACKED[ApiKey(api_key)]
-        for group, row in rows:
-            if parts.error(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                self._incidents.fails((operation, group), LACKING, operation=operation, group=group)
+    def _note_lacking(self, lacking: Iterable[Lack]) -> None:
+        for each in lacking:
+            self._incidents.fails(
+                each, LACKING, operation=each.operation, resource=each.resource, name=each.name
+            )
 
 
 def _is_long(found: GroupAnswer) -> bool:
@@ -234,9 +243,26 @@ def _request(route: Route, request: Any, groups: Sequence[str], version: int, id
     return part if ids is None else named_by_names(part, ids)
 
 
-def _read(route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]) -> Rows:
-    """What the cluster says of the groups, as the client's version has it."""
-    return [row for each in found for row in _rows(route, frame, request, each)]
+def _read(route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]) -> tuple[Rows, set[Lack]]:
+    """What the cluster says of the groups, as the client's version has it, and what the gateway's user lacks there."""
+    rows = [row for each in found for row in _rows(route, frame, request, each)]
+    return rows, _lacking(ApiKey(route.api_key), parts_of(route.api_key, route.version), rows)
+
+
+def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[Lack]:
+    on_groups, on_topics = NEEDS[api]
+    lacking = {
+        Lack(on_groups, "group", group)
+        for group, row in rows
+        if parts.error(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    }
+    topics = (topic for _, row in rows for topic in getattr(row, "topics", ()))
+    for topic in topics:
+        partition = next(iter(topic.partitions), None)  # all of a topic have this error, or none
+        if partition is not None and partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            topic_id = getattr(topic, "topic_id", ZERO_UUID)
+            lacking.add(Lack(on_topics, "topic", topic.name or UUID(bytes=topic_id)))
+    return lacking
 
 
 def _rows(route: Route, frame: bytes, request: Any, found: GroupAnswer) -> Rows:

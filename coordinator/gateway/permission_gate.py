@@ -32,11 +32,11 @@ ABOUT_ABSENT: Final = frozenset(
 )
 """What is done at the cluster with groups that are not here."""
 
-Adopt = Callable[[list[str], Wake, int], Coroutine[Any, Any, ErrorCode]]
-"""Takes groups over from the cluster; returns NONE once all of them are ours, else what a request of this api gets."""
+Adopt = Callable[[str, Wake, int], Coroutine[Any, Any, ErrorCode]]
+"""Takes a group over from the cluster; returns NONE once it is ours, else what a request of this api gets."""
 
 
-async def all_are_ours(_groups: list[str], _wake: Wake, _api_key: int) -> ErrorCode:
+async def all_are_ours(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
     """The `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
@@ -126,7 +126,8 @@ class PermissionGate:
             return Verdict(HERE, outcome.answer)
         if outcome.groups and route.api_key not in ABOUT_ABSENT:
             # Only once: if the group is given back later, its coordinator refuses the request.
-            error = await self._adopt(outcome.groups, session.go_on, route.api_key)
+            (group,) = outcome.groups
+            error = await self._adopt(group, session.go_on, route.api_key)
             if error is not ErrorCode.NONE:
                 return await self._refused(session, frame, error)
         try:

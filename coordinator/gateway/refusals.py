@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What requests get that are about a group which is not ours: the errors of a broker, or one on which clients wait.
+"""What a JoinGroup, or a commit of nobody, gets for a group that cannot be taken over: a broker's error, or "wait".
 
 A gateway of classic groups stands where a broker coordinates groups of all kinds. So a client gets here what Kafka 4.3
 and 4.4 answer it there:
@@ -26,29 +26,26 @@ LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class Refusal(NamedTuple):
-    """The errors for requests about a group, by api; all of them are NONE where it may be served."""
+    """The errors for requests that take a group over; both are NONE where it may be served."""
 
     join: ErrorCode
     commit: ErrorCode
-    other: ErrorCode
 
     def to(self, api_key: int) -> ErrorCode:
-        """The error for a request of this api; an OffsetCommit is one without a generation."""
-        if api_key == ApiKey.JOIN_GROUP:
-            return self.join
-        return self.commit if api_key == ApiKey.OFFSET_COMMIT else self.other
+        """The error for a JoinGroup, or for an OffsetCommit without a generation."""
+        return self.join if api_key == ApiKey.JOIN_GROUP else self.commit
 
 
 def to_all(error: ErrorCode) -> Refusal:
-    """One error for all requests."""
-    return Refusal(error, error, error)
+    """One error for both requests."""
+    return Refusal(error, error)
 
 
 PASS: Final = to_all(ErrorCode.NONE)
 _WAIT: Final = to_all(LOADING)
-_LIVE: Final = Refusal(LOADING, ErrorCode.UNKNOWN_MEMBER_ID, LOADING)
-_STREAMS: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID, LOADING)
-_SHARE: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND, LOADING)
+_LIVE: Final = Refusal(LOADING, ErrorCode.UNKNOWN_MEMBER_ID)
+_STREAMS: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID)
+_SHARE: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def refusal_of(result: AdoptResult) -> Refusal:

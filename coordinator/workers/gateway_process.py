@@ -73,8 +73,8 @@ def make_gateway(
         cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other one
     )
 
-    def adopt(groups: list[str], wake: Wake, api_key: int) -> Coroutine[Any, Any, ErrorCode]:
-        return adoption.adopt(groups, wake, api_key)
+    def adopt(group: str, wake: Wake, api_key: int) -> Coroutine[Any, Any, ErrorCode]:
+        return adoption.adopt(group, wake, api_key)
 
     def answer_absent(
         session: ClientSession, route: Route, frame: bytes, groups: list[str]

@@ -106,14 +106,14 @@ class Process:
 
     def begin(self, *groups: str) -> "list[Asking]":
         """Ask for each of these in a request of its own."""
-        waiting = [Asking(self.adoption, [group]) for group in groups]
+        waiting = [Asking(self.adoption, group) for group in groups]
         for each in waiting:
             each.go_on()
         return waiting
 
-    async def ask(self, *groups: str, api: ApiKey = ApiKey.JOIN_GROUP) -> Any:
-        """True where all are ours at once; else what is answered, None if nothing is by now."""
-        session = Asking(self.adoption, groups, api)
+    async def ask(self, group: str, api: ApiKey = ApiKey.JOIN_GROUP) -> Any:
+        """True where the group is ours at once; else what is answered, None if nothing is by now."""
+        session = Asking(self.adoption, group, api)
         session.go_on()
         if session.error is not None and not session.has_waited:
             return True if session.error is NONE else session.error
@@ -122,10 +122,10 @@ class Process:
 
 
 class Asking:
-    """A session whose request waits until its groups are ours."""
+    """A session whose request waits until its group is ours."""
 
-    def __init__(self, adoption: Adoption, groups: Sequence[str], api: ApiKey = ApiKey.JOIN_GROUP) -> None:
-        self._asked = adoption.adopt(list(groups), self.go_on, api)
+    def __init__(self, adoption: Adoption, group: str, api: ApiKey = ApiKey.JOIN_GROUP) -> None:
+        self._asked = adoption.adopt(group, self.go_on, api)
         self.error: ErrorCode | None = None
         self.has_waited = False
 
@@ -160,7 +160,8 @@ async def test_a_group_is_taken_over_once_and_then_known(played: Played) -> None
 
 async def test_a_group_that_was_given_back_is_asked_for_again(played: Played) -> None:
     process = Process(played)
-    await process.ask("g", "h")
+    await process.ask("g")
+    await process.ask("h")
     process.adoption.forget(["g"])
     del played.here["g"]
     assert await process.ask("h") is True
@@ -203,14 +204,6 @@ async def test_requests_for_a_group_wait_for_one_adoption(played: Played) -> Non
     await idle()
     assert [each.error for each in waiting] == [NONE] * 5
     assert played.asked["g"] == 1
-
-
-async def test_several_groups_of_a_request_pass_together_or_not_at_all(played: Played) -> None:
-    process = Process(played)
-    played.states["live"] = LIVE
-    assert await process.ask("a", "live", "b") is LOADING
-    assert await process.ask("a", "b") is True, "they were taken over beside it"
-    assert await process.ask("a", "c", "a") is NONE
 
 
 async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played: Played) -> None:
@@ -283,7 +276,7 @@ async def test_requests_for_a_group_that_stays_at_the_cluster_get_a_brokers_erro
 ) -> None:
     process = Process(played)
     played.states["g"] = state
-    wanted = {ApiKey.JOIN_GROUP: join, ApiKey.OFFSET_COMMIT: commit, ApiKey.OFFSET_FETCH: LOADING}
+    wanted = {ApiKey.JOIN_GROUP: join, ApiKey.OFFSET_COMMIT: commit}
     first = {}
     for api in wanted:
         process.now_ms += REFUSED_MS  # each looks for itself

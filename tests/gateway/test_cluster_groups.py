@@ -81,6 +81,7 @@ class Cluster(UpstreamCluster):
         self.failing: dict[ApiKey, Exception] = {}
         self.meanwhile: Callable[[], None] = lambda: None
         """Called while a broker is asked."""
+        self.topic_error = 0
         self.deleted: list[str] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
@@ -108,7 +109,9 @@ class Cluster(UpstreamCluster):
             return metadata(version)
         if api is ApiKey.OFFSET_FETCH:
             return OffsetFetchResponse(
-                groups=[fetched(each, 1, self._error(each.group_id)) for each in request.groups]
+                groups=[
+                    fetched(each, 1, self._error(each.group_id), self.topic_error) for each in request.groups
+                ]
             )
         if api is ApiKey.DELETE_GROUPS:
             self.deleted += request.groups_names
@@ -183,14 +186,19 @@ def deletions(names: Sequence[str], error: Callable[[str], int] = lambda _: 0) -
     return DeleteGroupsResponse(throttle_time_ms=0, results=rows)
 
 
-def fetched(asked: OffsetFetchRequestGroup, offset: int, error: int = 0) -> OffsetFetchResponseGroup:
+def fetched(
+    asked: OffsetFetchRequestGroup, offset: int, error: int = 0, topic_error: int = 0
+) -> OffsetFetchResponseGroup:
     """A group that has this offset in each partition."""
     topics = [OffsetFetchRequestTopics("t", TOPIC_ID, [0])] if asked.topics is None else asked.topics
     rows = [
         OffsetFetchResponseTopics(
             each.name,
             each.topic_id,
-            [OffsetFetchResponsePartitions(index, Offset(offset)) for index in each.partition_indexes],
+            [
+                OffsetFetchResponsePartitions(index, Offset(offset), error_code=topic_error)
+                for index in each.partition_indexes
+            ],
         )
         for each in topics
     ]
@@ -430,10 +438,25 @@ async def test_the_log_names_what_the_gateways_user_lacks() -> None:
         play.cluster.errors["1a"] = [denied]
         assert await play.delete("1a", "3c") == [("1a", denied), ("3c", 0)]
     assert lines.fields(LACKING) == [
-        {"operation": "DESCRIBE", "group": "1a"},
-        {"operation": "DESCRIBE", "group": "2b"},
-        {"operation": "DELETE", "group": "1a"},
+        {"operation": "DESCRIBE", "resource": "group", "name": "1a"},
+        {"operation": "DESCRIBE", "resource": "group", "name": "2b"},
+        {"operation": "DELETE", "resource": "group", "name": "1a"},
     ]
+
+
+@pytest.mark.parametrize(("version", "name"), [(9, "t"), (10, UUID(bytes=TOPIC_ID))])
+async def test_the_log_names_topics_that_the_gateways_user_may_not_see(
+    version: int, name: str | UUID
+) -> None:
+    play = Play(Cluster())
+    play.cluster.topic_error = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topics = [OffsetFetchRequestTopics("t", TOPIC_ID, [0, 1])]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GroupId("1a"), topics=topics)])
+    with captured() as lines:
+        response = await play.ask(ApiKey.OFFSET_FETCH, version, request)
+    assert lines.fields(LACKING) == [{"operation": "DESCRIBE", "resource": "topic", "name": name}]
+    (topic,) = response.groups[0].topics
+    assert [part.error_code for part in topic.partitions] == [play.cluster.topic_error] * 2
 
 
 # --- brokers that are older than clients ---

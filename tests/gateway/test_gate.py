@@ -91,14 +91,12 @@ async def test_what_the_broker_cannot_tell_is_not_allowed_and_asked_again(tmp_pa
 class Adopting(Frozen, frozen=True):
     """Takes groups over when the test says so."""
 
-    waiting: list[tuple[list[str], Callable[[ErrorCode], None]]]
+    waiting: list[tuple[str, Callable[[ErrorCode], None]]]
 
-    async def adopt(self, groups: list[str], wake: Wake, _api_key: int) -> ErrorCode:
+    async def adopt(self, group: str, wake: Wake, _api_key: int) -> ErrorCode:
         """Not yet."""
         promise: Promise[ErrorCode] = Promise(wake)
-        if not groups:
-            return ErrorCode.NONE
-        self.waiting.append((groups, promise.resolve))
+        self.waiting.append((group, promise.resolve))
         return await promise
 
 
@@ -109,7 +107,7 @@ async def join_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, 
     client.send(sent)
     await heartbeat_of_nobody(await house.broker.peer(), ALLOWED)
     await eventually(lambda: adopting.waiting, "the question whether the group is ours")
-    assert adopting.waiting[0][0] == ["g"]
+    assert adopting.waiting[0][0] == "g"
     return client, sent
 
 
@@ -168,7 +166,7 @@ def test_a_join_and_a_commit_without_a_generation_wait_for_their_group(request_:
         values["generation_id_or_member_epoch"] = -1
     adopting = Adopting([])
     assert sent_on(build(*request_, values), adopting) == b""
-    assert [groups for groups, _ in adopting.waiting] == [[values["group_id"]]]
+    assert [group for group, _ in adopting.waiting] == [values["group_id"]]
 
 
 def sent_on(frame: bytes, adopting: Adopting) -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from coordinator.gateway import answers
-from coordinator.gateway.adoption import PORTION
 from coordinator.gateway.book import Book
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.decode_slots import SLOTS
@@ -32,12 +31,10 @@ from protocol.messages import (
 from tests.catalogue.disk import ManualThread
 from tests.gateway.house import asked, read_request
 from tests.gateway.peers import Outside
-from tests.gateway.test_adoption import Played, Process
 from tests.gateway.test_gate import ALLOWED, Adopting, frames
 from tests.gateway.test_relay import HEARTBEAT
 from tests.gateway.test_rewriting import frame_of
 from tests.net.requests import join
-from tests.partitions.running import eventually
 
 GROUPS = [f"group-{number}" for number in range(3_000)]
 DENIED = frozenset(GROUPS[::3])
@@ -454,15 +451,3 @@ def test_a_long_request_that_is_none_ends_its_connection(cut: int) -> None:
     process.work()
     assert client.outside.error is not None
     assert not client.outside.has_failed
-
-
-async def test_the_groups_of_one_request_are_taken_over_in_portions() -> None:
-    played = Played()
-    process = Process(played)
-    played.may_answer.clear()
-    groups = [f"g{number}" for number in range(2 * PORTION + 1)]
-    assert await process.ask(*groups) is None
-    assert len(process.tasks) == PORTION
-    played.may_answer.set()
-    await eventually(lambda: len(played.here) == len(groups), "all groups to be taken over")
-    assert await process.ask(*groups) is True

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from kafka.protocol.admin.groups import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.consumer.group import HeartbeatRequest
 
 from coordinator.gateway.permission_gate import ABOUT_ABSENT, OF_MEMBERS
@@ -21,7 +22,7 @@ from tests.gateway.matrix.requests import absent_ids, kinds
 from tests.gateway.matrix.secured import PROTOCOL, secured_cluster
 from tests.gateway.whole import Whole
 from tests.kafka.cluster import USERS, KafkaCluster
-from tests.support.raw import wait_for_coordinator
+from tests.support.raw import offset_delete, wait_for_coordinator
 
 pytestmark = [
     pytest.mark.kafka,
@@ -148,6 +149,30 @@ def test_a_documented_difference_is_still_one(
     assert [kind for kind, cases in found.items() if not cases] == []
     users = {case.user for cases in found.values() for case in cases}
     assert not difference.users or users == {*difference.users}
+
+
+def test_the_client_gets_the_clusters_error_where_the_gateways_user_lacks_a_permission(
+    secured: Whole, tmp_path: Path
+) -> None:
+    """Here that user may see topics, and is not allowed to know anything of groups."""
+    secured.cluster.allow("alice", "DESCRIBE", "TOPIC", "t-one")
+    secured.cluster.allow("alice", "DESCRIBE", "GROUP", "g-two")
+    running = in_front_of(secured.cluster, tmp_path, "alice")
+    denied = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    describe = DescribeGroupsRequest(groups=["g-one"], include_authorized_operations=True)
+    delete = DeleteGroupsRequest(groups_names=["g-two"])
+    offsets = offset_delete("g-two", "t-one", [0])
+    try:
+        running.start()
+        with logged_in(running.bootstrap, "admin") as connection:
+            assert [each.error_code for each in connection.call(describe, 5).groups] == [denied]
+            assert [each.error_code for each in connection.call(delete, 2).results] == [denied]
+            assert connection.call(offsets, 0).error_code == denied
+        log = running.log_text()
+    finally:
+        running.close()
+    for operation, group in (("DESCRIBE", "g-one"), ("DELETE", "g-two")):
+        assert f'"operation":"{operation}","resource":"group","name":"{group}"' in log
 
 
 @pytest.mark.parametrize(("host", "here"), [("127.0.0.1", True), ("127.0.0.2", False)])

@@ -46,11 +46,12 @@ class Large(UpstreamCluster):
         """The answer of its only broker."""
         self.asked[question.api] += 1
         version = NEEDED[question.api].max
-        messages: dict[ApiKey, Any] = {
-            ApiKey.FIND_COORDINATOR: _coordinator,
-            ApiKey.OFFSET_FETCH: _offsets,
-        }
-        response = messages[question.api](version)
+        if question.api is ApiKey.FIND_COORDINATOR:
+            request: Any = question.build(version)
+            (key,) = request.coordinator_keys
+            response: Any = _coordinator(version, key)
+        else:
+            response = _offsets(version)
         body = codec_for(question.api, version).encode_response(response)
         return UpstreamAnswer(question.api, version, body, 0)
 
@@ -59,9 +60,9 @@ def _read(path: Path) -> bytes:
     raise AssertionError(f"{path} is not read")
 
 
-def _coordinator(version: int) -> Any:
+def _coordinator(version: int, key: str) -> Any:
     kind = FindCoordinatorResponse.Coordinator
-    found = kind(version=version, key=GROUP, node_id=1, host="h", port=1, error_code=0)
+    found = kind(version=version, key=key, node_id=1, host="h", port=1, error_code=0)
     return FindCoordinatorResponse(version=version, coordinators=[found])
 
 
