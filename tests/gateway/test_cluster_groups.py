@@ -437,11 +437,11 @@ async def test_the_log_names_what_the_gateways_user_lacks() -> None:
         assert await play.describe("1a", "2b") == [("1a", THERE, denied), ("2b", "", denied)]
         play.cluster.errors["1a"] = [denied]
         assert await play.delete("1a", "3c") == [("1a", denied), ("3c", 0)]
-    assert lines.fields(LACKING) == [
-        {"operation": "DESCRIBE", "resource": "group", "name": "1a"},
-        {"operation": "DESCRIBE", "resource": "group", "name": "2b"},
-        {"operation": "DELETE", "resource": "group", "name": "1a"},
-    ]
+    assert {tuple(each.values()) for each in lines.fields(LACKING)} == {
+        ("DESCRIBE", "group", "1a"),
+        ("DESCRIBE", "group", "2b"),
+        ("DELETE", "group", "1a"),
+    }
 
 
 @pytest.mark.parametrize(("version", "name"), [(9, "t"), (10, UUID(bytes=TOPIC_ID))])

@@ -106,11 +106,18 @@ def waiting_fetch() -> bytes:
 def test_every_api_says_whether_it_changes_something() -> None:
     assert {key for key, api in APIS.items() if api.changes is False} == READS
     assert {key for key, api in APIS.items() if api.changes is True} == set(CHANGES)
-    assert all(api.changes is True for api in PRIVATE.values())
+    assert {key for key, api in PRIVATE.items() if api.changes is not True} == {ApiKey.LOCATE_GROUPS}
     assert {key for key, api in APIS.items() if api.waits_for_members} == {
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
     }
+
+
+@pytest.mark.parametrize("discards", [True, False])
+def test_to_ask_where_groups_are_changes_something_only_if_readings_are_discarded(discards: bool) -> None:
+    api = PRIVATE[ApiKey.LOCATE_GROUPS]
+    assert callable(api.changes)
+    assert api.changes(api.schema.request(version=0, group_ids=[], discard_readings=discards)) is discards
 
 
 @pytest.mark.parametrize(

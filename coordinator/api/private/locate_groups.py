@@ -70,5 +70,5 @@ API: Final = Api(
     handle=handle,
     error_response=error_response,
     frame=LISTS,
-    changes=False,
+    changes=lambda request: bool(request.discard_readings),
 )
