@@ -103,7 +103,14 @@ def forwarded(frame: bytes) -> Any:
     return codec.decode_request(frame, pos)
 
 
-def _answer(frame: bytes, body: bytes) -> bytes:
+def forwarded_anew(frame: bytes, changed: object) -> bytes:
+    """The request, with its length, that any broker gets in place of this one. Raises ProtocolError."""
+    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
+    _, pos = decode_request_header(frame, codec.flexible)
+    return with_length(frame[:pos] + codec.encode_request(changed))
+
+
+def with_body(frame: bytes, body: bytes) -> bytes:
     """The answer with this body to a request that any broker may get. Raises ProtocolError."""
     api_key = route_of(frame) >> 16
     flexible = codec_for(api_key, route_of(frame) & 0xFFFF).flexible
@@ -113,7 +120,7 @@ def _answer(frame: bytes, body: bytes) -> bytes:
 
 def empty(frame: bytes) -> bytes:
     """The answer that has nothing in it, neither items nor an error. Raises ProtocolError."""
-    return _answer(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
+    return with_body(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
 
 
 @cache
@@ -144,7 +151,7 @@ def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.Describ
         for each in resources
     ]
     response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
-    return _answer(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
+    return with_body(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
 
 
 def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
@@ -167,7 +174,7 @@ def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
         for resource, refusal in zip(resources, refused, strict=True)
     ]
     response = kind(version=version, throttle_time_ms=0, responses=responses)
-    return _answer(frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response))
+    return with_body(frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response))
 
 
 def unknown_api_versions(frame: bytes) -> bytes:

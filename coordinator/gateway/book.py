@@ -42,6 +42,8 @@ class Book:
         """By id, where a gateway reaches them."""
         self.nodes: dict[int, OurNode] = {}
         """By id, ours."""
+        self.offsets_topic_id: bytes | None = None
+        """The id of the cluster's `__consumer_offsets`; None while it is not known."""
         self._unconfirmed = 0  # how many brokers are known from answers alone
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:

@@ -11,6 +11,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
+from coordinator.gateway.offsets_topic import OffsetsTopic
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort, Port
 from coordinator.gateway.relay import House
 from coordinator.gateway.routes import PortRoutes
@@ -38,9 +39,18 @@ class Entrance:
         self._house = house
         self._machine = machine
         self._config = config
-        bytes_max = config.message_bytes_max
-        self._broker_routes = PortRoutes(house.book, gate, offloader, ours=False, message_bytes_max=bytes_max)
-        self._our_routes = PortRoutes(house.book, gate, offloader, ours=True, message_bytes_max=bytes_max)
+        offsets_topic = OffsetsTopic(house.book, offloader, machine.clock.mono_ms)
+        self._broker_routes, self._our_routes = (
+            PortRoutes(
+                house.book,
+                gate,
+                offloader,
+                ours=ours,
+                message_bytes_max=config.message_bytes_max,
+                offsets_topic=offsets_topic,
+            )
+            for ours in (False, True)
+        )
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
         self.accepted = 0
         """How many clients were let in, those that then failed to shake hands, too."""

@@ -18,6 +18,7 @@ from coordinator.gateway.ways import (
     HERE,
     LENGTH_BYTES,
     NOTHING,
+    Ask,
     ClientSession,
     Route,
     Routes,
@@ -174,24 +175,37 @@ class Requests:
             route = self._next(head)
             if route is None:
                 break
-            if route.ask is None:
+            end = pos + LENGTH_BYTES + int32_at(head, 0)
+            ask = route.ask
+            if route.screen is not None:
+                if self._is_cut(end - size):
+                    break
+                ask = route.screen(head if end - pos <= len(head) else bytes(data[pos:end]))
+            if ask is None:
                 if not self._pass(route, head, data, pos):
                     break
-                self._left = LENGTH_BYTES + int32_at(head, 0)
+                self._left = end - pos
                 pos = self._after_left(pos, size)
                 continue
-            end = pos + LENGTH_BYTES + int32_at(head, 0)
             if not self._may_ask(client, end - pos, end - size):
                 break
-            if pos > start:
-                self._outside.to_lane(BROKER, data[start:pos])
+            self._pass_on(data, start, pos)
             request = data[pos:end]
             start = pos = end
-            if not self._ask(client, route, bytes(request[LENGTH_BYTES:])):
+            if not self._ask(client, route, ask, bytes(request[LENGTH_BYTES:])):
                 break
-        if pos > start:
-            self._outside.to_lane(BROKER, data if pos - start == size else data[start:pos])
+        self._pass_on(data, start, pos)
         self._inbox = data[pos:] if pos < size else NOTHING
+
+    def _pass_on(self, data: memoryview, start: int, end: int) -> None:
+        """Send a part of the inbox to the broker."""
+        if end > start:
+            self._outside.to_lane(BROKER, data if end - start == len(data) else data[start:end])
+
+    def _is_cut(self, missing: int) -> bool:
+        """Whether so many bytes of a request that is collected are still to come."""
+        self._missing = max(0, missing)
+        return missing > 0
 
     def _after_left(self, pos: int, size: int) -> int:
         """Where the request that is being passed on ends, or what there is of it."""
@@ -204,8 +218,7 @@ class Requests:
 
         After many of them others have a turn before that goes on.
         """
-        if missing > 0:
-            self._missing = missing
+        if self._is_cut(missing):
             return False
         self._asked_bytes += length
         if self._asked and (self._asked >= ASKED_AT_ONCE or self._asked_bytes > ASKED_BYTES_AT_ONCE):
@@ -225,7 +238,7 @@ class Requests:
             return None
         number = int32_at(head, LENGTH_BYTES) & 0xFFFFFFFF
         route = self._found.get(number) or self._unrouted(number, int32_at(head, CORRELATION_ID_AT))
-        if route.ask is not None and length > route.bytes_max:
+        if (route.ask is not None or route.screen is not None) and length > route.bytes_max:
             raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
         return route
 
@@ -259,12 +272,11 @@ class Requests:
             self._lanes.expect(BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite))
         return True
 
-    def _ask(self, client: ClientSession, route: Route, frame: bytes) -> bool:
+    def _ask(self, client: ClientSession, route: Route, ask: Ask, frame: bytes) -> bool:
         """Do what is said of a whole request; False where it is to wait."""
-        assert route.ask is not None, "only such requests are collected"
         if self.client_is_gone and not route.changes:
             return True
-        asked = route.ask(client, route, frame)
+        asked = ask(client, route, frame)
         if isinstance(asked, Verdict):
             self._carry_out(asked, route, frame)
             return True

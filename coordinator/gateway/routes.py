@@ -14,6 +14,7 @@ from typing import Any, Final
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
+from coordinator.gateway.offsets_topic import OffsetsTopic
 from coordinator.gateway.rewriting import KERBEROS, Offered
 from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
@@ -96,16 +97,25 @@ class PortRoutes:
     """The routes of one kind of port."""
 
     def __init__(
-        self, book: Book, gate: Ask, offloader: Offloader, *, ours: bool, message_bytes_max: int
+        self,
+        book: Book,
+        gate: Ask,
+        offloader: Offloader,
+        *,
+        ours: bool,
+        message_bytes_max: int,
+        offsets_topic: OffsetsTopic | None = None,
     ) -> None:
         """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
 
-        `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups.
+        `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups. `offsets_topic`
+        refuses what reads the cluster's.
         """
         self._book = book
         self._gate = gate
         self._offloader = offloader
         self._ours = ours
+        self._offsets_topic = offsets_topic
         self.found: dict[int, Route] = {}
         unknown = partial(_here, answers.unknown_api_versions)
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
@@ -135,8 +145,23 @@ class PortRoutes:
             refusal = answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None
             answered = has_answer if key is ApiKey.PRODUCE else None
             self._put(
-                Route(key, version, ask, LISTS.bytes_max, rewrite, refusal=refusal, has_answer=answered)
+                Route(
+                    key,
+                    version,
+                    ask,
+                    LISTS.bytes_max,
+                    rewrite,
+                    refusal=refusal,
+                    has_answer=answered,
+                    screen=self._screen(key, version),
+                )
             )
+
+    def _screen(self, key: ApiKey, version: int) -> Callable[[bytes], Ask | None] | None:
+        """What finds requests among those that pass over which something decides."""
+        if key is not ApiKey.FETCH or self._offsets_topic is None:
+            return None
+        return self._offsets_topic.screen(version)
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
         """What is done with the answers that a broker gives."""

@@ -90,7 +90,7 @@ class Route(Value):
     """What is done with the requests of one api and version on one kind of port."""
 
     __match_args__: Final = (
-        "api_key", "version", "ask", "bytes_max", "rewrite", "refusal", "changes", "has_answer",
+        "api_key", "version", "ask", "bytes_max", "rewrite", "refusal", "changes", "has_answer", "screen",
     )  # fmt: skip
     __slots__ = __match_args__
 
@@ -104,13 +104,14 @@ class Route(Value):
         refusal: Callable[[bytes, ErrorCode], bytes] | None = None,
         changes: bool = True,
         has_answer: Callable[[bytes, int], bool | None] | None = None,
+        screen: Callable[[bytes], Ask | None] | None = None,
     ) -> None:
         self.api_key: Final = api_key
         self.version: Final = version
         self.ask: Final = ask
         """Of a request that is collected; others pass to the broker in the pieces in which they come."""
         self.bytes_max: Final = bytes_max
-        """The longest request that is collected."""
+        """The longest request that is collected or screened."""
         self.rewrite: Final = rewrite
         """Of the answer to one that passes."""
         self.refusal: Final = refusal
@@ -120,6 +121,9 @@ class Route(Value):
         """Whether such a request may change something. If not, it is dropped when its client is gone."""
         self.has_answer: Final = has_answer
         """(the head of a request, version) -> whether there will be an answer; None where more of it is needed."""
+        self.screen: Final = screen
+        """(a request as a whole with its length, perhaps with more behind it) -> what decides over it; None where it
+        simply passes."""
 
 
 class Routes(Protocol):

@@ -190,6 +190,7 @@ class GatewayProcess:
         if self._parts is None:
             return
         gateway = self._parts.gateway
+        gateway.book.offsets_topic_id = view.offsets_topic_id
         gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
         gateway.set_nodes(
             {

@@ -23,6 +23,7 @@ from protocol.messages import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     ListGroupsRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     ProduceRequest,
     classes,
@@ -218,7 +219,7 @@ async def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> N
         client = await house.client()
         broker = await house.broker.peer()
         broker.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        head = asked(ApiKey.FETCH, 4, FETCH)[4:]
+        head = asked(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(version=1, topics=[]))[4:]
         client.send(pack(">i", len(head) + 64 * MIB) + head + bytes(64 * MIB))
         await stopped(house, client)
         broker.writer.transport.resume_reading()  # type: ignore[attr-defined]
