@@ -186,7 +186,7 @@ class UpstreamCluster:
 
     async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
         """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""
-        node_id = await self._coordinator(group)
+        node_id = await self.coordinator(group)
         try:
             return await self.call(question, node_id=node_id)
         except Unreachable:
@@ -274,7 +274,8 @@ class UpstreamCluster:
                 link = self._links[address] = await Link.open(address, self._config, self._keys)
             return link
 
-    async def _coordinator(self, group: str) -> int:
+    async def coordinator(self, group: str) -> int:
+        """Return the id of a group's coordinator. Raises UpstreamError, and Patience while there is none."""
         known = self._coordinators.get(group)
         if known is not None:
             return known

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from coordinator.upstream.errors import TooOld
 from coordinator.upstream.open_offsets import AllPartitions, Named
 from coordinator.upstream.questions import UpstreamQuestion
 from protocol import names
-from protocol.apis import ApiKey
+from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
@@ -22,12 +22,17 @@ from protocol.hot.offset_commit import (
 )
 from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.names import GroupId
+from protocol.wire import MAX_STRING_BYTES
 
 OFFSETS_PER_COMMIT: Final = 1_000
 """Kafka appends what one request commits as one batch, which must not be longer than its log allows."""
 OFFSETS_PER_TURN: Final = 500
 """Of an answer so many are taken before others have their turn."""
 NO_GENERATION: Final = -1
+DESCRIBED_BYTES_MAX: Final = MAX_STRING_BYTES - 64
+"""Of a longer id a broker cannot say "Group <id> not found.", and answers UNKNOWN_SERVER_ERROR (seen of Kafka 4.3)."""
+WITHOUT_MESSAGE: Final = VersionRange(5, 5)
+"""The version of DescribeGroups that has no error message."""
 _REFUSED_IN_FULL: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
 )
@@ -143,10 +148,14 @@ class UpstreamGroups:
         from protocol.messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        response = await self._ask(group, ApiKey.DESCRIBE_GROUPS, request)
+        question = UpstreamQuestion.of(ApiKey.DESCRIBE_GROUPS, request)
+        is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
+        if is_long:
+            question = replace(question, versions=WITHOUT_MESSAGE)
+        response = await self._cluster.call_coordinator(group, question)
         (found,) = response.groups
         if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":
-            return await self._state_of_newer(group)
+            return await (self._state_as_listed(group) if is_long else self._state_of_newer(group))
         self._check(
             group, found.error_code, getattr(found, "error_message", None), f"describing group {group}"
         )
@@ -169,6 +178,17 @@ class UpstreamGroups:
                 return state
         return GroupState.none()
 
+    async def _state_as_listed(self, group: GroupId) -> GroupState:
+        """The kind and state of a group that its coordinator lists; it counts as one with members unless it is Empty.
+
+        The describing apis of the newer kinds have no answer for a group with so long an id that they do not know.
+        """
+        listed = await self._list_at(await self._cluster.coordinator(group))
+        found = next((each for each in listed if each.group == group), None)
+        if found is None:
+            return GroupState.none()
+        return GroupState(found.kind, found.state, int(found.state != "Empty"))
+
     async def _state_of_kind(self, group: GroupId, kind: str, api: ApiKey, request: object) -> GroupState:
         """None where there is no such group of this kind, or the broker knows no such kind."""
         try:
@@ -178,7 +198,7 @@ class UpstreamGroups:
                 return GroupState.none()
             raise
         (found,) = response.groups
-        if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        if found.error_code in _NO_SUCH_GROUP:
             return GroupState.none()
         self._check(group, found.error_code, found.error_message, f"describing group {group}")
         return GroupState(kind, found.group_state, len(found.members))
@@ -248,6 +268,11 @@ class UpstreamGroups:
         check(code, message, doing)
 
 
+_NO_SUCH_GROUP: Final = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
+)
+"""What the describing api of a newer kind says where it has no such group; the last of the empty id, which no group of
+such a kind can have."""
 _REMOVED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 """The second of a topic that the cluster has deleted: its offsets go with it."""
 _WHOLE_GROUP: Final = frozenset(

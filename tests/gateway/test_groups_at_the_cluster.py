@@ -14,6 +14,7 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.wire import MAX_STRING_BYTES
 from tests.gateway.matrix.play import shown, topic_ids
 from tests.gateway.matrix.requests import Asked, Fields
 from tests.gateway.whole import Whole
@@ -178,6 +179,30 @@ def test_a_commit_of_a_member_takes_nothing_over(whole: Whole, request_: Request
     for address in group.others:
         assert ErrorCode.NOT_COORDINATOR.name in group.ask(address, request_)
     group.stays()
+
+
+ODD_IDS: Final = {"empty": "", "longest": "x" * MAX_STRING_BYTES}
+IN_ORDER: Final = (*ADOPTS[1:], *LOOKS, *OF_A_MEMBER, *ADOPTS[:1], *reversed(DELETES))
+"""Such a group is made, looked at, and deleted."""
+
+
+@pytest.mark.parametrize("group", ODD_IDS.values(), ids=ODD_IDS)
+def test_ids_that_are_odd_are_answered_for_as_the_cluster_does(whole: Whole, group: str) -> None:
+    ids = topic_ids(whole.cluster.address(1), [TOPIC])
+    node = coordinator_of(whole, group)
+    differing = {}
+    for api in IN_ORDER:
+        for request in (each for each in EVERY_REQUEST if each.api is api):
+            asked = of_group(request, group, group, ids)
+            if api is ApiKey.OFFSET_COMMIT:
+                asked.fields.update(generation_id_or_member_epoch=-1, member_id="")
+            answers = []
+            for address in (whole.cluster.address(1), node):
+                with RawConnection(address) as connection:
+                    answers.append(shown(asked, connection.call(asked.message(), asked.version), ids))
+            if answers[0] != answers[1]:
+                differing[str(request)] = answers
+    assert differing == {}
 
 
 @every(*ADOPTS)

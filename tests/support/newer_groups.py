@@ -82,7 +82,11 @@ def _topology(topic: str) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    return bytes([len(text) + 1]) + text.encode()
+    size, length = len(text) + 1, b""
+    while size > 0x7F:
+        length += bytes([size & 0x7F | 0x80])
+        size >>= 7
+    return length + bytes([size]) + text.encode()
 
 
 def _array(*items: bytes) -> bytes:

@@ -22,6 +22,7 @@ from coordinator.upstream.open_offsets import in_portions
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
+from protocol.wire import MAX_STRING_BYTES
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
 from tests.support.newer_groups import member_of
@@ -225,6 +226,28 @@ async def test_a_share_group_is_seen_and_takes_no_offsets(
     assert await groups.state(name) == GroupState("share", "Empty", 0)
     assert await groups.commit(name, {place: Offset(1)}) == refused
     assert await groups.committed(name) == {}
+
+
+@pytest.mark.parametrize("kind", ["streams", "share"])
+async def test_a_group_with_the_longest_id_is_seen_with_its_kind(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, kind: str
+) -> None:
+    groups, name = UpstreamGroups(upstream), GroupId(kind[1] * MAX_STRING_BYTES)
+    assert await groups.state(name) == GroupState.none()
+    with member_of(kind, kafka.address(1), name, topic):
+        state = await groups.state(name)
+        assert (state.kind, state.is_live) == (kind, True)
+    assert await groups.state(name) == GroupState(kind, "Empty", 0)
+
+
+async def test_a_classic_group_with_the_longest_id_or_none_is_seen(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
+) -> None:
+    groups = UpstreamGroups(upstream)
+    for name in (GroupId(""), GroupId("c" * MAX_STRING_BYTES)):
+        assert await groups.state(name) == GroupState.none()
+        assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
+        assert await groups.state(name) == GroupState("classic", "Empty", 0)
 
 
 async def test_offsets_of_an_open_transaction_are_waited_for(
