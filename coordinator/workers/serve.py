@@ -36,25 +36,28 @@ ORPHANS_WAIT_S: Final = 5.0
 """How long the workers of a supervisor that was killed may take to end."""
 
 
-def serve(settings: Settings, announce: Announce, worker: str = WORKER_MODULE) -> int:
+def serve(
+    settings: Settings, announce: Announce, worker: str = WORKER_MODULE, gateway: str = GATEWAY_MODULE
+) -> int:
     """Run `settings.workers` nodes until SIGTERM, SIGINT or SIGHUP, calling `announce` once they serve.
 
-    A worker is a process that runs the module `worker`.
+    A worker is a process that runs the module `worker`, a gateway one that runs `gateway`.
 
     Returns the exit code: 1, after one line on stderr, if they cannot start, or after a failure of the supervisor.
     """
     try:
-        return asyncio.run(_open_and_serve(settings, announce, worker))
+        return asyncio.run(_open_and_serve(settings, announce, worker, gateway))
     except CANNOT_START as error:
         end_with(str(error))
         return EXIT_FAILED
 
 
-async def _open_and_serve(settings: Settings, announce: Announce, worker: str) -> int:
+async def _open_and_serve(settings: Settings, announce: Announce, worker: str, gateway: str) -> int:
     machine = real_machine()
     shared, meta = await open_directory(settings, machine)
     launch = Subprocesses(shared.lock_descriptors, worker)
-    return await _serve(settings, machine, shared, meta, announce, launch)
+    launch_gateway = Subprocesses(tuple, gateway, PAGE_WISE)
+    return await _serve(settings, machine, shared, meta, announce, launch, launch_gateway)
 
 
 async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDirectory, MetaProperties]:
@@ -89,6 +92,7 @@ async def _serve(
     meta: MetaProperties,
     announce: Announce,
     launch: Launcher,
+    launch_gateway: Launcher,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -96,7 +100,6 @@ async def _serve(
     tasks = Tasks()
     clean = True
     try:
-        launch_gateway = Subprocesses(tuple, GATEWAY_MODULE, PAGE_WISE)
         supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id, launch_gateway)
         supervisor.on_failed = stop.set
         control = ControlSocket(supervisor, settings.data_dir)
