@@ -4,12 +4,13 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.procstat import filesystem_type, process_tree, tree_cpu_s, tree_rss_bytes
+from bench.procstat import filesystem_type, process_cpu_s, process_tree, tree_cpu_s, tree_rss_bytes
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
 # Burns in a child that ends, has another child that lives, then waits for its input to close.
@@ -45,9 +46,15 @@ def test_children_that_live_and_children_that_ended_count(family: tuple[int, int
 def test_a_process_that_is_gone_is_said_so() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
-    for measure in (tree_cpu_s, tree_rss_bytes):
+    for measure in (process_cpu_s, tree_cpu_s, tree_rss_bytes):
         with pytest.raises(ProcessLookupError, match=str(ended.pid)):
             measure(ended.pid)
+
+
+def test_a_process_alone_is_counted_as_it_counts_itself() -> None:
+    before = time.process_time()
+    counted = process_cpu_s(os.getpid())
+    assert before <= counted <= time.process_time()
 
 
 def test_our_own_process_is_found_whatever_its_name() -> None:
