@@ -136,6 +136,12 @@ class Dialect:
         item = group_item(group_id=group, member_id=None, member_epoch=-1, topics=topics)
         return self._encode(wire.OFFSET_FETCH, groups=[item], require_stable=False)
 
+    def fetch_all(self, groups: Sequence[str]) -> Call:
+        """OffsetFetch of all topics of groups that have one coordinator, from version 8 on."""
+        group = wire.OFFSET_FETCH.request.OffsetFetchRequestGroup
+        items = [group(group_id=each, member_id=None, member_epoch=-1, topics=None) for each in groups]
+        return self._encode(wire.OFFSET_FETCH, groups=items, require_stable=False)
+
     def fetched(self, topic: Topic, group: str, reply: bytes) -> dict[int, int]:
         """The offsets by partition in an OffsetFetch reply. Raises BadReply on any error code."""
         version = self.version(wire.OFFSET_FETCH)
@@ -205,6 +211,10 @@ class Dialect:
         return self._encode(
             wire.LEAVE_GROUP, group_id=member.group, members=[item(member_id=member.member_id)]
         )
+
+    def describe_groups(self, groups: Sequence[str]) -> Call:
+        """DescribeGroups of groups that have one coordinator."""
+        return self._encode(wire.DESCRIBE_GROUPS, groups=list(groups), include_authorized_operations=False)
 
     def delete_groups(self, groups: Sequence[str]) -> Call:
         """DeleteGroups of groups that have one coordinator."""

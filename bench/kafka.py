@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Kafka, one node of broker and controller, to measure beside."""
+"""A real Kafka to measure beside: one node of broker and controller, and more brokers of its cluster."""
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -54,21 +54,29 @@ class Kafka(Server):
         work: Path,
         settings: Mapping[str, str] | None = None,
         also: Mapping[Address, Address] | None = None,
+        *,
+        node_id: int = 1,
+        controller: Address | None = None,
+        jvm: Sequence[str] = (),
     ) -> None:
         """`also` are further addresses where it listens, each with what it tells clients that have come there.
 
+        With the `controller` of node 1 it is one more broker of that cluster. `jvm` are further options of Java.
         Raises KafkaUnavailable.
         """
         super().__init__(name, work)
         self._also = dict(also or {})
         self._classpath = kafka_classpath()
-        self._controller = Address(HOST, free_ports(1)[0])
+        self._node_id = node_id
+        self._joins = controller is not None
+        self.controller = controller or Address(HOST, free_ports(1)[0])
+        self._jvm = jvm
         self._settings = dict(settings or {})
         self._properties = work / "server.properties"
 
     def command(self) -> list[str]:
         """`kafka.Kafka` with the written configuration."""
-        return ["java", *JVM, QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
+        return ["java", *JVM, *self._jvm, QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
 
     def format(self) -> None:
         """Write the configuration and format the data directory, as KRaft wants it before the first start."""
@@ -85,12 +93,14 @@ class Kafka(Server):
         told = {"PLAINTEXT": (self.address, self.address)}
         told |= {f"ALSO{number}": pair for number, pair in enumerate(self._also.items())}
         listeners = [f"{name}://{here}" for name, (here, _) in told.items()]
+        if not self._joins:
+            listeners.append(f"CONTROLLER://{self.controller}")
         advertised = [f"{name}://{there}" for name, (_, there) in told.items()]
         return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@{self._controller}",
-            "listeners": ",".join([*listeners, f"CONTROLLER://{self._controller}"]),
+            "process.roles": "broker" if self._joins else "broker,controller",
+            "node.id": str(self._node_id),
+            "controller.quorum.voters": f"1@{self.controller}",
+            "listeners": ",".join(listeners),
             "advertised.listeners": ",".join(advertised),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",

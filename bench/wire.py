@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka.errors import for_code
-from kafka.protocol.admin.groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kafka.protocol.admin.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from kafka.protocol.admin.topics import CreateTopicsRequest, CreateTopicsResponse
 from kafka.protocol.consumer.group import (
     HeartbeatRequest,
@@ -62,6 +67,7 @@ JOIN_GROUP: Final = Api("JoinGroup", JoinGroupRequest, JoinGroupResponse)
 SYNC_GROUP: Final = Api("SyncGroup", SyncGroupRequest, SyncGroupResponse)
 HEARTBEAT: Final = Api("Heartbeat", HeartbeatRequest, HeartbeatResponse)
 LEAVE_GROUP: Final = Api("LeaveGroup", LeaveGroupRequest, LeaveGroupResponse)
+DESCRIBE_GROUPS: Final = Api("DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse)
 DELETE_GROUPS: Final = Api("DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse)
 
 APIS: Final = (
@@ -75,6 +81,7 @@ APIS: Final = (
     SYNC_GROUP,
     HEARTBEAT,
     LEAVE_GROUP,
+    DESCRIBE_GROUPS,
     DELETE_GROUPS,
 )
 
