@@ -21,6 +21,7 @@ from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import measure_restart, measure_start
 from bench.machine import describe
 from bench.play import PLAYED, Options, play
+from bench.polling import cli as polling
 from bench.report import Result
 from bench.servers import Groupkeeper, NotStarted, Server
 from bench.wire import APIS
@@ -52,6 +53,7 @@ or against one that is started for it:
 `python -m bench figures --help`: bring the figures of RESULTS.md into README.md.
 `python -m bench forwarding --help`: what passes through a gateway, and what that costs.
 `python -m bench instructions --help`: count what a request costs the compiled server.
+`python -m bench polling --help`: monitors poll groups that are at the cluster, through a gateway.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
 
@@ -69,6 +71,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "figures": figures.main,
     "forwarding": forwarding.main,
     "instructions": instructions.main,
+    "polling": polling.main,
 }
 
 

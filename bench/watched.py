@@ -65,9 +65,9 @@ class WatchedNode(Groupkeeper):
         """Compact whatever needs it."""
         os.kill(self.pid, CLEAN)
 
-    def turns(self) -> list[Turn]:
-        """All turns, once the node was stopped."""
-        numbers = array("d", self.turns_file.read_bytes())
+    def turns(self, name: str = "") -> list[Turn]:
+        """All turns, once the node was stopped; of several processes, those of the one with this name."""
+        numbers = array("d", Path(f"{self.turns_file}{name}").read_bytes())
         return [Turn(*numbers[at : at + 3]) for at in range(0, len(numbers), 3)]
 
 

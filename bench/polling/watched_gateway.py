@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's process that notes how long each turn of its event loop takes; `watched` has it started."""
+
+import sys
+from functools import partial
+
+from bench.forwarding.watched import run_timed
+from bench.polling.watched import GATEWAY
+from coordinator.runtime.allocator import map_large_buffers
+from coordinator.workers import worker_main
+from coordinator.workers.gateway_main import make_process
+
+if __name__ == "__main__":
+    map_large_buffers()
+    name = f"{GATEWAY}{sys.argv[-1]}"
+    sys.exit(worker_main.main(sys.argv[1:], make_process, partial(run_timed, name=name)))
