@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real broker behind a gateway."""
+"""A real broker behind a gateway, and Kafka's tools."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,9 @@ import pytest
 
 from tests.gateway.whole import Whole
 from tests.kafka.cluster import KafkaCluster
+from tests.kafka.java_shell import java_shell
+
+__all__ = ["java_shell"]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 DOWNLOAD_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 600
 
 
 class UnavailableError(Exception):
@@ -52,6 +53,28 @@ def npm_package(package: str, version: str) -> Path:
         run_command(command, f"npm cannot download {package} {version}")
 
     return _fetched(f"{package.strip('@').replace('/', '-')}-{version}", download)
+
+
+def built_from_checkout(name: str, variable: str, repository: str) -> tuple[str, Path]:
+    """The commit, as far as that is known, and the program that Go builds of a checkout which `variable` names.
+
+    Raises UnavailableError, and NotPublishedError where it names none.
+    """
+    named = os.environ.get(variable)
+    if not named:
+        raise NotPublishedError(f"{variable} names no checkout of {repository}, which no registry has")
+    require("go", "it builds it")
+    source = Path(named).resolve()
+    with locked(name) as target:
+        target.mkdir(exist_ok=True)
+        binary = target / name
+        build = ["go", "build", "-o", str(binary), "."]
+        run_command(build, "go cannot build it", cwd=source, timeout_s=BUILD_TIMEOUT_S)
+    try:
+        commit = run_command(["git", "rev-parse", "--short", "HEAD"], "no commit", cwd=source).strip()
+    except UnavailableError:
+        commit = ""
+    return commit, binary
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Final
 
 from bench.ports import free_ports
 from coordinator.catalogue.configs import END_GROUP
-from tests.peers.fetching import UnavailableError, locked, require, run_command
+from tests.peers.fetching import built_from_checkout
 from tests.peers.outcome import Outcome, Report, Verdict
 from tests.support import raw
 from tests.support.processes import ServerProcess
@@ -25,7 +25,6 @@ from tests.support.waiting import wait_until
 
 NAME: Final = "kminion"
 SOURCE: Final = "KMINION_SOURCE"
-BUILD_TIMEOUT_S: Final = 600.0
 READY_TIMEOUT_S: Final = 120.0
 """It looks every 15 s whether it has read everything."""
 
@@ -52,7 +51,7 @@ _SAMPLE: Final = re.compile(r"^(\w+)\{(.*)\} (\S+)$", re.MULTILINE)
 
 def run(work: Path) -> Report:
     """Let it watch a server under `work`. Raises UnavailableError."""
-    version, binary = _built()
+    version, binary = built()
     with running_target(work / "server") as server:
         (port,) = free_ports(1)
         config = work / "kminion.yaml"
@@ -76,23 +75,9 @@ def _create_topic(server: Target) -> None:
     raw.commit_offsets(server.bootstrap, "makers", TOPIC, dict.fromkeys(PARTITIONS, END))
 
 
-def _built() -> tuple[str, Path]:
-    """The commit that it is built from, as far as that is known, and the program."""
-    named = os.environ.get(SOURCE)
-    if not named:
-        raise UnavailableError(f"{SOURCE} names no checkout of github.com/redpanda-data/kminion")
-    require("go", "it builds it")
-    source = Path(named).resolve()
-    with locked("kminion") as target:
-        target.mkdir(exist_ok=True)
-        binary = target / "kminion"
-        build = ["go", "build", "-o", str(binary), "."]
-        run_command(build, "go cannot build it", cwd=source, timeout_s=BUILD_TIMEOUT_S)
-    try:
-        commit = run_command(["git", "rev-parse", "--short", "HEAD"], "no commit", cwd=source).strip()
-    except UnavailableError:
-        commit = ""
-    return commit, binary
+def built() -> tuple[str, Path]:
+    """The commit that it is built from, as far as that is known, and the program. Raises UnavailableError."""
+    return built_from_checkout(NAME, SOURCE, "github.com/redpanda-data/kminion")
 
 
 def _watched(server: Target, port: int) -> list[Outcome]:

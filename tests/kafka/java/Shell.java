@@ -27,6 +27,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.tools.GetOffsetShell;
 import org.apache.kafka.tools.GroupsCommand;
 import org.apache.kafka.tools.TopicCommand;
 import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
@@ -86,6 +87,7 @@ public final class Shell {
                 case "consume" -> consume(arguments[0], arguments[1], arguments[2]);
                 case "configs" -> ConfigCommand.main(arguments);
                 case "topics" -> TopicCommand.main(arguments);
+                case "ends" -> GetOffsetShell.main(arguments);
                 case "all-groups" -> GroupsCommand.main(arguments);
                 case "start" -> start(arguments[0], arguments[1], arguments[2]);
                 default -> throw new IllegalArgumentException(words.get(0));
