@@ -16,7 +16,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, MetadataRequest, classes
+from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, classes
 from tests.gateway.house import BROKER_ID, OUR_ID, House, Peer, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
 from tests.gateway.test_rewriting import frame_of
@@ -58,7 +58,7 @@ async def test_large_answers_and_requests_pass_through_tls(
     async with housed(tmp_path, certificate=certificate, key=key, request_bytes_max=100 * MIB) as house:
         client = await connect(house, house.gateway.ports[BROKER_ID], trusting(authority), "a.kafka.example")
         broker = await house.broker.peer()
-        head = asked(ApiKey.FETCH, 4, FETCH)[4:]
+        head = asked(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(version=1, topics=[]))[4:]
         body = bytes(range(256)) * 4096 * 8
         client.send((len(head) + len(body)).to_bytes(4, "big") + head + body)
         assert await broker.frame() == head + body
