@@ -22,6 +22,7 @@ log = get_logger("gateway")
 Unconnected: TypeAlias = "Callable[[int], socket]"
 
 NOT_THERE: Final = "there is no address for it"
+NOTHING: Final = "nothing is there to connect to"
 
 
 class Dialed(NamedTuple):
@@ -52,9 +53,15 @@ class Dialer:
         reason = str(error) or type(error).__name__
         self._incidents.fails(name, "cannot connect", to=name, reason=reason)
 
-    def reached(self, name: str) -> None:
-        """A connection was made."""
+    def missing(self, wanted: str) -> None:
+        """There is nothing now to which a connection could be made: count it, and say so once, and then each minute."""
+        self.failures += 1
+        self._incidents.fails((NOTHING, wanted), NOTHING, wanted=wanted)
+
+    def reached(self, name: str, wanted: str) -> None:
+        """A connection to `name` was made, which is what was `wanted`."""
         self._incidents.is_over(name, "can connect again", to=name)
+        self._incidents.is_over((NOTHING, wanted), "can connect again", wanted=wanted)
 
     async def broker(self, address: Address) -> Dialed:
         """Connect to a broker, with TLS where that is wanted. Raises OSError."""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.ways import Routes
+from coordinator.gateway.ways import BROKER, Routes
 from coordinator.runtime.sockets import send_at_once
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -40,6 +40,10 @@ class BrokerPort:
         address = self._book.brokers.get(self.node_id)
         return [] if address is None else [address]
 
+    def wanted(self, lane: int) -> str:
+        """What a lane leads to, in words."""
+        return f"broker {self.node_id}" if lane == BROKER else "any node of ours"
+
     def coordinators(self) -> list[OurNode]:
         """Any node of ours knows who coordinates a group."""
         return list(self._book.nodes.values())
@@ -57,6 +61,10 @@ class OurPort:
     def brokers(self) -> list[Address]:
         """All of them: any will do, and not all clients should ask the same one."""
         return self._shuffle(list(self._book.brokers.values()))
+
+    def wanted(self, lane: int) -> str:
+        """What a lane leads to, in words."""
+        return "any broker" if lane == BROKER else f"our node {self.node_id}"
 
     def coordinators(self) -> list[OurNode]:
         """This node, unless it is gone."""

@@ -248,7 +248,7 @@ class Relay(Outside, Owner):
     def _open(self, lane: int) -> Wire:
         wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
         wire.read(READ_BYTES)
-        work = self._dial(wire, self._choices(lane))
+        work = self._dial(wire, self._port.wanted(lane), self._choices(lane))
         task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._dialing[wire] = task
         task.add_done_callback(lambda _task: self._dialing.pop(wire))
@@ -262,7 +262,9 @@ class Relay(Outside, Owner):
         dial = partial(dialer.coordinator, client=self.peer, ours=self._ours)
         return {f"our node {each.node_id}": partial(dial, each) for each in port.coordinators()}
 
-    async def _dial(self, wire: Wire, choices: Mapping[str, Callable[[], Awaitable[Dialed]]]) -> None:
+    async def _dial(
+        self, wire: Wire, wanted: str, choices: Mapping[str, Callable[[], Awaitable[Dialed]]]
+    ) -> None:
         """Connect to the first that can be reached."""
         for name, dial in choices.items():
             try:
@@ -270,12 +272,11 @@ class Relay(Outside, Owner):
             except (OSError, ValueError) as error:  # of a name that can be none, ValueError
                 self._house.dialer.failed(name, error)
             else:
-                self._house.dialer.reached(name)
+                self._house.dialer.reached(name, wanted)
                 wire.connected(sock, preface)
                 return
         if not choices:
-            wanted = "broker" if wire is self._lanes[BROKER] else "coordinator"
-            log.warning("nothing is there to connect to", wanted=wanted, port=self._port.node_id)
+            self._house.dialer.missing(wanted)
         wire.abort()
         if not self._over:
             self._lane_ended(self._lane_of(wire))

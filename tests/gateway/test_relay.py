@@ -11,6 +11,7 @@ import pytest
 
 from bench.ports import free_port_run
 from coordinator.config import Address
+from coordinator.gateway.dialing import NOTHING
 from coordinator.gateway.gateway import REASONS, Counts
 from coordinator.gateway.session import READ_BYTES
 from protocol.apis import ApiKey
@@ -38,6 +39,7 @@ from tests.protocol.schemas import Values, sample
 from tests.support.log_lines import captured
 
 FETCH = FetchRequest(version=4, topics=[], forgotten_topics_data=[])
+LIST_OFFSETS = ListOffsetsRequest(version=1, topics=[])
 HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m"))
 MIB = 1024 * 1024
 
@@ -219,11 +221,31 @@ async def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> N
         client = await house.client()
         broker = await house.broker.peer()
         broker.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        head = asked(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(version=1, topics=[]))[4:]
+        head = asked(ApiKey.LIST_OFFSETS, 1, LIST_OFFSETS)[4:]
         client.send(pack(">i", len(head) + 64 * MIB) + head + bytes(64 * MIB))
         await stopped(house, client)
         broker.writer.transport.resume_reading()  # type: ignore[attr-defined]
         assert len(await broker.frame()) == len(head) + 64 * MIB
+
+
+async def test_what_is_not_there_has_one_line_however_many_ask_for_it(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.set_brokers({})
+        house.gateway.set_nodes({})
+        with captured() as lines:
+            for node_id in (BROKER_ID, OUR_ID) * 3:
+                client = await house.client(node_id)
+                client.send(
+                    asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) + asked(ApiKey.LIST_OFFSETS, 1, LIST_OFFSETS)
+                )
+                assert await client.ended()
+            house.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", house.broker.port)})
+            await house.client(BROKER_ID)
+            await eventually(lambda: lines.fields("can connect again"), "the line that it is back")
+        wanted = [fields["wanted"] for fields in lines.fields(NOTHING)]
+        assert sorted(wanted) == ["any broker", f"broker {BROKER_ID}", f"our node {OUR_ID}"]
+        (back,) = lines.fields("can connect again")
+        assert (back["wanted"], back["times"]) == (f"broker {BROKER_ID}", 3)
 
 
 async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hears_of_it(
