@@ -14,12 +14,13 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka.admin import AdminClient
 
 from bench.ports import free_port_run, free_ports
+from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
-from tests.workers.fronting import Fronting
+from tests.workers.fronting import SERVING, Fronting
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -353,6 +354,10 @@ def test_nothing_answers_at_an_address_is_no_end(tmp_path: Path) -> None:
     try:
         wait_until(lambda: front.ready().get("upstream"), what=lambda: f"/ready:\n{front.log_text()}")
         assert front.http_status("/ready") == 503
+        wait_until(lambda: SERVING in front.log_text(), what=lambda: f"all processes:\n{front.log_text()}")
+        listed = groupkeeper("groups", "list", "--bootstrap", front.bootstrap)
+        assert (listed.returncode, listed.stdout) == (1, "")
+        assert listed.stderr.endswith(f"the server closed it{PERHAPS_A_GATEWAY}\n")
         front.terminate()
     finally:
         front.close()

@@ -22,6 +22,14 @@ RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 """What claims to be longer is no Kafka response: another protocol speaks on that port."""
 
 
+PERHAPS_A_GATEWAY: Final = "; a gateway that reaches no broker does that, and says why under /ready at its metrics.listen (127.0.0.1:9308)"
+"""Behind the error where a server closes the connection before it has answered anything."""
+
+
+class ConnectionClosed(CommandError):
+    """The server has closed the connection."""
+
+
 class KnownVersions(NamedTuple):
     """The versions of one api that the caller can deal with."""
 
@@ -101,6 +109,8 @@ class ClusterConnection:
             self._socket.settimeout(self._left_s())
             self._socket.sendall(frame)
             response = self._receive()
+        except ConnectionError as error:
+            raise ConnectionClosed(f"lost the connection to {self.name}: {_reason(error)}") from None
         except OSError as error:
             raise CommandError(f"lost the connection to {self.name}: {_reason(error)}") from None
         try:
@@ -115,7 +125,10 @@ class ClusterConnection:
     def _ask_versions(self) -> dict[int, KnownVersions]:
         from protocol.messages import ApiVersionsRequest
 
-        response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+        try:
+            response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+        except ConnectionClosed as error:
+            raise CommandError(f"{error}{PERHAPS_A_GATEWAY}") from None
         if response.error_code != ErrorCode.NONE:
             raise CommandError(f"{self.name} refused ApiVersions: {error_name(response.error_code)}")
         return {
