@@ -9,7 +9,7 @@ answer) is refused, and is looked at again after a moment. `refusals` has the er
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.gateway.coordinators import NotServed
 from coordinator.gateway.refusals import PASS, Refusal, refusal_of, to_all
@@ -29,6 +29,8 @@ AT_A_TIME: Final = 16
 """So many groups are taken over at a time by one process."""
 REFUSED_MS: Final = 500
 """How long a group that cannot be taken over is refused without looking again."""
+WAITED_MS: Final = 10_000
+"""For so long after a client has asked for a group that stays at the cluster the group counts as waited for."""
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
@@ -38,6 +40,13 @@ _STAYS: Final = {
     Adopted.SHARE: "a share group of this id is at the cluster, and stays there",
 }
 """What the log says of a group that is not taken over for what it is at the cluster."""
+
+
+class WaitedFor(NamedTuple):
+    """How many groups clients wait for, and how many members those have at the cluster."""
+
+    groups: int
+    members: int
 
 
 class Adoption:
@@ -65,6 +74,9 @@ class Adoption:
         self._waiting: dict[GroupId, list[Promise[Refusal]]] = {}
         self._given_back: set[GroupId] = set()  # while they were being asked about
         self._refused: dict[GroupId, tuple[Refusal, int]] = {}  # with the millisecond until which it counts
+        self._waited_for: dict[
+            GroupId, tuple[int, int]
+        ] = {}  # members, and the millisecond until which it counts
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._incidents = Incidents(log, mono_ms, "warning")
 
@@ -86,6 +98,19 @@ class Adoption:
         """These were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
+
+    def waited_for(self) -> WaitedFor:
+        """Count the groups that clients have wanted to be in of late, and that stay at the cluster."""
+        now_ms = self._mono_ms()
+        self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}
+        members = sum(members for members, _ in self._waited_for.values())
+        return WaitedFor(len(self._waited_for), members)
+
+    def _wait_for(self, group: GroupId, members: int) -> None:
+        self._waited_for.pop(group, None)  # the newest comes last
+        if len(self._waited_for) >= REFUSED_MAX:
+            del self._waited_for[next(iter(self._waited_for))]
+        self._waited_for[group] = (members, self._mono_ms() + WAITED_MS)
 
     def _begin(self, group: GroupId, wake: Wake) -> Promise[Refusal]:
         """Take a group over, unless others have that done already."""
@@ -156,7 +181,9 @@ class Adoption:
         if outcome in _STAYS:
             state = result.state or GroupState.none()
             self._incidents.fails(group, _STAYS[outcome], group=group, kind=state.kind, members=state.members)
+            self._wait_for(group, state.members)
             return
+        self._waited_for.pop(group, None)
         if outcome.may_be_served:
             self._incidents.is_over(group, "a group can be served again", group=group)
         if outcome is Adopted.ADOPTED:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus sees of one process of a gateway. No label holds what a client has chosen."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -12,18 +12,21 @@ from coordinator.admin.reference.cluster import (
     GATEWAY_CLOSED,
     GATEWAY_CONNECT_FAILURES,
     GATEWAY_CONNECTIONS,
+    GATEWAY_GROUPS_WAITED_FOR,
+    GATEWAY_MEMBERS_WAITED_FOR,
     GATEWAY_REFUSED,
 )
+from coordinator.gateway.adoption import Adoption, WaitedFor
 from coordinator.gateway.gateway import Counts
 
 
 class GatewayCollector(Collector):
     """Collects the metrics of one process."""
 
-    def __init__(self, counts: Callable[[], Counts], adoptions: Mapping[str, int]) -> None:
-        """`adoptions` counts attempts to take a group over, by what became of them."""
+    def __init__(self, counts: Callable[[], Counts], adoption: Adoption | None) -> None:
+        """`adoption` takes groups over; None where that is not done."""
         self._counts = counts
-        self._adoptions = adoptions
+        self._adoption = adoption
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
@@ -36,7 +39,15 @@ class GatewayCollector(Collector):
         for reason, count in counts.closed.items():
             closed.add_metric([reason], count)
         yield closed
+        yield from self._moving()
+
+    def _moving(self) -> Iterable[Metric]:
         adoptions = GATEWAY_ADOPTIONS.family()
-        for outcome, count in self._adoptions.items():
-            adoptions.add_metric([outcome], count)
+        waited_for = WaitedFor(0, 0)
+        if self._adoption is not None:
+            waited_for = self._adoption.waited_for()
+            for outcome, count in self._adoption.counts.items():
+                adoptions.add_metric([outcome], count)
+        yield GATEWAY_GROUPS_WAITED_FOR.family(waited_for.groups)
+        yield GATEWAY_MEMBERS_WAITED_FOR.family(waited_for.members)
         yield adoptions

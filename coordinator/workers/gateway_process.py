@@ -110,9 +110,7 @@ async def start_admin(address: Address | None, parts: GatewayParts, machine: Mac
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     gateway, adoption, _ = parts
-    registry.register(
-        GatewayCollector(lambda: gateway.counts, adoption.counts if adoption is not None else {})
-    )
+    registry.register(GatewayCollector(lambda: gateway.counts, adoption))
     admin = AdminServer(
         Page(registry, _nothing, machine.clock.nanos), lambda: {"ready": True, "complete": True}
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, Adoption
+from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
 from coordinator.runtime.promise import run
 from coordinator.runtime.tasks import Tasks
@@ -217,6 +217,25 @@ async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played
     assert played.asked["g"] == 1
     process.now_ms = REFUSED_MS
     assert await process.ask("g") is NONE
+
+
+async def test_groups_and_members_that_are_waited_for_are_counted(played: Played) -> None:
+    process = Process(played)
+    played.states = {"g": GroupState("classic", "Stable", 3), "h": GroupState("share", "Empty", 0)}
+    for group in ("g", "h", "free"):
+        await process.ask(group)
+    assert process.adoption.waited_for() == (2, 3)
+    process.now_ms = REFUSED_MS
+    played.states["g"] = GroupState("classic", "Stable", 1)
+    await process.ask("g")
+    assert process.adoption.waited_for() == (2, 1)
+    process.now_ms += WAITED_MS
+    assert process.adoption.waited_for() == (0, 0), "nobody has asked for so long"
+    await process.ask("g")
+    del played.states["g"]
+    process.now_ms += REFUSED_MS
+    await process.ask("g")
+    assert process.adoption.waited_for() == (0, 0), "it is here"
 
 
 async def test_of_very_many_refusals_only_the_oldest_are_forgotten(played: Played) -> None:

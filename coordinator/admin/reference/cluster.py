@@ -116,6 +116,19 @@ GATEWAY_CLOSED: Final = Counter(
     "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (of ours, with "
     "its traceback in the log).",
 )
+GATEWAY_GROUPS_WAITED_FOR: Final = Gauge(
+    "groupkeeper_gateway_groups_waited_for",
+    "Groups that clients want to be in here, and that have members at the cluster.",
+    "groups",
+    more="Asked for within the last 10 seconds; share groups count, too.",
+    since=NOW,
+)
+GATEWAY_MEMBERS_WAITED_FOR: Final = Gauge(
+    "groupkeeper_gateway_members_waited_for",
+    "Members that these groups had at the cluster when it was asked last.",
+    "members",
+    since=NOW,
+)
 GATEWAY_ADOPTIONS: Final = Counter(
     "groupkeeper_gateway_adoptions_total",
     "Attempts to take a group over from the cluster.",
@@ -149,6 +162,8 @@ OF_PROCESSES: Final = Section(
         GATEWAY_REFUSED,
         GATEWAY_CONNECT_FAILURES,
         GATEWAY_CLOSED,
+        GATEWAY_GROUPS_WAITED_FOR,
+        GATEWAY_MEMBERS_WAITED_FOR,
         GATEWAY_ADOPTIONS,
     ),
     "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"

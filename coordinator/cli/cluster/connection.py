@@ -22,7 +22,9 @@ RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 """What claims to be longer is no Kafka response: another protocol speaks on that port."""
 
 
-PERHAPS_A_GATEWAY: Final = "; a gateway that reaches no broker does that, and says why under /ready at its metrics.listen (127.0.0.1:9308)"
+PERHAPS_A_GATEWAY: Final = (
+    "; a gateway that reaches no broker does that, and its /ready says why (metrics.listen, 127.0.0.1:9308)"
+)
 """Behind the error where a server closes the connection before it has answered anything."""
 
 
