@@ -109,6 +109,7 @@ class ApiKey(IntEnum):
     ADOPT_GROUP = 30_001
     GIVE_BACK_GROUP = 30_002
     LOCATE_GROUPS = 30_003
+    CLOSE_GROUP = 30_004
 
 
 class VersionRange(NamedTuple):

@@ -39,7 +39,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
         request = replaced(request, rebalance_timeout_ms=request.session_timeout_ms)
-    kept = door.enter_classic(ctx, request.group_id)
+    kept = door.enter_classic_to_change(ctx, request.group_id)
     if isinstance(kept, Absent):
         kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(kept)
     if not isinstance(kept, KeptGroup):

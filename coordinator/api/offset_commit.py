@@ -240,7 +240,7 @@ def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
 def _group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
     if request.generation_id_or_member_epoch < 0:
-        kept = door.enter(ctx, request.group_id)
+        kept = door.enter_to_change(ctx, request.group_id)
         return door.begin(kept) if isinstance(kept, Absent) else kept
     kept = door.enter_here(ctx, request.group_id)
     if not isinstance(kept, Absent):

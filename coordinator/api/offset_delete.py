@@ -30,7 +30,7 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    kept = node.door.enter(ctx, GroupId(request.group_id))
+    kept = node.door.enter_to_change(ctx, GroupId(request.group_id))
     if isinstance(kept, ErrorCode):
         return error_response(request, kept, ctx.api_version)
     if isinstance(kept, Absent):

@@ -11,6 +11,10 @@ that has slept while its group came, committed, and went back has read offsets t
 counts for a moment only, as clients at the cluster go on without our knowing; and only while no topic is deleted, as
 the offsets in that are dropped from the groups that are here by then, and from no others.
 
+A group that is about to be given back is *closed*, in memory: clients read it, and are told to try again with what
+would change it. Its mover closes it before the cluster is written to, and it opens by itself where the mover does not
+come back, or the partition moves. So `give_back` still looks for members, and compares the offsets.
+
 A group that is nowhere gets no mark, or a client that asks for endless ids would fill the log: it is *vacant* for a
 moment, in memory. Its mark BEGUN comes with its first record, and goes some time after the group (`mark_expiry.py`).
 """
@@ -42,6 +46,8 @@ PER_STEP: Final = 50
 COMPARED_PER_STEP: Final = 500
 READING_MS: Final = 30_000
 """What was read of the cluster counts for so long. Who reads for longer, or sleeps meanwhile, has to read again."""
+CLOSED_MS: Final = 30_000
+"""For so long a group stays closed after its mover's last request: it may have died."""
 VACANT_MS: Final = 10_000
 """For so long the cluster is not asked again about a group that it knows nothing of."""
 
@@ -202,6 +208,45 @@ class Adoptions:
         shard.note_vacant(group_id, now_ms + VACANT_MS, now_ms)
         return True
 
+    def may_go(self, waiting: Waiting, group_id: GroupId) -> ErrorCode:
+        """Whether a group could be given back now.
+
+        NON_EMPTY_GROUP while it has members, and GROUP_ID_NOT_FOUND for a group of which there is nothing here.
+        """
+        shard = self._shard(group_id)
+        return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
+
+    def close(self, waiting: Waiting, group_id: GroupId) -> ErrorCode:
+        """As `may_go`; one that could is closed for CLOSED_MS from now."""
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        error = self._may_go(waiting, shard, group_id)
+        if error is ErrorCode.NONE:
+            self._close(shard, group_id)
+        return error
+
+    def reopen(self, group_id: GroupId) -> ErrorCode:
+        """Let clients change a group again; one that was not closed stays as it is."""
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        shard.closed.pop(group_id, None)
+        return ErrorCode.NONE
+
+    def _close(self, shard: Shard, group_id: GroupId) -> None:
+        now_ms = self._manager.clock.mono_ms()
+        shard.close(group_id, now_ms + CLOSED_MS, now_ms)
+
+    def _may_go(self, waiting: Waiting, shard: Shard, group_id: GroupId) -> ErrorCode:
+        self._wait(waiting, shard, group_id)
+        kept = shard.groups.get(group_id)
+        if group_id in shard.moving or (kept is not None and kept.group.is_dead):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # it is being moved, or deleted, in steps
+        if kept is not None:
+            return kept.group.validate_delete_group()
+        return ErrorCode.NONE if shard.mark_of(group_id) in OURS else ErrorCode.GROUP_ID_NOT_FOUND
+
     def give_back(
         self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]
     ) -> Generator[None, None, ErrorCode]:
@@ -215,6 +260,8 @@ class Adoptions:
             return shard
         if group_id in shard.moving:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if shard.is_closed(group_id, self._manager.clock.mono_ms()):
+            self._close(shard, group_id)
         shard.moving.add(group_id)
         try:
             error = yield from self._give_back(shard, group_id, offsets)
@@ -234,6 +281,7 @@ class Adoptions:
             count = shard.count_record(self._manager.clock.wall_ms())
             self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY), count])
             shard.vacant.pop(group_id, None)
+            shard.closed.pop(group_id, None)
             if kept is not None:
                 shard.make_void(kept)
         elif shard.mark_of(group_id) is None:

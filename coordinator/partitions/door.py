@@ -101,6 +101,20 @@ class Door:
         """As `enter_here`, for what only a group of the classic protocol understands (see `enter_classic`)."""
         return _classic(self.enter_here(waiting, group_id))
 
+    def enter_to_change(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
+        """As `enter`, for what clients join, commit to or delete: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
+        kept = self.enter(waiting, group_id)
+        if isinstance(kept, (KeptGroup, Absent)) and self._is_closed(kept.shard, group_id):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return kept
+
+    def _is_closed(self, shard: Shard, group_id: GroupId) -> bool:
+        return bool(shard.closed) and shard.is_closed(group_id, self.clock.mono_ms())
+
+    def enter_classic_to_change(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
+        """As `enter_to_change`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        return _classic(self.enter_to_change(waiting, group_id))
+
     def check(self, waiting: Waiting, kept: KeptGroup) -> None:
         """Between two slices: wait for what has been read of the group until now.
 
@@ -184,6 +198,9 @@ class Door:
         self, waiting: Waiting, group_id: GroupId, count: int
     ) -> Generator[None, None, ErrorCode]:
         """Delete a group and all its offsets, giving way after each `count` of them; gives the answer."""
+        kept = self._manager.find(group_id)
+        if kept is not None and self._is_closed(kept.shard, group_id):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         error = yield from self._manager.delete_in_steps(group_id, count)
         self.enter(waiting, group_id)  # the answer says how it is now
         return error

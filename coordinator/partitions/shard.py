@@ -82,6 +82,7 @@ class Shard:
         "absence_ticket",
         "appender",
         "book",
+        "closed",
         "groups",
         "is_lost",
         "moving",
@@ -117,6 +118,8 @@ class Shard:
         """Groups that are being taken over or given back, or where that has ended half-way: they are hidden as well."""
         self.moving: set[GroupId] = set()
         """Those of which that is being done now."""
+        self.closed: dict[GroupId, int] = {}
+        """Those that are about to be given back, with the millisecond until which clients cannot change them."""
         self.vacant: dict[GroupId, int] = {}
         """Groups that are not here, and that the cluster knows nothing of, with the millisecond until which that
         counts; they may begin, and get their mark with the first of their records."""
@@ -280,6 +283,15 @@ class Shard:
         """A group has gone: what is kept of it for a while counts from now. Raises RecordTooLarge."""
         if self.mark_of(group_id) == BEGUN:
             self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
+
+    def close(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
+        """Keep clients from changing a group until then; others are forgotten whose time is over."""
+        self.closed = {each: until for each, until in self.closed.items() if until > now_ms}
+        self.closed[group_id] = until_ms
+
+    def is_closed(self, group_id: GroupId, now_ms: int) -> bool:
+        """Whether clients are kept from changing a group."""
+        return self.closed.get(group_id, now_ms) > now_ms
 
     def make_void(self, kept: KeptGroup) -> None:
         """From now on this group is hidden; what the log has of it is to be deleted."""

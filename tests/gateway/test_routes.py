@@ -77,7 +77,7 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
 
 
 @pytest.mark.parametrize("ours", [False, True])
-@pytest.mark.parametrize("key", [*sorted(NOT_OFFERED), 30_001, 30_002, 30_003])
+@pytest.mark.parametrize("key", [*sorted(NOT_OFFERED), 30_001, 30_002, 30_003, 30_004])
 def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
     port = routes(ours=ours)
     assert all(port.found.get(route(key, version)) is None for version in range(20))

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from coordinator.api import private
-from coordinator.api.private import adopt_group, give_back_group, locate_groups
+from coordinator.api.private import adopt_group, close_group, give_back_group, locate_groups
+from coordinator.api.private.close_group import Step
 from coordinator.api.table import Capabilities, declared
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.partitions.adoption import (
     AT_ONCE,
+    CLOSED_MS,
     READING_MS,
     STALE,
     VACANT_MS,
@@ -30,7 +32,12 @@ from protocol.asking import encode_request
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
-from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from protocol.messages import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+    OffsetDeleteRequest,
+)
 from protocol.names import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
@@ -88,6 +95,32 @@ class Gateway:
     async def give_back(self, group: str, offsets: Offsets, metadata: str = "") -> ErrorCode:
         frame = await self.ask(give_back_frame(group, offsets, metadata))
         return ErrorCode(give_back_group.API.schema.codecs[0].decode_response(frame, 5).error_code)
+
+    async def step(self, group: str, step: int) -> ErrorCode:
+        """Ask whether a group could be given back, close it, or open it."""
+        frame = await self.ask(frame_of(close_group.API, {"group_id": group, "step": step}))
+        return ErrorCode(close_group.API.schema.codecs[0].decode_response(frame, 5).error_code)
+
+    async def close(self, group: str) -> ErrorCode:
+        return await self.step(group, Step.CLOSE)
+
+    async def join(self, group: str, version: int = 3) -> ErrorCode:
+        """The error of a JoinGroup; of version 3 it is answered when the member has formed a group alone."""
+        frame = await self.ask(requests.join(group, version=version))
+        return ErrorCode(requests.answer(ApiKey.JOIN_GROUP, version, frame).error_code)
+
+    async def delete_offset(self, group: str, partition: int) -> ErrorCode:
+        kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        part = kind.OffsetDeleteRequestPartition(partition_index=partition)
+        request = OffsetDeleteRequest(group_id=group, topics=[kind(name=requests.TOPIC, partitions=[part])])
+        frame = await self.ask(requests.request(ApiKey.OFFSET_DELETE, 0, request))
+        return ErrorCode(requests.answer(ApiKey.OFFSET_DELETE, 0, frame).error_code)
+
+    async def describe(self, group: str) -> tuple[ErrorCode, str]:
+        request = DescribeGroupsRequest(groups=[group])
+        frame = await self.ask(requests.request(ApiKey.DESCRIBE_GROUPS, 0, request))
+        (described,) = requests.answer(ApiKey.DESCRIBE_GROUPS, 0, frame).groups
+        return ErrorCode(described.error_code), described.group_state
 
     async def commit(self, group: str, offsets: Offsets) -> ErrorCode:
         return commit_error(await self.ask(requests.commit(group, dict(offsets))))
@@ -388,6 +421,136 @@ async def test_a_group_with_members_is_not_given_back(gateway: Gateway, group: s
     await gateway.ask(requests.join(group, version=3))
     assert await gateway.give_back(group, {}) is ErrorCode.NON_EMPTY_GROUP
     assert await gateway.adopt(group, None) == (NONE, True, 0)
+
+
+# --- closed groups ---
+
+
+def pass_time(gateway: Gateway, ms: int) -> None:
+    gateway.led.edge.clock.passed_ms += ms
+
+
+async def test_what_is_closed_is_read_and_not_changed(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5, 1: 6})
+    before = await gateway.fetch(group), await gateway.describe(group), await gateway.list()
+    beat = await gateway.ask(requests.heartbeat(group, "m", 3))
+    assert await gateway.close(group) is NONE
+    assert await gateway.commit(group, {0: 7}) is LOADING
+    assert await gateway.join(group) is LOADING
+    assert await gateway.delete_offset(group, 0) is LOADING
+    assert await gateway.delete(group) is LOADING
+    assert (await gateway.fetch(group), await gateway.describe(group), await gateway.list()) == before
+    assert await gateway.ask(requests.heartbeat(group, "m", 3)) == beat
+    assert await gateway.step(group, Step.REOPEN) is NONE
+    assert await gateway.commit(group, {0: 7}) is NONE
+    assert await gateway.delete_offset(group, 1) is NONE
+    assert await gateway.fetch(group) == {0: 7}
+    assert await gateway.join(group) is NONE
+
+
+async def test_what_has_nothing_but_its_mark_can_be_closed(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {})
+    assert await gateway.close(group) is NONE
+    assert await gateway.commit(group, {0: 7}) is LOADING
+    assert await gateway.join(group) is LOADING
+    assert await gateway.give_back(group, {}) is NONE
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_closed_group_opens_by_itself(gateway: Gateway, group: str, goes_on: bool) -> None:
+    """So long after the last request of its mover, whether that closes it again or tries to take it away."""
+    await gateway.adopt(group, {0: 5})
+    await gateway.close(group)
+    pass_time(gateway, CLOSED_MS - 1)
+    assert await gateway.commit(group, {0: 7}) is LOADING
+    if goes_on:
+        assert await gateway.close(group) is NONE
+    else:
+        assert await gateway.give_back(group, {}) is ErrorCode.OFFSET_OUT_OF_RANGE
+    pass_time(gateway, CLOSED_MS - 1)
+    assert await gateway.commit(group, {0: 7}) is LOADING
+    pass_time(gateway, 1)
+    assert await gateway.commit(group, {0: 7}) is NONE
+    assert await gateway.fetch(group) == {0: 7}
+
+
+async def test_another_leader_opens_it(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    await gateway.close(group)
+    await gateway.reload(1)
+    assert await gateway.commit(group, {0: 7}) is NONE
+
+
+async def test_to_be_asked_or_to_be_tried_closes_nothing(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    assert await gateway.step(group, Step.ASK) is NONE
+    assert await gateway.commit(group, {0: 6}) is NONE
+    assert await gateway.give_back(group, {}) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert await gateway.commit(group, {0: 7}) is NONE
+
+
+@pytest.mark.parametrize("step", [Step.ASK, Step.CLOSE])
+async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: Step) -> None:
+    assert await gateway.step(group, step) is ErrorCode.GROUP_ID_NOT_FOUND
+    await gateway.adopt(group, {0: 5})
+    await gateway.join(group)
+    assert await gateway.step(group, step) is ErrorCode.NON_EMPTY_GROUP
+    shard = gateway.led.manager.owned_partitions[partition_for(GroupId(group), len(PARTITIONS))]
+    assert shard.closed == {}
+    book = book_of(shard.partition, len(PARTITIONS))
+    assert await gateway.step(book, step) is ErrorCode.INVALID_GROUP_ID
+    assert await gateway.step(group, 3) is ErrorCode.INVALID_REQUEST
+
+
+async def test_who_has_only_been_given_an_id_is_no_member(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    assert await gateway.join(group, version=4) is ErrorCode.MEMBER_ID_REQUIRED
+    assert await gateway.close(group) is NONE
+    assert await gateway.give_back(group, {0: 5}) is NONE
+
+
+async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway: Gateway, group: str) -> None:
+    adoptions, group_id = gateway.adoptions, GroupId(group)
+    adopting = adoptions.adopt(Waiting(), group_id, Reading(table(MANY), *await heard(gateway, group)))
+    next(adopting)
+    assert adoptions.close(Waiting(), group_id) is LOADING
+    assert finish(adopting).is_adopted
+    kept = gateway.led.manager.find(group_id)
+    assert kept is not None
+    kept.group.begin_deletion()
+    assert adoptions.close(Waiting(), group_id) is LOADING
+    kept.group.end_deletion()
+    assert adoptions.close(Waiting(), group_id) is NONE
+    giving = adoptions.give_back(Waiting(), group_id, table(MANY))
+    next(giving)
+    assert adoptions.close(Waiting(), group_id) is LOADING
+
+
+async def test_a_closed_group_is_given_back_and_forgotten(gateway: Gateway, group: str) -> None:
+    await gateway.adopt(group, {0: 5})
+    await gateway.close(group)
+    assert await gateway.give_back(group, {0: 5}) is NONE
+    assert await gateway.adopt(group, {0: 6}) == (NONE, True, 1)
+    assert await gateway.commit(group, {0: 7}) is NONE
+
+
+async def test_what_has_opened_by_itself_is_forgotten_when_another_is_closed(gateway: Gateway) -> None:
+    partition = partition_for(GroupId(gateway.led.groups[0]), len(PARTITIONS))
+    names = [
+        name
+        for name in (f"group-{n}" for n in range(50))
+        if partition_for(GroupId(name), len(PARTITIONS)) == partition
+    ]
+    for name in names:
+        await gateway.adopt(name, {0: 5})
+        assert await gateway.close(name) is NONE
+        pass_time(gateway, CLOSED_MS // 2)
+    assert list(gateway.led.manager.owned_partitions[partition].closed) == names[-2:]
+
+
+async def heard(gateway: Gateway, group: str) -> tuple[int, int]:
+    mark = await gateway.mark(group)
+    return mark.epoch, mark.asked_ms
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2])
@@ -717,6 +880,8 @@ class Story:
         self.epoch = 0
         self.asleep: Reading | None = None
         """What an adopter has read before it fell asleep."""
+        self.opens_ms = 0
+        """When the group opens by itself, if it is closed."""
 
     def new_offsets(self) -> dict[int, int]:
         self.next_offset += 1
@@ -734,9 +899,30 @@ class Story:
             self.fall_asleep,
             self.wake,
             self.expire,
+            self.close,
+            self.reopen,
+            self.wait,
         ]
         await self.rng.choice([*happens, self.hang_up, self.commit])()
         await self.check()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.opens_ms > self.gateway.led.edge.clock.mono_ms()
+
+    async def close(self) -> None:
+        error = await self.gateway.close(self.group)
+        assert error is (ErrorCode.GROUP_ID_NOT_FOUND if self.here is None else NONE)
+        if self.here is not None:
+            self.opens_ms = self.gateway.led.edge.clock.mono_ms() + CLOSED_MS
+
+    async def reopen(self) -> None:
+        assert await self.gateway.step(self.group, Step.REOPEN) is NONE
+        self.opens_ms = 0
+
+    async def wait(self) -> None:
+        """Too long, perhaps, for what was closed."""
+        pass_time(self.gateway, self.rng.choice([CLOSED_MS // 3, CLOSED_MS]))
 
     async def work_at_the_cluster(self) -> None:
         asleep = self.asleep is not None and self.asleep.epoch == (await self.gateway.mark(self.group)).epoch
@@ -817,14 +1003,16 @@ class Story:
     async def commit(self) -> None:
         offsets = {index: offset for index, offset in self.new_offsets().items() if index < 4}
         error = await self.gateway.commit(self.group, offsets)
-        assert error is (LOADING if self.here is None else NONE)
-        if self.here is not None:
+        assert error is (LOADING if self.here is None or self.is_closed else NONE)
+        if error is NONE and self.here is not None:
             self.here |= offsets
 
     async def delete(self) -> None:
         error = await self.gateway.delete(self.group)
         if self.here is None:
             assert error is not NONE
+        elif self.is_closed and self.here:
+            assert error is LOADING
         else:
             assert error is (NONE if self.here else ErrorCode.GROUP_ID_NOT_FOUND)
             self.here = {}
@@ -832,16 +1020,19 @@ class Story:
     async def reload(self) -> None:
         self.epoch += 1
         await self.gateway.reload(self.epoch)
+        self.opens_ms = 0
 
     async def give_back(self) -> None:
         if self.here is None:
             return
         if self.rng.random() < 0.3:  # something was committed since it was read
             assert await self.gateway.give_back(self.group, {**self.here, 9: 1 << 40}) is not NONE
+            if self.is_closed:
+                self.opens_ms = self.gateway.led.edge.clock.mono_ms() + CLOSED_MS
             return
         self.cluster = self.cluster | self.here
         if await self.gateway.give_back(self.group, self.here) is NONE:
-            self.here = None
+            self.here, self.opens_ms = None, 0
 
     async def hang_up(self) -> None:
         """A gateway is gone in the middle of what it asks."""
@@ -857,6 +1048,9 @@ class Story:
             )
         break_off(steps, after=self.rng.randrange(20))
         await settle()
+        partition = partition_for(self.group, len(PARTITIONS))
+        closed = self.gateway.led.manager.owned_partitions[partition].closed
+        self.opens_ms = closed.get(self.group, 0)  # for longer, if it was asked at all, or not any more
         if self.rng.random() < 0.5:
             await self.reload()
         adopted = (await self.gateway.adopt(self.group, None))[1]
