@@ -2,7 +2,7 @@
 """The groups that the cluster itself coordinates: which there are, whether they live, and their offsets."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -33,6 +33,8 @@ DESCRIBED_BYTES_MAX: Final = MAX_STRING_BYTES - 64
 """Of a longer id a broker cannot say "Group <id> not found.", and answers UNKNOWN_SERVER_ERROR (seen of Kafka 4.3)."""
 WITHOUT_MESSAGE: Final = VersionRange(5, 5)
 """The version of DescribeGroups that has no error message."""
+STRANGER: Final = "groupkeeper-asks"
+"""The member id of a commit that no group takes."""
 _REFUSED_IN_FULL: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
 )
@@ -97,12 +99,29 @@ class UpstreamGroups:
 
         Raises UpstreamError: Denied where the group has members (UNKNOWN_MEMBER_ID) or the user no right.
         """
+        return await self._in_parts(group, offsets, self._commit)
+
+    async def would_refuse(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+        """Return the partitions that `commit` would refuse, with Kafka's error codes, and store nothing.
+
+        A member that there is not commits them: a broker looks at rights, topics and partitions before the group
+        refuses it (KafkaApis.handleOffsetCommitRequest). How long the metadata is it looks at last, and does not show.
+        Raises UpstreamError.
+        """
+        return await self._in_parts(group, offsets, self._commit_as_stranger)
+
+    async def _in_parts(
+        self,
+        group: GroupId,
+        offsets: Offsets,
+        commit: Callable[[GroupId, Offsets], Awaitable[dict[TopicPartition, int]]],
+    ) -> dict[TopicPartition, int]:
         items = sorted(offsets.items())
         refused: dict[TopicPartition, int] = {}
         for start in range(0, len(items), self._offsets_per_commit):
             part = dict(items[start : start + self._offsets_per_commit])
             refused |= await self._cluster.patiently(
-                f"committing offsets of group {group}", partial(self._commit, group, part)
+                f"committing offsets of group {group}", partial(commit, group, part)
             )
         return refused
 
@@ -227,6 +246,22 @@ class UpstreamGroups:
         request = OffsetCommitRequest(
             group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=_topics(offsets)
         )
+        return await self._refused(group, request, _WHOLE_GROUP)
+
+    async def _commit_as_stranger(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=0,
+            member_id=names.MemberId(STRANGER),
+            topics=_topics(offsets),
+        )
+        refused = await self._refused(group, request, _WHOLE_GROUP - _STRANGERS)
+        return {place: code for place, code in refused.items() if code not in _STRANGERS}
+
+    async def _refused(
+        self, group: GroupId, request: OffsetCommitRequest, of_group: frozenset[ErrorCode]
+    ) -> dict[TopicPartition, int]:
+        """What is refused of a commit; raises for an error of these, which are said of every partition alike."""
         response = await self._ask(group, ApiKey.OFFSET_COMMIT, request)
         codes = {
             TopicPartition(topic.name, part.partition_index): part.error_code
@@ -234,7 +269,7 @@ class UpstreamGroups:
             for part in topic.partitions
         }
         for place, code in codes.items():
-            if code in _WHOLE_GROUP:
+            if code in of_group:
                 self._check(
                     group, code, f"{place.topic}-{place.partition}", f"committing offsets of group {group}"
                 )
@@ -286,6 +321,10 @@ _WHOLE_GROUP: Final = frozenset(
     }
 )
 """What is said of every partition of a commit alike, since it is about the group."""
+_STRANGERS: Final = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND}
+)
+"""What a group, or no group, says to the commit of a member that there is not."""
 
 
 def _topic(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:

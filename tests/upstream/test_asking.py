@@ -184,6 +184,47 @@ async def test_a_partition_that_is_not_there_is_refused_alone(topic: str, upstre
     }
 
 
+@pytest.mark.parametrize("kind", ["", "classic", "consumer", "streams"])
+async def test_what_would_be_refused_is_said_and_nothing_is_stored(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, kind: str
+) -> None:
+    """Whatever the group is: nowhere, or of a kind, without members."""
+    groups, name = UpstreamGroups(upstream, offsets_per_commit=2), GroupId(f"would-{kind or 'nowhere'}")
+    if kind == "streams":
+        with member_of("streams", kafka.address(1), name, topic):
+            pass
+    elif kind:
+        with member(kafka, name, topic, **{"group.protocol": kind}):
+            pass
+        await until_async(groups, name)
+    before = await groups.state(name), await groups.committed(name)
+    assert before[0].kind == kind
+    gone = {TopicPartition("nowhere", 0), TopicPartition(topic, 3)}
+    offsets = dict.fromkeys([*gone, *(TopicPartition(topic, index) for index in range(3))], Offset(1))
+    refused = dict.fromkeys(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert await groups.would_refuse(name, offsets) == refused
+    assert (await groups.state(name), await groups.committed(name)) == before
+    assert await groups.commit(name, offsets) == refused
+
+
+async def test_what_a_user_may_not_commit_would_be_refused(
+    kafka: KafkaCluster, topic: str, tmp_path: Path
+) -> None:
+    for operation in ("READ", "DESCRIBE"):
+        kafka.allow("alice", operation, "GROUP", "of-alice")
+    kafka.allow("alice", "DESCRIBE", "TOPIC", topic)
+    async with asyncio.timeout(120):
+        alice = await as_user(kafka, tmp_path, "alice")
+        groups, offsets = UpstreamGroups(alice), {TopicPartition(topic, 0): Offset(1)}
+        refused = dict.fromkeys(offsets, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        assert await groups.would_refuse(GroupId("of-alice"), offsets) == refused
+        assert await groups.commit(GroupId("of-alice"), offsets) == refused
+        for attempt in (groups.would_refuse, groups.commit):
+            with pytest.raises(Denied, match="GROUP_AUTHORIZATION_FAILED"):
+                await attempt(GroupId("of-others"), offsets)
+        await alice.close()
+
+
 @pytest.mark.parametrize(("protocol", "kind"), [("classic", "classic"), ("consumer", "consumer")])
 async def test_a_live_group_is_seen_and_takes_no_offsets(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, protocol: str, kind: str
