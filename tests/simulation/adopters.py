@@ -7,8 +7,12 @@ The cluster is imagined: whenever the group is there, it has offsets that were n
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator.api.private import adopt_group, give_back_group
+from coordinator.api.private import adopt_group, close_group, give_back_group
+from coordinator.api.private.close_group import Step
+from coordinator.partitions.adoption import CLOSED_MS
+from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.simulation.client import ONLY_ASKED, all_keys
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key, Write
@@ -17,6 +21,11 @@ from tests.simulation.settings import TOPIC
 NOT_GIVEN = frozenset(
     {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND}
 )
+CLOSES_SHARE = 0.7
+"""How many groups are closed before they are given back."""
+WATCHES_SHARE = 0.5
+DIES_SHARE = 0.1
+"""How many of those that give back die between the two."""
 WAITS = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
@@ -80,10 +89,51 @@ class Adopter(Committer):
             self.world.history.acknowledged(key, write)
 
     async def _give_back(self) -> None:
-        """What the group has was written to the cluster: it is the cluster's, unless it has changed since."""
+        """Close the group and give it back; now and then without that, as if that had been long ago, or die then."""
+        closes = self.rng.random() < CLOSES_SHARE
+        began, shard = self.world.loop.time(), self._shard()
+        if closes and await self._step(Step.CLOSE) is not ErrorCode.NONE:
+            return
         values: dict[Key, int] = {}
         if await self.fetch(into=values) is not ErrorCode.NONE:
             return
+        if closes and self.rng.random() < WATCHES_SHARE:
+            await self._watch(values, began, shard)
+        if self.rng.random() < DIES_SHARE:
+            return
+        if await self._take_away(values) is not ErrorCode.NONE and closes:
+            await self._step(Step.REOPEN)
+
+    async def _step(self, step: Step) -> ErrorCode:
+        error = ErrorCode((await self.ask_private(close_group.API, {"step": step})).error_code)
+        if error is ErrorCode.NONE:
+            self.world.history.counts[f"to {step.name.lower()} a group"] += 1
+        elif error not in NOT_GIVEN and error not in WAITS:
+            raise Broken("errors are those that the state allows", f"{self.name} got {error.name}")
+        return error
+
+    def _shard(self) -> Shard | None:
+        """Where the group is kept now: another one after its partition was loaded anew."""
+        for node in self.world.nodes:
+            kept = None if node.app is None else node.app.manager.find(GroupId(self.group))
+            if kept is not None:
+                return kept.shard
+        return None
+
+    async def _watch(self, values: Mapping[Key, int], began: float, shard: Shard | None) -> None:
+        """Nobody changes what is closed, but what is too old goes."""
+        await self.pause(0.5)
+        again: dict[Key, int] = {}
+        if await self.fetch(into=again) is not ErrorCode.NONE:
+            return
+        if self.world.loop.time() - began >= CLOSED_MS / 1000 or shard is None or self._shard() is not shard:
+            return
+        for key, value in again.items():
+            if value not in (values[key], NOTHING):
+                raise Broken("what is closed takes no commits", f"{self.name}: {key}: {value}")
+
+    async def _take_away(self, values: Mapping[Key, int]) -> ErrorCode:
+        """What the group has was written to the cluster: it is the cluster's, unless it has changed since."""
         writes = {key: self.world.history.begin(key, NOTHING) for key in values}
         kind = give_back_group.GiveBackGroupRequest.GivenTopic
         there = {key: value for key, value in values.items() if value != NOTHING}
@@ -100,6 +150,7 @@ class Adopter(Committer):
                 self.world.history.acknowledged(key, write)
             elif error in NOT_GIVEN:
                 self.world.history.refused(write)
+        return error
 
 
 def _rows(topic: Any, partition: Any, values: Mapping[Key, int]) -> list[Any]:

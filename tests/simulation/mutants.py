@@ -326,7 +326,7 @@ MUTANTS: Final = (
         "coordinator.catalogue.store",
         "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
         "self.deletions = Deletions(offsets_partitions)",
-        seed=8,
+        seed=17,
     ),
     Mutant(
         "a group that was taken over is taken over again",
@@ -339,6 +339,13 @@ MUTANTS: Final = (
         "coordinator.partitions.adoption",
         "            if kept is not None:\n                shard.make_void(kept)\n",
         "",
+    ),
+    Mutant(
+        "a closed group takes commits",
+        "coordinator.partitions.shard",
+        "return self.closed.get(group_id, now_ms) > now_ms",
+        "return False",
+        seed=4,
     ),
     Mutant(
         "a new segment's name is not made durable",
