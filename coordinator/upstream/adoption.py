@@ -27,15 +27,24 @@ is to be moved while its clients are away, or on their way here.
 
 Moving out (`give_back_group`):
 
-1. the offsets here are read;
-2. the cluster is asked what the group is there, as it takes no offsets for one with members;
-3. the offsets are committed there; what else the cluster has of the group (it was deleted here, or has expired, or was
+1. the coordinator here closes the group, unless it has members: for some seconds, which each further request begins
+   anew, clients that want to join it, commit in it or delete something of it are told to try again. Reading goes on;
+2. the offsets here are read;
+3. the cluster is asked what the group is there, as it takes no offsets for one with members, and what it would refuse
+   of these offsets;
+4. the group is closed once more, as that may have taken long;
+5. the offsets are committed there; what else the cluster has of the group (it was deleted here, or has expired, or was
    committed there meanwhile) is named, and deleted there only if that was asked for;
-4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
+6. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
    has no members; if they changed, all begins anew.
 
-An attempt that is stopped before step 4 has only changed offsets at the cluster; the next attempt writes newer ones.
-Two at once could write older ones after newer ones, so there must be one at a time.
+A group that cannot go is opened again at once. Up to step 5 nothing was written, and a dry run, which asks the same and
+closes nothing, says the same. Whatever the cluster took in step 5 of a group that stays is named.
+
+An attempt that is stopped before step 6 has only changed offsets at the cluster, and the group opens by itself; the
+next attempt writes newer ones. One that was asleep for too long finds members, or other offsets, in step 6, as does one
+whose group was opened by a new leader of its partition. Two at once could write older ones after newer ones, so there
+must be one at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +58,8 @@ from protocol.names import GroupId
 ATTEMPTS_MAX: Final = 10
 """How often a group that goes on committing is given back anew before that is called off, or one taken over anew that
 comes and goes."""
+MAY_BE_WRITTEN: Final = "the cluster may have taken offsets of it, while it is still here: run this again"
+"""A note on the error that has stopped an attempt to give a group back."""
 ROWS_AT_ONCE: Final = 50
 """So many offsets of a request are made together."""
 
@@ -158,6 +169,14 @@ class GivenBack(Enum):
     BUSY = "goes on committing"
 
 
+class Leaving(Enum):
+    """What a coordinator says to being asked whether a group could go."""
+
+    READY = "it has no members"
+    UNKNOWN = "there is nothing of it here"
+    LIVE = "it has members"
+
+
 class GiveBackAnswer(Enum):
     """What a coordinator says to being asked to let a group go."""
 
@@ -211,11 +230,17 @@ class Adopting(Protocol):
 class Here(Adopting, Protocol):
     """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
 
-    async def has(self, group: GroupId) -> bool:
-        """Whether there is anything of the group here: with a mark or without."""
+    async def may_leave(self, group: GroupId) -> Leaving:
+        """Whether the group could go to the cluster now. Changes nothing."""
+
+    async def close(self, group: GroupId) -> Leaving:
+        """As `may_leave`; one that is READY takes no changes from clients for some seconds from now."""
+
+    async def reopen(self, group: GroupId) -> None:
+        """Let clients change the group again. Never raises: else it opens by itself."""
 
     async def offsets(self, group: GroupId) -> Offsets:
-        """All offsets that the group has here; only asked of one that is marked, or that there is something of."""
+        """All offsets that the group has here; only asked of one that could go."""
 
     async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
@@ -232,6 +257,9 @@ class There(Protocol):
 
     async def committed(self, group: GroupId) -> Offsets:
         """All stable offsets that it has there."""
+
+    async def would_refuse(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+        """Return the error codes of partitions that `commit` would refuse, as far as that shows without writing."""
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Commit for a group without members; return the error codes of partitions that were refused."""
@@ -261,6 +289,8 @@ class GiveBackResult:
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     rest: Sequence[TopicPartition] = ()
     """Of what else the cluster has an offset of this group, which counts again."""
+    written: Sequence[TopicPartition] = ()
+    """Of a group that stays: whose offsets the cluster has taken all the same."""
     state: GroupState | None = None
     """What the group is at the cluster, where it is for that that it cannot go there."""
 
@@ -333,58 +363,123 @@ async def give_back_group(
     `delete_rest` deletes what else the cluster has of it: offsets that were deleted here would count again there, but
     what a consumer that never moved has committed there goes as well.
     """
-    if not (await here.mark(group)).is_adopted and not await here.has(group):
-        return GiveBackResult(group, GivenBack.NOTHING)
-    offsets: Offsets = {}
-    for _ in range(ATTEMPTS_MAX):
-        offsets = await here.offsets(group)
-        if dry_run:
-            return await _would_give_back(there, group, offsets, delete_rest)
-        result = await _give_back_once(here, there, group, offsets, delete_rest)
-        if result is not None:
-            return result
-    return GiveBackResult(group, GivenBack.BUSY, offsets)
+    giving = _GivingBack(here, there, group, delete_rest)
+    if dry_run:
+        return await giving.predict()
+    try:
+        result = await giving.run()
+    except GeneratorExit:
+        raise  # whoever ran this is gone, and nothing more can be asked
+    except BaseException as error:
+        if giving.is_writing:
+            error.add_note(MAY_BE_WRITTEN)
+        await giving.reopen()
+        raise
+    if result.outcome is not GivenBack.GIVEN:
+        await giving.reopen()
+    return result
 
 
-async def _would_give_back(
-    there: There, group: GroupId, offsets: Offsets, delete_rest: bool
-) -> GiveBackResult:
-    refusal = await _refused_there(there, group, offsets)
-    if refusal is not None:
-        return refusal
-    rest = () if delete_rest else await _rest(there, group, offsets)
-    return GiveBackResult(group, GivenBack.GIVEN, offsets, rest=rest)
+class _GivingBack:
+    """One group that is to move out, with what is known of that."""
+
+    def __init__(self, here: Here, there: There, group: GroupId, delete_rest: bool) -> None:
+        self._here = here
+        self._there = there
+        self._group = group
+        self._delete_rest = delete_rest
+        self._offsets: Offsets = {}
+        self._written: set[TopicPartition] = set()
+        self._is_closed = False
+        self.is_writing = False
+        """Whether anything was sent to the cluster that it may have stored."""
+
+    async def predict(self) -> GiveBackResult:
+        """What `run` would come to now."""
+        stays = await self._stays(await self._here.may_leave(self._group))
+        if stays is not None:
+            return stays
+        rest = () if self._delete_rest else await self._rest()
+        return self._result(GivenBack.GIVEN, rest=rest)
+
+    async def run(self) -> GiveBackResult:
+        """Move it."""
+        for _ in range(ATTEMPTS_MAX):
+            result = await self._once()
+            if result is not None:
+                return result
+        return self._result(GivenBack.BUSY)
+
+    async def _once(self) -> GiveBackResult | None:
+        """Write the offsets there and remove them here; None where they have changed meanwhile."""
+        here, there, group = self._here, self._there, self._group
+        stays = await self._stays(await self._close())
+        if stays is not None:
+            return stays
+        leaving = await self._close()
+        if leaving is not Leaving.READY:
+            return self._result(_STAYS[leaving])
+        refused = await self._commit()
+        rest = await self._rest()
+        if rest and self._delete_rest and not refused:
+            refused, rest = await there.remove(group, rest), ()
+        if refused:
+            return self._result(GivenBack.REFUSED, refused=refused)
+        outcome = _OUTCOMES[await here.give_back(group, self._offsets)]
+        return None if outcome is None else self._result(outcome, rest=rest)
+
+    async def _close(self) -> Leaving:
+        self._is_closed = True  # even if the answer is lost
+        leaving = await self._here.close(self._group)
+        self._is_closed = leaving is Leaving.READY
+        return leaving
+
+    async def reopen(self) -> None:
+        """Let clients change the group again if it was closed."""
+        if self._is_closed:
+            await self._here.reopen(self._group)
+
+    async def _stays(self, leaving: Leaving) -> GiveBackResult | None:
+        """What keeps the group from going, of all that shows before anything is written; None where nothing does.
+
+        That are members here, members there, a share group, which takes no offsets, and offsets that are refused.
+        """
+        if leaving is not Leaving.READY:
+            return self._result(_STAYS[leaving])
+        self._offsets = await self._here.offsets(self._group)
+        state = await self._there.state(self._group)
+        if state.is_live:
+            return self._result(GivenBack.LIVE_THERE, state=state)
+        if state.is_share:
+            return self._result(GivenBack.SHARE_THERE, state=state)
+        refused = await self._there.would_refuse(self._group, self._offsets) if self._offsets else {}
+        return self._result(GivenBack.REFUSED, refused=refused) if refused else None
+
+    async def _commit(self) -> Mapping[TopicPartition, int]:
+        """Write the offsets there; what was refused."""
+        if not self._offsets:
+            return {}
+        self.is_writing = True
+        refused = await self._there.commit(self._group, self._offsets)
+        self._written |= self._offsets.keys() - refused.keys()
+        return refused
+
+    async def _rest(self) -> Sequence[TopicPartition]:
+        return tuple(sorted(set(await self._there.committed(self._group)) - set(self._offsets)))
+
+    def _result(
+        self,
+        outcome: GivenBack,
+        *,
+        refused: Mapping[TopicPartition, int] | None = None,
+        rest: Sequence[TopicPartition] = (),
+        state: GroupState | None = None,
+    ) -> GiveBackResult:
+        written = () if outcome is GivenBack.GIVEN else tuple(sorted(self._written))
+        return GiveBackResult(self._group, outcome, self._offsets, refused or {}, rest, written, state)
 
 
-async def _give_back_once(
-    here: Here, there: There, group: GroupId, offsets: Offsets, delete_rest: bool
-) -> GiveBackResult | None:
-    """Write these offsets there and remove them here; None where they have changed meanwhile."""
-    refusal = await _refused_there(there, group, offsets)
-    if refusal is not None:
-        return refusal
-    refused = await there.commit(group, offsets) if offsets else {}
-    rest = await _rest(there, group, offsets)
-    if rest and delete_rest and not refused:
-        refused, rest = await there.remove(group, rest), ()
-    if refused:
-        return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
-    outcome = _OUTCOMES[await here.give_back(group, offsets)]
-    return None if outcome is None else GiveBackResult(group, outcome, offsets, rest=rest)
-
-
-async def _refused_there(there: There, group: GroupId, offsets: Offsets) -> GiveBackResult | None:
-    """What keeps the group from going there: its members there, or a share group, which takes no offsets."""
-    state = await there.state(group)
-    if state.is_live:
-        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets, state=state)
-    return GiveBackResult(group, GivenBack.SHARE_THERE, offsets, state=state) if state.is_share else None
-
-
-async def _rest(there: There, group: GroupId, offsets: Offsets) -> Sequence[TopicPartition]:
-    return tuple(sorted(set(await there.committed(group)) - set(offsets)))
-
-
+_STAYS: Final = {Leaving.LIVE: GivenBack.LIVE_HERE, Leaving.UNKNOWN: GivenBack.NOTHING}
 _OUTCOMES: Final = {
     GiveBackAnswer.GONE: GivenBack.GIVEN,
     GiveBackAnswer.UNKNOWN: GivenBack.NOTHING,

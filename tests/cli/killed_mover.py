@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves all groups as the command does, and is killed at one of its questions: python -m tests.cli.killed_mover.
+"""Moves groups as the command does, and gets a signal at one of its questions: python -m tests.cli.killed_mover.
 
-Arguments: adopt or give-back, the number of the question, whether it is killed `before` or `after` that had its effect,
-the data directory, and the servers of the cluster.
+Arguments: adopt or give-back; the number of the question, or its name, for the first of that name; whether the signal
+comes `before` or `after` that had its effect; the signal, SIGKILL or SIGSTOP; the data directory; the servers of the
+cluster; and the groups, none for all. Where it goes on it prints what it did, as the command does with --json.
 """
 
 import asyncio
@@ -14,49 +15,64 @@ from typing import Any
 
 from coordinator.cli.moving.moves import Moving, adopt_all, give_back_all
 from coordinator.cli.moving.private import PrivateNodes
+from coordinator.cli.moving.results import Moved, print_results
 from coordinator.cli.options import addresses
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups
+from protocol.names import GroupId
 
-QUESTIONS = ("mark", "has", "adopt", "offsets", "give_back", "state", "committed", "commit", "remove")
+QUESTIONS = (
+    *("mark", "adopt", "may_leave", "close", "reopen", "offsets", "give_back"),
+    *("state", "committed", "would_refuse", "commit", "remove"),
+)
 
 
 class Asked:
-    """A port that counts the questions, and ends the process at one of them."""
+    """A port that counts the questions, and sends the process a signal at one of them."""
 
     left = 0
+    name: str | None = None
     before = True
+    signal = signal.SIGKILL
 
     def __init__(self, port: Any) -> None:
         self._port = port
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
-        return self._killing(method) if name in QUESTIONS else method
+        return self._signalling(name, method) if name in QUESTIONS else method
 
-    def _killing(self, method: Any) -> Any:
+    def _signalling(self, name: str, method: Any) -> Any:
         async def ask(*arguments: Any, **more: Any) -> Any:
-            Asked.left -= 1
-            if Asked.left == 0 and Asked.before:
-                os.kill(os.getpid(), signal.SIGKILL)
+            Asked.left -= Asked.name in (None, name)
+            is_it = Asked.left == 0 and Asked.name in (None, name)
+            if is_it and Asked.before:
+                os.kill(os.getpid(), Asked.signal)
             answer = await method(*arguments, **more)
-            if Asked.left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if is_it and not Asked.before:
+                os.kill(os.getpid(), Asked.signal)
             return answer
 
         return ask
 
 
-async def main(command: str, number: str, when: str, data_dir: str, servers: str) -> None:
+async def main(
+    command: str, question: str, when: str, what: str, data_dir: str, servers: str, *groups: str
+) -> None:
     """Move everything, or as much as can be before the end."""
-    Asked.left, Asked.before = int(number), when == "before"
+    is_number = question.isdigit()
+    Asked.left, Asked.name = (int(question), None) if is_number else (1, question)
+    Asked.before, Asked.signal = when == "before", signal.Signals[what]
     cluster = UpstreamCluster(UpstreamConfig(tuple(addresses(servers))), read=Path.read_bytes)
     await cluster.connect()
     work: Any = adopt_all if command == "adopt" else give_back_all
+    move = Moving([GroupId(group) for group in groups] or None, dry_run=False)
+    done: list[Moved] = []
     with PrivateNodes(Path(data_dir), 30.0) as here:
-        await work(Asked(here), Asked(UpstreamGroups(cluster)), Moving(None, dry_run=False), [])
+        await work(Asked(here), Asked(UpstreamGroups(cluster)), move, done)
     await cluster.close()
+    print_results(done, json=True)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,9 @@ class Played:
         self.read[group] += 1
         return {} if group in self.unknown else COMMITTED
 
+    async def would_refuse(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+        raise AssertionError("nothing is to be written to the cluster")
+
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is written to the cluster")
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups move in and out, with any number of movers at once that may be stopped at any step: no offset goes back.
 
+A group that is about to move out is closed by its mover; it opens when it cannot go, and by itself, at any moment, as
+for a mover that is dead or asleep, or since its partition moved.
+
 What the model does not do, since no order of steps could stand it: a client does not join at the cluster while the
 group is being moved in, which ends for those that were asleep meanwhile once it has moved out again; and of those that
 move it out there is one at a time, for which the command holds a lock.
@@ -9,17 +12,21 @@ move it out there is one at a time, for which the command holds a lock.
 import random
 import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pytest
 
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
+    MAY_BE_WRITTEN,
     Adopted,
     GiveBackAnswer,
+    GiveBackResult,
     GivenBack,
     GroupState,
+    Leaving,
     Mark,
     Offset,
     Offsets,
@@ -56,6 +63,9 @@ class World:
     kind_there: str = "classic"
     members_here: int = 0
     refused: dict[TopicPartition, int] = field(default_factory=dict)
+    refused_late: dict[TopicPartition, int] = field(default_factory=dict)
+    """What shows only when it is written."""
+    closed: bool = False
     writes: int = 0
 
     # --- the port to the coordinator ---
@@ -63,8 +73,27 @@ class World:
     async def mark(self, group: GroupId) -> Mark:
         return await self._asked(lambda: Mark(self.marked, self.vacant, self.epoch))
 
-    async def has(self, group: GroupId) -> bool:
-        return await self._asked(lambda: bool(self.here))
+    async def may_leave(self, group: GroupId) -> Leaving:
+        return await self._asked(self._leaving)
+
+    async def close(self, group: GroupId) -> Leaving:
+        def close() -> Leaving:
+            leaving = self._leaving()
+            self.closed = self.closed or leaving is Leaving.READY
+            return leaving
+
+        return await self._asked(close)
+
+    async def reopen(self, group: GroupId) -> None:
+        def reopen() -> None:
+            self.closed = False
+
+        await self._asked(reopen)
+
+    def _leaving(self) -> Leaving:
+        if not self.marked and not self.here:
+            return Leaving.UNKNOWN
+        return Leaving.LIVE if self.members_here else Leaving.READY
 
     async def adopt(self, group: GroupId, reading: Reading) -> Stored:
         def store() -> Stored:
@@ -92,7 +121,7 @@ class World:
                 return GiveBackAnswer.LIVE
             if self.here != offsets:
                 return GiveBackAnswer.CHANGED
-            self.marked, self.here = False, {}
+            self.marked, self.here, self.closed = False, {}, False
             self.epoch += 1
             return GiveBackAnswer.GONE
 
@@ -115,11 +144,17 @@ class World:
     async def committed(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.there))
 
+    async def would_refuse(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+        return await self._asked(
+            lambda: {place: self.refused[place] for place in offsets if place in self.refused}
+        )
+
     async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         def store() -> dict[TopicPartition, int]:
             self.writes += 1
-            self.there |= {place: offset for place, offset in offsets.items() if place not in self.refused}
-            return {place: self.refused[place] for place in offsets if place in self.refused}
+            refused = self.refused | self.refused_late
+            self.there |= {place: offset for place, offset in offsets.items() if place not in refused}
+            return {place: refused[place] for place in offsets if place in refused}
 
         return await self._asked(store)
 
@@ -161,6 +196,12 @@ class Play:
         """What the epoch was when a mover has last asked for it, or a turn before."""
         self.giving: list[Coroutine[Any, Any, Any]] = []
         self.moved_in = self.moved_out = self.begun = 0
+        self.turned_away = self.overtaken = self.stayed = 0
+        """Clients that met a closed group; those that met one that had opened under its mover; groups that stayed."""
+        self.written_before = 0
+        """How often something was written to the cluster when the one that gives back began."""
+        self.has_opened = False
+        """Whether the group has opened by itself since then."""
 
     def act(self, action: str, number: int) -> None:
         getattr(self, action)(number)
@@ -170,6 +211,7 @@ class Play:
         world = self.world
         holds = world.here if world.marked else world.there
         assert not world.vacant or holds == {}, "nowhere"
+        assert not (world.closed and world.members_here), "nobody is in what is closed"
         assert holds == self.truth, f"clients would read {holds}, and have committed {self.truth}"
 
     def join_there(self, _: int) -> None:
@@ -191,21 +233,32 @@ class Play:
 
     def join_here(self, _: int) -> None:
         self._begin()
-        if self.world.marked:
+        if self._takes_changes():
             self.world.members_here = 1
 
     def commit_here(self, number: int) -> None:
         """A member, or a consumer that is none."""
         self._begin()
-        if self.world.marked:
+        if self._takes_changes():
             self._commit(self.world.here, number)
 
     def delete_here(self, number: int) -> None:
         """One offset, or the group."""
-        if self.world.marked:
+        if self._takes_changes():
             for place in PLACES[number % 2 :]:
                 self.world.here.pop(place, None)
                 self.truth.pop(place, None)
+
+    def _takes_changes(self) -> bool:
+        """Whether the group is here, and open."""
+        self.turned_away += self.world.closed
+        self.overtaken += bool(self.giving) and self.has_opened
+        return self.world.marked and not self.world.closed
+
+    def opens(self, _: int) -> None:
+        """So long ago was its mover's last request, or its partition has another leader."""
+        self.has_opened = self.has_opened or self.world.closed
+        self.world.closed = False
 
     def _begin(self) -> None:
         """What is nowhere begins here."""
@@ -219,6 +272,7 @@ class Play:
         is_read = not world.marked and self._is_awake()
         if not (is_read or world.members_here or world.members_there or self.giving):
             self.truth, world.here, world.there = {}, {}, {}
+            world.closed = False  # long since
             if world.marked:
                 world.marked = False
                 world.epoch += 1
@@ -233,6 +287,7 @@ class Play:
     def start_giving(self, _: int) -> None:
         if not self.giving:
             self.giving.append(give_back_group(self.world, self.world, GROUP, delete_rest=True))
+            self.written_before, self.has_opened = self.world.writes, False
 
     def step(self, number: int) -> None:
         for movers in (self.adopting, self.giving):
@@ -247,6 +302,8 @@ class Play:
                     movers.remove(mover)
                     self.heard.pop(mover, None)
                     self._moved(done.value.outcome, before)
+                    if movers is self.giving:
+                        self._check_left(done.value)
 
     def kill(self, number: int) -> None:
         for movers in (self.adopting, self.giving):
@@ -264,6 +321,15 @@ class Play:
             assert not self.world.marked or self.adopting or self.begun, outcome
             self.moved_out += outcome is GivenBack.GIVEN
 
+    def _check_left(self, result: GiveBackResult) -> None:
+        """One that could not go is open, and the cluster has what it says, which is nothing if it stayed closed."""
+        if result.outcome is GivenBack.GIVEN:
+            return
+        self.stayed += 1
+        assert not self.world.closed, result
+        assert bool(result.written) == (self.world.writes > self.written_before), result
+        assert self.has_opened or not result.written, result
+
     def end(self) -> None:
         for mover in (*self.adopting, *self.giving):
             mover.close()
@@ -276,7 +342,7 @@ class Play:
 
 ACTIONS = [
     *("join_there", "commit_there", "leave_there", "join_here", "commit_here", "leave_here", "leave_here"),
-    *("start_adopting", "start_adopting", "start_giving", "kill", "expire", "delete_here"),
+    *("start_adopting", "start_adopting", "start_giving", "kill", "expire", "delete_here", "opens"),
     *["step"] * 20,
 ]
 PLAYS = 200
@@ -285,7 +351,7 @@ TURNS = 1_000
 
 @pytest.mark.parametrize("act", range(4))
 def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> None:
-    moved_in = moved_out = begun = 0
+    moved_in = moved_out = begun = turned_away = overtaken = stayed = 0
     for seed in range(act * PLAYS, (act + 1) * PLAYS):
         chance, play = random.Random(seed), Play()
         for _ in range(TURNS):
@@ -294,11 +360,15 @@ def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> N
         moved_in += play.moved_in
         moved_out += play.moved_out
         begun += play.begun
+        turned_away += play.turned_away
+        overtaken += play.overtaken
+        stayed += play.stayed
         finish(adopt_group(play.world, play.world, GROUP))
         assert not play.world.marked or play.world.here == play.truth, seed
     assert moved_in > PLAYS, "the plays have to be about something"
     assert moved_out > PLAYS // 2, "the plays have to be about something"
-    assert begun > PLAYS // 2, "the plays have to be about something"
+    for count in (begun, turned_away, overtaken, stayed):
+        assert count > PLAYS // 2, "the plays have to be about something"
 
 
 @pytest.mark.parametrize("stopped_after", range(14))
@@ -376,13 +446,26 @@ def test_a_dry_run_changes_nothing() -> None:
 def test_offsets_that_change_while_they_are_given_back_go_along() -> None:
     world = World(here={PLACES[0]: Offset(5)}, marked=True)
 
-    def commit(number: int) -> None:
-        if number == 8:  # the offsets were committed there
-            world.here = {PLACES[0]: Offset(6)}
+    def commit(_: int) -> None:
+        if world.writes == 1 and world.closed:  # it opens, as its mover was asleep
+            world.closed, world.here = False, {PLACES[0]: Offset(6)}
 
     result = finish(give_back_group(world, world, GROUP), commit)
     assert (result.outcome, result.offsets) == (GivenBack.GIVEN, {PLACES[0]: Offset(6)})
     assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(6)}, {}, False)
+    assert world.writes == 2
+
+
+def test_a_group_is_closed_while_its_offsets_are_read_and_written() -> None:
+    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    seen: list[tuple[bool, int, bool]] = []
+    finish(
+        give_back_group(world, world, GROUP),
+        lambda _: seen.append((world.closed, world.writes, world.marked)),
+    )
+    assert {closed for closed, writes, marked in seen if writes and marked} == {True}
+    opened = [closed for closed, _, _ in seen].index(True)
+    assert {closed for closed, _, marked in seen[opened:] if marked} == {True}
 
 
 def test_a_group_that_goes_on_committing_stays() -> None:
@@ -393,13 +476,124 @@ def test_a_group_that_goes_on_committing_stays() -> None:
 
     assert finish(give_back_group(world, world, GROUP), commit).outcome is GivenBack.BUSY
     assert world.writes == ATTEMPTS_MAX
-    assert world.marked
+    assert (world.marked, world.closed) == (True, False)
 
 
-def test_a_group_that_lives_on_either_side_is_not_given_back() -> None:
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_nothing_is_written_for_a_group_with_members_here(dry_run: bool) -> None:
     world = World(here={PLACES[0]: Offset(5)}, marked=True, members_here=1)
-    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.LIVE_HERE
-    assert (world.here, world.marked) == ({PLACES[0]: Offset(5)}, True)
+    before = deepcopy(world)
+    assert finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome is GivenBack.LIVE_HERE
+    assert world == before
+
+
+def opens_when(world: World, is_time: Callable[[], bool]) -> Callable[[int], None]:
+    """Somebody joins here as soon as it is time, if the group has been closed: it opens for that."""
+
+    def join(_: int) -> None:
+        if world.closed and is_time():
+            world.closed, world.members_here = False, 1
+
+    return join
+
+
+def test_nothing_is_written_for_a_group_that_has_members_again_before_that() -> None:
+    """What the cluster was asked took so long."""
+    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: True))
+    assert (result.outcome, result.written) == (GivenBack.LIVE_HERE, ())
+    assert (world.writes, world.there, world.marked) == (0, {}, True)
+
+
+def test_what_was_written_for_a_group_that_has_members_again_after_that_is_named() -> None:
+    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: world.writes > 0))
+    assert (result.outcome, result.written) == (GivenBack.LIVE_HERE, PLACES[:1])
+    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {PLACES[0]: Offset(5)}, True)
+
+
+@dataclass
+class Failing(World):
+    """The cluster goes away at one question; what was asked may have had its effect."""
+
+    fails: str = ""
+
+    async def _asked(self, effect: Callable[[], T]) -> T:
+        answer = await super()._asked(effect)
+        if self.fails and self.fails in effect.__qualname__:
+            raise ConnectionError(self.fails)
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("fails", "writes"), [("World.state", 0), ("would_refuse", 0), ("commit.", 1), ("World.committed", 1)]
+)
+def test_a_group_is_open_again_when_the_cluster_goes_away(fails: str, writes: int) -> None:
+    world = Failing(here={PLACES[0]: Offset(5)}, marked=True, fails=fails)
+    with pytest.raises(ConnectionError) as raised:
+        finish(give_back_group(world, world, GROUP))
+    assert (world.closed, world.marked, world.writes) == (False, True, writes)
+    assert getattr(raised.value, "__notes__", []) == [MAY_BE_WRITTEN] * writes
+
+
+@pytest.mark.parametrize("asked_before", range(24))
+def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: int) -> None:
+    """The group is closed, or not; and other offsets are committed once it has opened, or not."""
+    for opens in (False, True):
+        world = World(here={PLACES[0]: Offset(5)}, marked=True)
+        first = give_back_group(world, world, GROUP)
+        for _ in range(asked_before):
+            try:
+                first.send(None)
+            except StopIteration:
+                break
+        first.close()
+        if opens and world.marked:
+            world.closed, world.here = False, {PLACES[0]: Offset(6), PLACES[1]: Offset(1)}
+        wanted = world.here or world.there
+        result = finish(give_back_group(world, world, GROUP))
+        assert result.outcome is (
+            GivenBack.GIVEN if world.epoch == 1 and result.offsets else GivenBack.NOTHING
+        )
+        assert (world.there, world.here, world.marked, world.closed) == (wanted, {}, False, False)
+
+
+CODE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+SITUATIONS = [
+    World(
+        there=dict.fromkeys(there, Offset(3)),
+        here=dict.fromkeys(here, Offset(5)),
+        marked=marked,
+        members_there=members_there,
+        kind_there=kind,
+        members_here=members_here,
+        refused=dict.fromkeys(refused, CODE),
+    )
+    for there in ((), PLACES)
+    for here in ((), PLACES[:1], PLACES)
+    for marked in (False, True)
+    for members_there in (0, 1)
+    for kind in ("classic", "consumer", "streams", "share")
+    for members_here in ((0, 1) if marked or here else (0,))
+    for refused in ((), PLACES[1:])
+]
+
+
+@pytest.mark.parametrize("delete_rest", [False, True])
+def test_a_dry_run_says_what_comes_of_it_in_every_situation(delete_rest: bool) -> None:
+    outcomes = set()
+    for world in map(deepcopy, SITUATIONS):
+        before = deepcopy(world)
+        said = finish(give_back_group(world, world, GROUP, delete_rest=delete_rest, dry_run=True))
+        assert world == before, "it changes nothing"
+        if delete_rest and world.refused:  # that deleting is refused shows only when it is done
+            world.refused = {place: code for place, code in world.refused.items() if place in world.here}
+        done = finish(give_back_group(world, world, GROUP, delete_rest=delete_rest))
+        assert said == done, before
+        if done.outcome is not GivenBack.GIVEN:
+            assert replace(world, refused=before.refused) == before, "nothing is written, and it is open"
+        outcomes.add(done.outcome)
+    assert outcomes == set(GivenBack) - {GivenBack.BUSY}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -424,8 +618,17 @@ def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused={PLACES[1]: code})
     result = finish(give_back_group(world, world, GROUP))
+    assert (result.outcome, result.refused, result.written) == (GivenBack.REFUSED, {PLACES[1]: code}, ())
+    assert (world.marked, world.closed, world.there) == (True, False, {})
+
+
+def test_what_the_cluster_took_and_what_it_refused_are_both_named() -> None:
+    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused_late={PLACES[1]: code})
+    result = finish(give_back_group(world, world, GROUP))
     assert (result.outcome, result.refused) == (GivenBack.REFUSED, {PLACES[1]: code})
-    assert world.marked
+    assert result.written == PLACES[:1]
+    assert (world.marked, world.closed, world.there) == (True, False, {PLACES[0]: Offset(5)})
 
 
 def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:

@@ -30,7 +30,7 @@ RETRIABLE: Final = {
 """Answers that are soon another: a partition loads or moves, or the offsets topic comes into being."""
 WHY: Final[Mapping[int, str]] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: " (the log is being loaded, or cannot be written; behind a gateway the "
-    "group may have members at the cluster: the server's log says which)"
+    "group may have members at the cluster: the server's log says which; or it is being given back)"
 }
 """What an error on which clients try again means where it lasts."""
 FIRST_PAUSE_S: Final = 0.05

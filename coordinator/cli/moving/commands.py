@@ -99,8 +99,9 @@ def give_back(
 ) -> None:
     """Give groups back to the cluster of a gateway.
 
-    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then. Offsets that
-    the cluster has beside those stay there, and are named. It may be killed and run again.
+    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then: nothing is
+    written for one that has. While one is given back, clients cannot join it or commit in it, and try again. Offsets
+    that the cluster has beside those stay there, and are named. It may be killed and run again.
     Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for flags or settings that
     make no sense.
     """
@@ -120,7 +121,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     """Do it, and say what was done, even if it could not be brought to an end."""
     import asyncio
 
-    from coordinator.cli.moving.results import GIVEN, print_results
+    from coordinator.cli.moving.results import GIVEN, described, print_results
     from coordinator.upstream.errors import UpstreamError
     from storage.errors import StorageError
 
@@ -129,7 +130,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     try:
         asyncio.run(_with_both(settings, timeout_s, work, done))
     except (UpstreamError, StorageError, CommandError) as error:
-        stopped = str(error)
+        stopped = described(error)
     if done or stopped is None:
         print_results(done, json=json)
     if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):

@@ -5,6 +5,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -17,6 +18,7 @@ from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
 from coordinator.upstream.adoption import (
     GiveBackAnswer,
+    Leaving,
     Mark,
     Offset,
     Offsets,
@@ -38,6 +40,11 @@ _ANSWERS: Final = {
     ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackAnswer.CHANGED,
     ErrorCode.NON_EMPTY_GROUP: GiveBackAnswer.LIVE,
     ErrorCode.GROUP_ID_NOT_FOUND: GiveBackAnswer.UNKNOWN,
+}
+_LEAVING: Final = {
+    ErrorCode.NONE: Leaving.READY,
+    ErrorCode.NON_EMPTY_GROUP: Leaving.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: Leaving.UNKNOWN,
 }
 
 
@@ -108,9 +115,35 @@ class PrivateNodes:
         """How it is with the group here."""
         return mark_of(await self._adopt(group, None))
 
-    async def has(self, group: GroupId) -> bool:
-        """Whether there is anything of the group here."""
-        return group in self.list_groups()
+    async def may_leave(self, group: GroupId) -> Leaving:
+        """Whether the group could go to the cluster now."""
+        return await self._leaving(group, closes=False)
+
+    async def close(self, group: GroupId) -> Leaving:
+        """As `may_leave`; one that could is closed for a while."""
+        return await self._leaving(group, closes=True)
+
+    async def reopen(self, group: GroupId) -> None:
+        """Let clients change the group again, if its coordinator can be asked now."""
+        from coordinator.api.private.close_group import CloseGroupRequest, Step
+
+        make: Any = CloseGroupRequest
+        with suppress(CommandError, _NotYet):
+            self._coordinator(group).call(ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=Step.REOPEN))
+
+    async def _leaving(self, group: GroupId, *, closes: bool) -> Leaving:
+        from coordinator.api.private.close_group import CloseGroupRequest, Step
+
+        make: Any = CloseGroupRequest
+        request = make(group_id=group, step=Step.CLOSE if closes else Step.ASK)
+
+        def ask(connection: ClusterConnection) -> Leaving:
+            code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
+            if code not in _LEAVING:
+                self._check(code, f"asking whether group {group} could be given back")
+            return _LEAVING[ErrorCode(code)]
+
+        return await self._ask(group, ask)
 
     async def adopt(self, group: GroupId, reading: Reading) -> Stored:
         """Store what was read of the cluster, unless the group is ours already or that is too old."""

@@ -26,6 +26,7 @@ TO_ADOPT: Final = {
 }
 """What to do about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
+    GivenBack.LIVE_HERE: "stop its consumers first",
     GivenBack.LIVE_THERE: "stop them first",
     GivenBack.SHARE_THERE: "it takes no offsets; delete it there first",
 }
@@ -53,6 +54,8 @@ class Moved(msgspec.Struct, frozen=True):
     moved: bool
     reason: str | None
     offsets: list[MovedOffset]
+    written: list[MovedOffset] = []
+    """Of a group that is not given back: which of these the cluster has taken all the same."""
 
 
 def of_adopting(result: AdoptResult, *, dry_run: bool) -> Moved:
@@ -67,15 +70,31 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
     """What `give-back` did for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GivenBack.GIVEN else outcome.value
-    reason: str | None = _refusals(result.refused) or _rest(result.rest) or None
-    if outcome in TO_GIVE_BACK:
-        reason = _there(result.state, TO_GIVE_BACK[outcome])
-    return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
+    reasons = [
+        _there(result.state, TO_GIVE_BACK[outcome]) if outcome in TO_GIVE_BACK else "",
+        _refusals(result.refused),
+        _named("written to the cluster all the same", result.written),
+        _named("not here, and still at the cluster", result.rest),
+    ]
+    written = {place: result.offsets[place] for place in result.written if place in result.offsets}
+    return Moved(
+        result.group,
+        words,
+        outcome in DONE,
+        "; ".join(filter(None, reasons)) or None,
+        _offsets(result.offsets),
+        _offsets(written),
+    )
 
 
 def of_failing(group: str, error: Exception) -> Moved:
     """A group that could not be dealt with."""
-    return Moved(group, FAILED, False, str(error), [])
+    return Moved(group, FAILED, False, described(error), [])
+
+
+def described(error: Exception) -> str:
+    """An error in one line, with what was noted on it."""
+    return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
 def print_results(results: Sequence[Moved], *, json: bool) -> None:
@@ -104,13 +123,13 @@ def _there(state: GroupState | None, advice: str) -> str:
     return f"{state.kind} group, {state.state}, {state.members} members: {advice}"
 
 
-def _rest(places: Sequence[TopicPartition]) -> str:
+def _named(what: str, places: Sequence[TopicPartition]) -> str:
     """A hundred partitions would make no line."""
     if not places:
         return ""
     named = ", ".join(f"{place.topic}-{place.partition}" for place in places[:NAMED_MAX])
     more = f" and {len(places) - NAMED_MAX} more" if len(places) > NAMED_MAX else ""
-    return f"not here, and still at the cluster: {named}{more}"
+    return f"{what}: {named}{more}"
 
 
 def _refusals(refused: Mapping[TopicPartition, int]) -> str:
