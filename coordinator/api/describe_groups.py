@@ -53,9 +53,7 @@ def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGro
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:
             described.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            message = f"Group {group_id} not found."
-            fits = len(message.encode()) <= MAX_STRING_BYTES
-            described.error_message = message if fits else "Group not found."
+            described.error_message = not_found_message(group_id)
         return described
     summary = kept.classic.summary()
     return DescribeGroupsResponse.DescribedGroup(
@@ -67,6 +65,12 @@ def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGro
         protocol_data=summary.protocol,
         members=streamed(_member(member) for member in summary.members),
     )
+
+
+def not_found_message(group_id: str) -> str:
+    """Return what Kafka says of a group that it does not know, without the id where that is too long for a string."""
+    message = f"Group {group_id} not found."
+    return message if len(message.encode()) <= MAX_STRING_BYTES else "Group not found."
 
 
 def _member(member: MemberSummary) -> DescribeGroupsResponse.DescribedGroup.DescribedGroupMember:

@@ -138,7 +138,7 @@ def _topic(
         if known is None:
             for _ in topic.partition_indexes:
                 node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
-            return _unknown_topic_id(topic)
+            return unknown_topic_id(topic)
         name = known.name
     return _committed(topic.name, topic.topic_id, offsets.get(name, {}), topic.partition_indexes)
 
@@ -154,7 +154,8 @@ def _committed(
     )
 
 
-def _unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+def unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    """Answer with UNKNOWN_TOPIC_ID for each partition that was asked for."""
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,

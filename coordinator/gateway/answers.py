@@ -81,11 +81,10 @@ def answer(frame: bytes, response: object) -> bytes:
 
 
 def request(frame: bytes, changed: object) -> bytes:
-    """The request that is sent in place of one of `DECLARED`, with its length and the same header."""
-    api = handled(frame)
-    _, pos = decode_request_header(frame, api.flexible)
-    body = codec_for(api.key, route_of(frame) & 0xFFFF).encode_request(changed)
-    return with_length(frame[:pos] + body)
+    """Make the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
+    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
+    _, pos = decode_request_header(frame, codec.flexible)
+    return with_length(frame[:pos] + codec.encode_request(changed))
 
 
 def refusal(frame: bytes, error: ErrorCode) -> bytes:
@@ -101,13 +100,6 @@ def forwarded(frame: bytes) -> Any:
     codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return codec.decode_request(frame, pos)
-
-
-def forwarded_anew(frame: bytes, changed: object) -> bytes:
-    """The request, with its length, that any broker gets in place of this one. Raises ProtocolError."""
-    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
-    _, pos = decode_request_header(frame, codec.flexible)
-    return with_length(frame[:pos] + codec.encode_request(changed))
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses of a version that clients may have and a broker lacks, made of those that it has."""
+"""Converts requests and responses between the version of a client and an older one, the newest that a broker has."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from coordinator.api.describe_groups import not_found_message
+from coordinator.api.offset_fetch import unknown_topic_id
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
 )
 from protocol.messages import DescribeGroupsResponse
-from protocol.names import Offset
 from protocol.value import replaced
 
 DEAD: Final = "Dead"
-NO_OFFSET: Final = Offset(-1)
 
 
 def described_anew(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
@@ -27,7 +25,7 @@ def described_anew(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
         group.error_message = None
         if group.error_code == ErrorCode.NONE and group.group_state == DEAD:
             group.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            group.error_message = f"Group {group.group_id} not found."
+            group.error_message = not_found_message(group.group_id)
     return response
 
 
@@ -59,7 +57,9 @@ def named_by_ids(
     """
     known = set(ids.values())
     unknown = {
-        group.group_id: [_unknown(topic) for topic in group.topics or () if topic.topic_id not in known]
+        group.group_id: [
+            unknown_topic_id(topic) for topic in group.topics or () if topic.topic_id not in known
+        ]
         for group in request.groups
     }
 
@@ -71,11 +71,3 @@ def named_by_ids(
         return replaced(group, topics=[*topics, *rest])
 
     return replaced(response, groups=[named(group) for group in response.groups])
-
-
-def _unknown(topic: Any) -> OffsetFetchResponseTopics:
-    rows = [
-        OffsetFetchResponsePartitions(index, NO_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)
-        for index in topic.partition_indexes
-    ]
-    return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=rows)

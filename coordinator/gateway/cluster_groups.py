@@ -39,9 +39,9 @@ from protocol.wire import ZERO_UUID
 log = get_logger("gateway")
 
 AT_A_TIME: Final = 16
-"""So many requests of a process are asked at the cluster at a time; others wait as bytes."""
+"""The number of requests for which one process may ask the cluster at the same time. Others wait as bytes."""
 ROUNDS: Final = 2
-"""How often a group's coordinator is looked for that was not where it was known to be."""
+"""The number of times that the cluster is asked about a group whose coordinator has moved."""
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -8
 
@@ -158,12 +158,12 @@ class ClusterGroups:
             failed = {
                 name for each in found if isinstance(each.answer, UpstreamError) for name in each.groups
             }
-            moved = {group for group, row in got if parts.error(row) in MOVED} - failed if left else set()
-            rows += [(group, row) for group, row in got if group not in moved]
-            if not moved:
-                break
+            moved = {group for group, row in got if parts.error(row) in MOVED} - failed
             self._questions.forget(moved)
-            asked = moved
+            asked = moved if left else ()
+            rows += [(group, row) for group, row in got if group not in asked]
+            if not asked:
+                break
         return rows, are_long
 
     def _ask(

@@ -70,8 +70,10 @@ class Gateway:
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
-        """`adopt` makes groups ours, and `answer_absent` answers for those that are not here. `discovered` hears of a
-        broker that an answer names and that was not known. A `gate` stands in the place of the one that asks the
+        """Prepare; nothing listens yet.
+
+        `adopt` takes a group over, and `answer_absent` answers requests about groups that are not here. `discovered` is
+        called with a broker that an answer names and that was not known. A `gate` replaces the one that asks the
         cluster for permissions.
 
         Raises ValueError where a file of certificates cannot be used.

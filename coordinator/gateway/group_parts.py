@@ -6,13 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from coordinator.api.offset_fetch import GROUPS_FROM, TOP_ERROR_FROM
 from coordinator.authorization.rule import changed
 from protocol.apis import ApiKey
-
-GROUPS_FROM: Final = 8
-"""OffsetFetch asks for several groups."""
-TOP_ERROR_FROM: Final = 2
-"""OffsetFetch has an error on top of its response."""
 
 
 class GroupParts(Protocol):

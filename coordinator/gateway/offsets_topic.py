@@ -102,7 +102,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
     request.topics = [topic for topic in request.topics if topic not in named]
     request.session_id, request.session_epoch = NO_SESSION, SESSIONLESS
     rewrite = partial(_with_refusals, version, _refusals(version, named), len(named))
-    return Verdict(BROKER, answers.forwarded_anew(frame, request), rewrite), client_id
+    return Verdict(BROKER, answers.request(frame, request), rewrite), client_id
 
 
 def _is_offsets_topic(topic: Any, version: int, topic_id: bytes | None) -> bool:

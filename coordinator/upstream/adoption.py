@@ -395,7 +395,7 @@ class _GivingBack:
         """Whether anything was sent to the cluster that it may have stored."""
 
     async def predict(self) -> GiveBackResult:
-        """What `run` would come to now."""
+        """Return what `run` would come to now, and change nothing."""
         stays = await self._stays(await self._here.may_leave(self._group))
         if stays is not None:
             return stays
@@ -403,7 +403,7 @@ class _GivingBack:
         return self._result(GivenBack.GIVEN, rest=rest)
 
     async def run(self) -> GiveBackResult:
-        """Move it."""
+        """Write the group's offsets to the cluster, and have the group removed here. Return what came of it."""
         for _ in range(ATTEMPTS_MAX):
             result = await self._once()
             if result is not None:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import TooOld, TooSlow, Unreachable, UpstreamError
-from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -19,8 +19,6 @@ Build: TypeAlias = Callable[[Sequence[str], int, TopicIds | None], Any]
 
 TOPIC_IDS_FROM: Final = 10
 """OffsetFetch names topics by their ids."""
-OLDEST: Final = {ApiKey.DESCRIBE_GROUPS: 5, ApiKey.OFFSET_FETCH: 8}
-"""The version that the oldest broker has at least (Kafka 3.0), of the apis of which clients may have a newer one."""
 
 
 class GroupAnswer(NamedTuple):
@@ -40,7 +38,10 @@ class GroupQuestions:
         self._topics = UpstreamTopics(cluster)
 
     async def ask(self, api: ApiKey, version: int, groups: Iterable[str], build: Build) -> list[GroupAnswer]:
-        """Ask each coordinator about its groups, all at the same time. Raises nothing: errors are in the answers."""
+        """Ask each coordinator about its groups, all at the same time. Raises nothing: errors are in the answers.
+
+        Where a coordinator cannot be reached the answer is COORDINATOR_NOT_AVAILABLE: call `forget` and ask again.
+        """
         names = list(groups)
         try:
             found, errors = await self._cluster.coordinators(names)
@@ -71,7 +72,6 @@ class GroupQuestions:
             return await self._ask_in_versions(node_id, api, version, groups, build)
         except UpstreamError as error:
             if isinstance(error, Unreachable) and not isinstance(error, TooSlow):
-                self.forget(groups)
                 return GroupAnswer(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return GroupAnswer(groups, error)
 
@@ -79,7 +79,8 @@ class GroupQuestions:
         self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
     ) -> GroupAnswer:
         has_ids = api is ApiKey.OFFSET_FETCH and version >= TOPIC_IDS_FROM
-        oldest = version if has_ids else min(version, OLDEST.get(api, version))
+        supported = NEEDED.get(api, VersionRange(version, version))
+        oldest = version if has_ids else min(version, supported.min)
 
         def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamQuestion:
             return UpstreamQuestion(api, versions, lambda chosen: build(groups, chosen, ids))
@@ -91,5 +92,5 @@ class GroupQuestions:
             if not has_ids:
                 raise
         ids = {name: topic.topic_id for name, topic in (await self._topics.look()).topics.items()}
-        asked = question(VersionRange(OLDEST[api], TOPIC_IDS_FROM - 1), ids)
+        asked = question(supported, ids)
         return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), ids)

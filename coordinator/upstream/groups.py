@@ -183,8 +183,7 @@ class UpstreamGroups:
     async def _state_of_newer(self, group: GroupId) -> GroupState:
         """What DescribeGroups does not know is asked for as a group of KIP-848, of KIP-1071 and of KIP-932."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
-        from protocol.share_groups import ShareGroupDescribeRequest
-        from protocol.streams_groups import StreamsGroupDescribeRequest
+        from protocol.group_kinds import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
 
         for kind, api, request in (
             ("consumer", ApiKey.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),

@@ -5,6 +5,7 @@ Kafka's answers are recorded in matrix/recording.txt, and matrix/differences.py 
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -36,8 +37,9 @@ NOT_ADOPTING: Final = ABOUT_ABSENT | OF_MEMBERS
 """Apis by whose requests no group moves."""
 
 
-def in_front_of(cluster: KafkaCluster, work: Path, user: str, **settings: str) -> Whole:
-    """A gateway that is itself this user of the cluster."""
+@contextmanager
+def in_front_of(cluster: KafkaCluster, work: Path, user: str, **settings: str) -> Iterator[Whole]:
+    """A running gateway that is itself this user of the cluster."""
     password = work / "password"
     password.write_text(USERS.get(user, user))
     ours: dict[str, str | int] = {
@@ -47,32 +49,31 @@ def in_front_of(cluster: KafkaCluster, work: Path, user: str, **settings: str) -
         "upstream.sasl.password.file": str(password),
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-    return Whole(work / "node", cluster, ours, PROTOCOL)
+    running = Whole(work / "node", cluster, ours, PROTOCOL)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """A broker where rights are asked for, behind a gateway, with a user for each set of permissions."""
     work = tmp_path_factory.mktemp("secured")
-    with secured_cluster(work / "kafka", SETS) as cluster:
-        # What the groups are at the cluster is what ours are compared with.
-        running = in_front_of(cluster, work, "admin", gateway_adopt="off")
-        try:
-            running.start()
-            yield running
-        finally:
-            running.close()
+    # What the groups are at the cluster is what ours are compared with.
+    with (
+        secured_cluster(work / "kafka", SETS) as cluster,
+        in_front_of(cluster, work, "admin", gateway_adopt="off") as running,
+    ):
+        yield running
 
 
 @pytest.fixture(scope="module")
 def looking(secured: Whole, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """A second gateway to that broker, for which all groups are at the cluster."""
-    running = in_front_of(secured.cluster, tmp_path_factory.mktemp("looking"), "admin")
-    try:
-        running.start()
+    with in_front_of(secured.cluster, tmp_path_factory.mktemp("looking"), "admin") as running:
         yield running
-    finally:
-        running.close()
 
 
 @pytest.fixture(scope="module")
@@ -157,20 +158,16 @@ def test_the_client_gets_the_clusters_error_where_the_gateways_user_lacks_a_perm
     """Here that user may see topics, and is not allowed to know anything of groups."""
     secured.cluster.allow("alice", "DESCRIBE", "TOPIC", "t-one")
     secured.cluster.allow("alice", "DESCRIBE", "GROUP", "g-two")
-    running = in_front_of(secured.cluster, tmp_path, "alice")
     denied = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     describe = DescribeGroupsRequest(groups=["g-one"], include_authorized_operations=True)
     delete = DeleteGroupsRequest(groups_names=["g-two"])
     offsets = offset_delete("g-two", "t-one", [0])
-    try:
-        running.start()
+    with in_front_of(secured.cluster, tmp_path, "alice") as running:
         with logged_in(running.bootstrap, "admin") as connection:
             assert [each.error_code for each in connection.call(describe, 5).groups] == [denied]
             assert [each.error_code for each in connection.call(delete, 2).results] == [denied]
             assert connection.call(offsets, 0).error_code == denied
         log = running.log_text()
-    finally:
-        running.close()
     for operation, group in (("DESCRIBE", "g-one"), ("DELETE", "g-two")):
         assert f'"operation":"{operation}","resource":"group","name":"{group}"' in log
 

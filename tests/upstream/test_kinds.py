@@ -16,10 +16,9 @@ from coordinator.upstream.questions import OPTIONAL, UpstreamQuestion
 from protocol.apis import ApiKey, VersionRange
 from protocol.consumer_groups import ConsumerGroupDescribeResponse
 from protocol.errors import ErrorCode
+from protocol.group_kinds import ShareGroupDescribeResponse, StreamsGroupDescribeResponse
 from protocol.messages import DescribeGroupsResponse
 from protocol.names import GroupId
-from protocol.share_groups import ShareGroupDescribeResponse
-from protocol.streams_groups import StreamsGroupDescribeResponse
 from tests.upstream.test_odd_clusters import read
 
 ADDRESS: Final = Address("127.0.0.1", 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CloseGroup v0, one of our own: whether a group could go to the cluster, and keeping clients from changing it then."""
+"""CloseGroup v0, one of our own: says whether a group can be given back, and closes it to changes meanwhile."""
 
 from enum import IntEnum
 from typing import Any, Final
@@ -20,10 +20,11 @@ class Step(IntEnum):
     """What is asked for."""
 
     ASK = 0
-    """Only whether the group could go."""
+    """Only say whether the group can be given back."""
     CLOSE = 1
-    """Close it if it could; one that is closed stays so for longer."""
+    """Close the group if it can be given back. If it is closed already, its time begins anew."""
     REOPEN = 2
+    """Let clients change the group again."""
 
 
 class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
@@ -34,7 +35,10 @@ class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """NONE if it was done, or could be; NON_EMPTY_GROUP for members, GROUP_ID_NOT_FOUND for what is not here."""
+    """NONE if the step was taken, or if an asked group could be closed.
+
+    NON_EMPTY_GROUP: the group has members. GROUP_ID_NOT_FOUND: nothing of the group is here.
+    """
 
     error_code: int
 

@@ -20,8 +20,8 @@ from protocol.names import GroupId
 class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
     """Some groups.
 
-    `discard_readings`: the cluster has just deleted something of those that are not here, and what was read there
-    before may not be stored any more.
+    `discard_readings` is set after the cluster has deleted something of these groups. What was read of a group there
+    before is then not stored any more, if the group is not here.
     """
 
     group_ids: list[GroupId]
@@ -29,7 +29,7 @@ class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class LocateGroupsResponse(ApiMessage, load_json="protocol.schemas"):
-    """Whether each group is here, in the order of the request. One that this node does not serve is."""
+    """Whether each group is here, in the order of the request. A group that this node does not serve counts as here."""
 
     error_code: int
     here: list[bool]
