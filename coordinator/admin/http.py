@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from coordinator.admin.guard import Guard
-from coordinator.admin.readiness import Ready
+from coordinator.admin.ready import Ready
 from coordinator.admin.scrape import Page
 from coordinator.admin.shared import SharedWork, SharedWorkFailed
 

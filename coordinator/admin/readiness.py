@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a node can be used now, as /ready shows it."""
 
-from typing import NotRequired, TypedDict
+from typing import NotRequired
 
+from coordinator.admin.ready import Ready
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -12,15 +13,6 @@ from coordinator.runtime.scheduler import Scheduler
 from coordinator.telemetry.stats import Stats
 from protocol.placement import in_wrong_place
 from storage.log_manager import LogManager
-
-
-class Ready(TypedDict):
-    """What any process says of itself."""
-
-    ready: bool
-    """Whether most of it can be used."""
-    complete: bool
-    """Whether all of it can."""
 
 
 class NodeReady(Ready):
@@ -35,6 +27,8 @@ class NodeReady(Ready):
     loads: dict[str, dict[str, int]]
     partitions_failed: dict[str, str]
     partitions_in_wrong_place: dict[str, str]
+    gateways: NotRequired[dict[str, int]]
+    """How many processes of a gateway let clients in, and how many should."""
     upstream: NotRequired[dict[str, object]]
     """How the cluster is that a gateway stands before."""
 

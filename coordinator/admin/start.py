@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from coordinator.admin.http import AdminServer
 from coordinator.admin.metrics import NodeCollector
-from coordinator.admin.readiness import Ready
+from coordinator.admin.ready import Ready
 from coordinator.admin.scrape import Page
 from coordinator.config import Address
 from coordinator.opening import CannotStart

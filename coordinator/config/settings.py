@@ -267,6 +267,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         Annotated[int, Meta(ge=1, le=64)],
         "How many processes forward what clients and brokers say to each other.",
     ] = 1
+    gateway_spare: Annotated[
+        bool,
+        "Whether one more process stands by, which takes the place of one that dies; it needs memory, and clients wait "
+        "for no start of a process.",
+    ] = True
+    gateway_unreachable_timeout_ms: Annotated[
+        LongNatural,
+        "How long no broker may have answered a process of the gateway before its /ready says 503.",
+    ] = 10_000
     gateway_ssl_certificate_location: Annotated[
         Path | None,
         "The PEM file of the certificate that the gateway shows its clients, and of those above it; empty means "

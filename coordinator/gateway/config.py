@@ -33,6 +33,8 @@ class GatewayConfig:
     """message.max.bytes of our nodes, by which requests of groups may be longer."""
     connect_timeout_ms: int = 10_000
     """How long a connection to a broker may take, with its TLS handshake."""
+    unreachable_timeout_ms: int = 10_000
+    """gateway.unreachable.timeout.ms"""
     authorization_cache_ms: int = 5_000
     certificate: Path | None = None
     """PEM: what is shown to clients. With it they speak TLS."""

@@ -145,6 +145,11 @@ class Gateway:
         self.offloader.close()
 
     @property
+    def is_listening(self) -> bool:
+        """Whether clients can connect."""
+        return self._started
+
+    @property
     def ports(self) -> dict[int, int]:
         """Where it listens, by the id of the node that clients find there."""
         return self._entrance.ports

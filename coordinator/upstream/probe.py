@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks once more at an address where a connection did not come about, to say what is there.
+"""Looks at an address without a login, to say whether a broker answers there, and if not, what does.
 
-aiokafka's connection only knows that it was closed, or that nothing came. Its first eight bytes show what answers: a
-broker answers ApiVersions v0 in every version and before it wants to know who asks.
+The first eight bytes of an answer show that: a broker answers ApiVersions v0 in every version and before it wants to
+know who asks. aiokafka's connection only knows that it was closed, or that nothing came.
 """
 
 import asyncio
@@ -24,6 +24,13 @@ async def look_at(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
     """Return what is wrong at an address; `reason` is what the first attempt failed with."""
+    return await what_is_wrong(address, context, timeout_ms) or Unreachable(address, reason)
+
+
+async def what_is_wrong(
+    address: Address, context: ssl.SSLContext | None, timeout_ms: int
+) -> UpstreamError | None:
+    """Return why no broker answers at an address, None if one does."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             head = await _first_bytes(address, context)
@@ -36,7 +43,7 @@ async def look_at(
     if head.startswith(_TLS_ALERT):
         return NotKafka(address, "speaks TLS", SECURITY)
     if _is_kafka(head):
-        return Unreachable(address, reason)
+        return None
     return NotKafka(address, f"does not speak Kafka's protocol: it answers {head!r}")
 
 

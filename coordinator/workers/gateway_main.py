@@ -15,10 +15,10 @@ from coordinator.workers.worker_main import OwnProcess, main
 
 
 def make_process(
-    loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, number: int
+    loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, _number: int
 ) -> GatewayProcess:
-    """The gateway of a process."""
-    return GatewayProcess(loop, machine, OwnProcess(f"gateway-{number}", pulse))
+    """The gateway of a process, whose number is told by its supervisor."""
+    return GatewayProcess(loop, machine, OwnProcess(pulse))
 
 
 if __name__ == "__main__":

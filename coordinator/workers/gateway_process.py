@@ -12,8 +12,10 @@ from coordinator.catalogue import known_cluster
 from coordinator.config import Address, Settings
 from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
+from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.readiness import GatewayReadiness
 from coordinator.gateway.ways import ClientSession, Route
 from coordinator.machine import Machine
 from coordinator.runtime.promise import Wake
@@ -39,8 +41,9 @@ class GatewayParts(NamedTuple):
     """What a gateway's process is made of; without adoption groups are taken over by commands alone, if at all."""
 
     gateway: Gateway
-    adoption: Adoption | None
-    cluster: "UpstreamCluster | None"
+    readiness: GatewayReadiness
+    adoption: Adoption | None = None
+    cluster: "UpstreamCluster | None" = None
 
 
 MakeGateway = Callable[
@@ -60,7 +63,8 @@ def make_gateway(
     """A gateway that does what its settings say."""
     config = gateway_config(settings)
     if settings.gateway_adopt == "off":
-        return GatewayParts(Gateway(config, loop, machine, discovered=discovered), None, None)
+        gateway = Gateway(config, loop, machine, discovered=discovered)
+        return GatewayParts(gateway, _readiness(gateway, config, machine))
     from coordinator.gateway.cluster_groups import ClusterGroups
     from coordinator.upstream.cluster import UpstreamCluster  # and with it a client's library
     from coordinator.upstream.config import config_from
@@ -93,11 +97,15 @@ def make_gateway(
     cluster_groups = ClusterGroups(
         GroupQuestions(cluster), adoption.is_known, gateway.offloader, gateway.tasks, machine.clock.mono_ms
     )
-    return GatewayParts(gateway, adoption, cluster)
+    return GatewayParts(gateway, _readiness(gateway, config, machine), adoption, cluster)
+
+
+def _readiness(gateway: Gateway, config: GatewayConfig, machine: Machine) -> GatewayReadiness:
+    return GatewayReadiness(config, gateway.book, machine.clock, lambda: gateway.is_listening)
 
 
 async def start_admin(address: Address | None, parts: GatewayParts, machine: Machine) -> "AdminServer | None":
-    """Serve /metrics of this process. Raises OSError with the setting in its text."""
+    """Serve /metrics and /ready of this process. Raises OSError with the setting in its text."""
     if address is None:
         return None
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
@@ -109,17 +117,26 @@ async def start_admin(address: Address | None, parts: GatewayParts, machine: Mac
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
-    gateway, adoption, _ = parts
-    registry.register(GatewayCollector(lambda: gateway.counts, adoption))
-    admin = AdminServer(
-        Page(registry, _nothing, machine.clock.nanos), lambda: {"ready": True, "complete": True}
-    )
+    gateway = parts.gateway
+    registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption))
+    admin = AdminServer(Page(registry, _nothing, machine.clock.nanos), parts.readiness.shown)
     try:
         await admin.start(address.host, address.port)
     except OSError as error:
         reason = f"metrics.listen: cannot listen on {address}: {error.strerror or error}"
         raise OSError(error.errno, reason) from error
+    gateway.tasks.start(parts.readiness.run(), "ask brokers whether they can be reached")
     return admin
+
+
+def import_parts(settings: Settings) -> None:
+    """Import all that a gateway of these settings imports while it starts."""
+    if settings.gateway_adopt != "off":
+        import coordinator.gateway.cluster_groups
+        import coordinator.upstream.groups
+    if settings.metrics_listen is not None:
+        import coordinator.admin.http
+        import coordinator.gateway.metrics  # noqa: F401
 
 
 async def _nothing() -> None:
@@ -149,6 +166,8 @@ class GatewayProcess:
 
     def _got(self, message: messages.ToGateway) -> None:
         match message:
+            case messages.GatewayStandBy():
+                import_parts(message.settings)
             case messages.GatewayWelcome():
                 self._welcome(message)
             case messages.GatewayViewed():
@@ -162,7 +181,7 @@ class GatewayProcess:
 
     def _welcome(self, welcome: messages.GatewayWelcome) -> None:
         settings = welcome.settings
-        self._surroundings.configure(settings)
+        self._surroundings.configure(settings, f"gateway-{welcome.index}")
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
         self._view = welcome.view
         self._tasks.start(self._start(settings), "start")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of a gateway, as their supervisor has them: started, told what there is, and started again.
 
-They hold nothing that could be lost: one that has died is started anew, and its clients connect again.
+They hold nothing that could be lost: one that has died is replaced, and its clients connect again. With `gateway.spare`
+one more process stands by, which has imported all that a gateway needs, so that clients wait for no start of Python.
 """
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from coordinator.config import Settings
 from coordinator.runtime.tasks import Tasks
@@ -23,6 +23,10 @@ from coordinator.workers.worker_process import WorkerProcess, all_gone
 log = get_logger("supervisor")
 
 STOP_WITHIN_S: Final = 10.0
+SPARE: Final = -1
+"""The number of the process that stands by, until it takes that of one that has died."""
+
+_Process: TypeAlias = WorkerProcess[messages.FromGateway]
 
 
 class GatewayFailed(Exception):
@@ -42,17 +46,25 @@ class Gateways:
         loop: asyncio.AbstractEventLoop,
         tasks: Tasks,
         launch: Launcher,
+        *,
         on_broker_seen: Callable[[], None],
+        on_changed: Callable[[], None],
     ) -> None:
-        """`tasks` are the supervisor's, which cancels them at its stop."""
+        """`tasks` are the supervisor's, which cancels them at its stop.
+
+        `on_broker_seen` is called when a client has heard of a broker that is not in the view, and `on_changed` when
+        `serving` is another.
+        """
         self._settings = settings
         self._loop = loop
         self._tasks = tasks
         self._launch = launch
         self._on_broker_seen = on_broker_seen
+        self._on_changed = on_changed
         self._view = GatewayView()
-        self.running: dict[int, WorkerProcess[messages.FromGateway]] = {}
-        """The processes by their number, from 0."""
+        self.running: dict[int, _Process] = {}
+        """The processes by their number, from 0; the one that stands by is SPARE."""
+        self._spare_starts = False
         self.restarts = Restarts(loop.time)
         self._starting: dict[int, asyncio.Future[None]] = {}
         self._stopping = False
@@ -66,6 +78,11 @@ class Gateways:
             await self._start_one(index)
         self._tasks.start(self._ping(), "ping gateways")
         await asyncio.gather(*self._starting.values())
+
+    @property
+    def serving(self) -> int:
+        """How many let clients in."""
+        return sum(process.serves for process in self.running.values()) if not self._stopping else 0
 
     def show(self, view: GatewayView) -> None:
         """This is what there is now."""
@@ -82,6 +99,7 @@ class Gateways:
     def stop_accepting(self) -> None:
         """Let nobody connect any more."""
         self._stopping = True
+        self._on_changed()
         for process in self.running.values():
             process.send(messages.StopAccepting())
 
@@ -89,8 +107,8 @@ class Gateways:
         """End all of them; what is still owed to clients by then is not sent."""
         self._stopping = True
         deadline = self._loop.time() + STOP_WITHIN_S
-        for process in self.running.values():
-            if process.serves:
+        for index, process in self.running.items():
+            if process.serves or index == SPARE:
                 process.send(messages.Stop())
             else:
                 process.kill("stopping while it starts")
@@ -102,25 +120,46 @@ class Gateways:
     # --- one process
 
     async def _start_one(self, index: int) -> None:
+        spare = self.running.pop(SPARE, None)
+        process = self.running[index] = spare or await self._launch_one(index)
+        process.take(index)
+        process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
+        log.debug("started a gateway", gateway=index, pid=process.pid)
+
+    async def _launch_one(self, index: int) -> _Process:
         liveness = Liveness(self._settings.worker_timeout_ms, self._settings.worker_stuck_timeout_ms)
-        process: WorkerProcess[messages.FromGateway] = WorkerProcess(
+        process: _Process = WorkerProcess(
             index,
             liveness,
-            partial(self._got, index),
-            partial(self._exited, index),
+            lambda message: self._got(process, message),
+            lambda status: self._exited(process, status),
             kind=messages.FromGateway,
             named="gateway",
         )
         await process.start(self._launch, self._tasks)
-        self.running[index] = process
-        process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
-        log.debug("started a gateway", gateway=index, pid=process.pid)
+        return process
 
-    def _got(self, index: int, message: messages.FromGateway) -> None:
+    def _stand_by_soon(self) -> None:
+        """Start a spare once all others serve: they need the processors first."""
+        is_wanted = self._settings.gateway_spare and self.serving == self._settings.gateway_workers
+        if is_wanted and SPARE not in self.running and not self._spare_starts:
+            self._spare_starts = True
+            self._tasks.start(self._start_again(SPARE), "start a spare gateway")
+
+    async def _stand_by(self) -> None:
+        spare = self.running[SPARE] = await self._launch_one(SPARE)
+        self._spare_starts = False
+        spare.send(messages.GatewayStandBy(self._settings))
+        log.debug("started a spare gateway", pid=spare.pid)
+
+    def _got(self, process: _Process, message: messages.FromGateway) -> None:
+        index = process.node_id
         match message:
             case messages.GatewayServes():
-                self.running[index].serves = True
+                process.serves = True
                 self._started(index, None)
+                self._on_changed()
+                self._stand_by_soon()
             case messages.CannotServe():
                 log.error("a gateway cannot serve", gateway=index, reason=message.reason)
                 self._started(index, GatewayFailed(message.reason))
@@ -137,25 +176,31 @@ class Gateways:
             starting.set_exception(error)
             starting.exception()  # seen, whether it is awaited or not
 
-    def _exited(self, index: int, status: int) -> None:
+    def _exited(self, process: _Process, status: int) -> None:
+        index = process.node_id
         del self.running[index]
+        self._on_changed()
         self._started(
             index, GatewayFailed(f"a gateway's process ended with status {status} while it started")
         )
         write = log.info if self._stopping else log.error
-        write("a gateway has ended", gateway=index, status=status)
-        if not self._stopping:
-            self.restarts.died(index)
+        write("a gateway has ended", gateway=_name(index), status=status)
+        if self._stopping:
+            return
+        self.restarts.died(index)
+        if index == SPARE:
+            self._stand_by_soon()
+        else:
             self._tasks.start(self._start_again(index), f"start gateway {index} again")
 
     async def _start_again(self, index: int) -> None:
         while not self._stopping:
             await asyncio.sleep(self.restarts.pause_s(index))
             try:
-                await self._start_one(index)
+                await (self._stand_by() if index == SPARE else self._start_one(index))
                 return
             except OSError as error:
-                log.error("cannot start a gateway", gateway=index, reason=str(error))
+                log.error("cannot start a gateway", gateway=_name(index), reason=str(error))
                 self.restarts.died(index)
 
     async def _ping(self) -> None:
@@ -164,3 +209,7 @@ class Gateways:
             await asyncio.sleep(interval_s)
             for process in list(self.running.values()):
                 process.ping()
+
+
+def _name(index: int) -> int | str:
+    return "spare" if index == SPARE else index

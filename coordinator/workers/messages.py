@@ -133,16 +133,23 @@ class Stop(_Message, frozen=True):
 
 
 class UpstreamSeen(_Message, frozen=True):
-    """How the cluster is that a gateway stands before."""
+    """How the cluster is that a gateway stands before, and how many processes of the gateway let clients in."""
 
     state: UpstreamState
+    gateways: int
 
 
 # --- from the supervisor to a gateway
 
 
+class GatewayStandBy(_Message, frozen=True):
+    """Import what a gateway of these settings needs; GatewayWelcome follows once another process has died."""
+
+    settings: Settings
+
+
 class GatewayWelcome(_Message, frozen=True):
-    """The first: the settings, and what there is."""
+    """Serve: the settings, the number of the process, and what there is."""
 
     settings: Settings
     index: int
@@ -296,5 +303,5 @@ FromWorker = (
     | AskClusterEnds
     | EndsTold
 )
-ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
+ToGateway = GatewayStandBy | GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
 FromGateway = GatewayServes | CannotServe | BrokerSeen

@@ -62,6 +62,7 @@ def gateway_config(settings: Settings) -> GatewayConfig:
         kept_bytes_max=settings.connections_unsent_max_bytes,
         unread_ms_max=settings.connections_unread_max_ms,
         message_bytes_max=settings.message_max_bytes,
+        unreachable_timeout_ms=settings.gateway_unreachable_timeout_ms,
         authorization_cache_ms=settings.gateway_authorization_cache_ms,
         certificate=settings.gateway_ssl_certificate_location,
         key=settings.gateway_ssl_key_location,

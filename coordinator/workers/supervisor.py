@@ -136,7 +136,14 @@ class Supervisor:
 
     def _stand_before_cluster(self, launch_gateway: Launcher) -> None:
         upstream = self.upstream = self._follow_cluster()
-        self.gateways = Gateways(self.settings, self.loop, self._tasks, launch_gateway, upstream.look_soon)
+        self.gateways = Gateways(
+            self.settings,
+            self.loop,
+            self._tasks,
+            launch_gateway,
+            on_broker_seen=upstream.look_soon,
+            on_changed=self._tell_upstream,
+        )
 
     def _open_catalogue(self, machine: Machine) -> CatalogueStore:
         settings = self.settings
@@ -238,8 +245,8 @@ class Supervisor:
                 restarts=self.restarts.total(node),
             )
         )
-        if self.upstream is not None:
-            worker.send(messages.UpstreamSeen(self.upstream.state))
+        if self.upstream is not None and self.gateways is not None:
+            worker.send(messages.UpstreamSeen(self.upstream.state, self.gateways.serving))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
         self._tasks.start(subscription.run(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
@@ -454,12 +461,15 @@ class Supervisor:
         self._show_gateways()
 
     def _upstream_changed(self) -> None:
-        if self.upstream is None:
-            return  # while it is being made
-        told = messages.UpstreamSeen(self.upstream.state)
+        self._tell_upstream()
+        self._show_gateways()
+
+    def _tell_upstream(self) -> None:
+        if self.upstream is None or self.gateways is None:
+            return  # while they are being made
+        told = messages.UpstreamSeen(self.upstream.state, self.gateways.serving)
         for worker in self.workers.values():
             worker.send(told)
-        self._show_gateways()
 
     def _show_gateways(self) -> None:
         if self.gateways is None or self.upstream is None:

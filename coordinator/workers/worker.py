@@ -58,8 +58,8 @@ QUESTIONS_FOR_ENDS_MAX: Final = 10
 class Surroundings(Protocol):
     """What a worker does to the process that it is in."""
 
-    def configure(self, settings: Settings) -> None:
-        """What the process has from its settings, such as the form of its log, is known now."""
+    def configure(self, settings: Settings, name: int | str) -> None:
+        """What the process has from its settings, such as the form of its log, is known now, and its name."""
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Have `on_stall` called on the event loop when that was held for longer than this."""
@@ -89,6 +89,8 @@ class WorkerApp(App):
         self.stats.worker_restarts = welcome.restarts
         self.cluster = Cluster(welcome.view)
         self.upstream = UpstreamState()
+        self.gateways = 0
+        """How many processes of the gateway let clients in."""
         self.catalogue_store = RemoteCatalogueStore(
             settings.data_dir / CATALOGUE_FILE,
             welcome.offsets_topic,
@@ -133,21 +135,28 @@ class WorkerApp(App):
     def _knows_lag(self) -> bool:
         return self.settings.is_gateway and self.settings.metrics_lag != "off"
 
-    def see_upstream(self, state: UpstreamState) -> None:
-        """This is how the cluster is."""
+    def see_upstream(self, state: UpstreamState, gateways: int) -> None:
+        """Take over how the cluster is, and how many processes of the gateway let clients in."""
         self.upstream = state
+        self.gateways = gateways
         self.stats.upstream_up = state.cluster_id is not None and state.error is None
         if state.offsets_topic is not None:
             self.catalogue_store.take_offsets_topic(*state.offsets_topic)
         self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}
 
     def readiness(self) -> "NodeReady":
-        """As of a node that is alone; behind a gateway also how the cluster is, without which there are no topics."""
+        """As of a node that is alone; behind a gateway also how the cluster and the gateway's processes are.
+
+        Without the cluster there are no topics, and without a process of the gateway no client gets in.
+        """
         found = super().readiness()
         if self.settings.is_gateway:
-            state = self.upstream
-            found["ready"] = found["ready"] and state.cluster_id is not None
-            found["complete"] = found["complete"] and found["ready"] and state.is_well
+            state, wanted = self.upstream, self.settings.gateway_workers
+            found["ready"] = found["ready"] and state.cluster_id is not None and self.gateways > 0
+            found["complete"] = (
+                found["complete"] and found["ready"] and state.is_well and self.gateways == wanted
+            )
+            found["gateways"] = {"serving": self.gateways, "wanted": wanted}
             found["upstream"] = state.shown()
         return found
 
@@ -314,13 +323,13 @@ class Worker:
             case messages.EndsAnswer():
                 app.ends.answered(message)
             case messages.UpstreamSeen():
-                app.see_upstream(message.state)
+                app.see_upstream(message.state, message.gateways)
             case messages.ClusterEnds():
                 app.lag_watch.answered(message)
 
     def _welcome(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings
-        self._surroundings.configure(settings)
+        self._surroundings.configure(settings, settings.node_id)
         try:
             app = self.app = WorkerApp(welcome, self._loop, self._machine, self.channel.send)
         except CannotStart as error:

@@ -35,14 +35,12 @@ _PR_SET_PDEATHSIG: Final = 1
 class OwnProcess:
     """What a worker does to the process that it has for itself."""
 
-    def __init__(self, name: int | str, pulse: Pulse) -> None:
-        """`name` is what each of its log lines has as its node."""
-        self._name = name
+    def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
 
-    def configure(self, settings: Settings) -> None:
-        """Log as the settings say, and with the name of the process."""
-        logs.configure(settings.log_format, settings.log_level, node=self._name, queued=True)
+    def configure(self, settings: Settings, name: int | str) -> None:
+        """Log as the settings say, and with the name of the process as the node of each line."""
+        logs.configure(settings.log_format, settings.log_level, node=name, queued=True)
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Have `on_stall` called when the event loop was held for longer than this."""
@@ -86,9 +84,9 @@ Make = Callable[[asyncio.AbstractEventLoop, Machine, Pulse, int], Supervised]
 Run = Callable[[Coroutine[Any, Any, int]], int]
 
 
-def make_worker(loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, node_id: int) -> Worker:
-    """The worker of a process."""
-    return Worker(loop, machine, OwnProcess(node_id, pulse))
+def make_worker(loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, _node_id: int) -> Worker:
+    """The worker of a process, whose node id is told by its supervisor."""
+    return Worker(loop, machine, OwnProcess(pulse))
 
 
 async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make: Make) -> int:

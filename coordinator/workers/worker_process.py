@@ -44,8 +44,8 @@ class WorkerProcess(Generic[Received]):
         kind: object = FromWorker,
         named: str = "node",
     ) -> None:
-        self.node_id = node_id
-        self._log = log.bind(**{named: node_id})
+        self._named = named
+        self.take(node_id)
         self.serves = False
         """To be set once the worker has said so: from then on it must answer."""
         self._on_exit = on_exit
@@ -58,6 +58,11 @@ class WorkerProcess(Generic[Received]):
         self._heard_all = asyncio.Event()
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = PulseReader(liveness)
+
+    def take(self, node_id: int) -> None:
+        """From now on this process does the work of this number."""
+        self.node_id = node_id
+        self._log = log.bind(**{self._named: node_id})
 
     @property
     def pid(self) -> int:

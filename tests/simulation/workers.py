@@ -96,7 +96,7 @@ class WorkerBody(Body):
 
     # --- as the worker sees its process ---
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the simulation's."""
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:

@@ -40,10 +40,14 @@ class Fronting(Service):
             what=lambda: f"all processes:\n{self.log_text()[-3000:]}",
         )
 
-    def ready(self) -> dict[str, Any]:
-        """What /ready says, whether it is ready or not; empty while nothing answers there."""
+    def ready(self, process: int = 0) -> dict[str, Any]:
+        """What /ready of a process says, whether it is ready or not; empty while nothing answers there.
+
+        The first process is the first worker's; gateways come behind all workers.
+        """
+        url = f"http://127.0.0.1:{self.metrics_port + process}/ready"
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/ready", timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=5) as answer:
                 said = answer.read()
         except urllib.error.HTTPError as refused:
             said = refused.read()

@@ -179,7 +179,7 @@ class Launched:
 
     # --- as the worker sees its process ---
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the test's."""
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:

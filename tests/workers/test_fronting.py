@@ -24,6 +24,8 @@ from tests.workers.fronting import SERVING, Fronting
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
+GATEWAY = 1
+"""The process behind the one worker."""
 UNKNOWN_TOPIC = 3
 RECORDS = 60
 
@@ -249,7 +251,8 @@ def test_ready_says_how_each_broker_is_and_a_start_waits_for_none(
 ) -> None:
     tmp_path = tmp_path_factory.mktemp("ready")  # short, as the paths of sockets have to be
     cluster = KafkaCluster(tmp_path / "kafka")
-    front = Fronting(tmp_path / "front", cluster.bootstrap(), {"gateway.adopt": "off"})
+    settings: dict[str, str | int] = {"gateway.adopt": "off", "gateway.unreachable.timeout.ms": 1_000}
+    front = Fronting(tmp_path / "front", cluster.bootstrap(), settings)
     try:
         front.launch()
         wait_until(lambda: front.ready().get("upstream"), what=lambda: f"/ready:\n{front.log_text()}")
@@ -259,16 +262,22 @@ def test_ready_says_how_each_broker_is_and_a_start_waits_for_none(
         cluster.start()
         wait_until(lambda: front.ready()["complete"], what=lambda: f"the cluster: {front.ready()}")
         assert front.ready()["upstream"]["brokers"] == {"1": {"address": cluster.address(1), "error": None}}
+        assert front.ready()["gateways"] == {"serving": 1, "wanted": 1}
+        wait_until(lambda: front.ready(GATEWAY)["complete"], what=lambda: f"{front.ready(GATEWAY)}")
         cluster.create_topic("t", 1)
         front.commits_soon("g", "t", {0: 5})
         cluster.kill9(1)
         wait_until(lambda: not front.ready()["complete"], what="the end of the broker to be seen")
         wait_until(lambda: front.ready()["upstream"]["brokers"]["1"]["error"], what="its error")
         assert front.ready()["ready"], "groups are served"
+        wait_until(lambda: not front.ready(GATEWAY)["ready"], what="clients to be sent elsewhere")
+        assert cluster.address(1) in front.ready(GATEWAY)["unreachable"]["1"]
         front.terminate()
         front.start()
         assert front.ready()["upstream"]["error"]
+        assert not front.ready(GATEWAY).get("ready")
         cluster.restart(1)
+        wait_until(lambda: front.ready(GATEWAY).get("ready"), what=lambda: f"{front.ready(GATEWAY)}")
         wait_until(lambda: front.ready()["complete"], what=lambda: f"the cluster: {front.ready()}")
         assert fetch_offsets(front.bootstrap, "g") == {("t", 0): 5}
         front.terminate()

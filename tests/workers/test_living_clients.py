@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import confluent_kafka as ck
 import pytest
@@ -70,6 +71,11 @@ class Living:
         self._consumer.close()
 
 
+def started(front: Fronting, event: str) -> list[dict[str, Any]]:
+    """The lines of the log with this event."""
+    return [json.loads(line) for line in front.log_text().splitlines() if f'"{event}"' in line]
+
+
 def test_a_consumer_lives_through_gateways_and_brokers_that_do_not(
     cluster: KafkaCluster, front: Fronting
 ) -> None:
@@ -108,11 +114,12 @@ def test_a_consumer_lives_through_gateways_and_brokers_that_do_not(
 
     try:
         more()
-        lines = [json.loads(line) for line in front.log_text().splitlines() if '"started a gateway"' in line]
-        for pid in {entry["gateway"]: entry["pid"] for entry in lines}.values():
-            os.kill(pid, signal.SIGKILL)
+        spare = wait_until(lambda: started(front, "started a spare gateway"), what="a spare")[-1]
+        gateway = started(front, "started a gateway")[-1]
+        os.kill(gateway["pid"], signal.SIGKILL)
         more()
-        assert front.log_text().count('"started a gateway"') > len(lines), "it was started again"
+        assert started(front, "started a gateway")[-1]["pid"] == spare["pid"]
+        wait_until(lambda: len(started(front, "started a spare gateway")) == 2, what="the next spare")
         cluster.brokers[1].pause()
         wait_until(lambda: brokers_error() is not None, what="a broker that hears nothing to be missed")
         cluster.brokers[1].resume()

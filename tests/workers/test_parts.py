@@ -532,7 +532,7 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
 class Unsupervised:
     """The process of a gateway, which has nobody to tell."""
 
-    def configure(self, settings: Settings) -> None:
+    def configure(self, settings: Settings, name: int | str) -> None:
         pass
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:

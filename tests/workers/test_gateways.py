@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a gateway and the one that stands by, as their supervisor has them; a launcher in memory."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from subprocess import run
+from typing import Any, Final
+
+import pytest
+
+from coordinator.config import Settings
+from coordinator.runtime.tasks import Tasks
+from coordinator.topology.gateway_view import GatewayView, OwnNode
+from coordinator.workers import messages
+from coordinator.workers.channel import Channel
+from coordinator.workers.gateways import SPARE, Gateways
+from coordinator.workers.liveness import ProcessFacts
+from tests.partitions.running import eventually
+from tests.workers.in_process import KILLED, Pulse, connect
+
+VIEW: Final = GatewayView((OwnNode(1_000_001, "gateway.example", 9092, "/private.sock"),))
+SETTINGS: Final = Settings(gateway_workers=2, gateway_spare=True)
+
+
+class Launched:
+    """A process that serves as soon as it is welcome, and ends as it is asked to."""
+
+    def __init__(self, pid: int, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.pid = pid
+        self.number = number
+        self.heard: list[Any] = []
+        self.channel: Channel[messages.ToGateway] = Channel(messages.ToGateway, self._got, lambda _: None)
+        self.pulse = Pulse()
+        self._ended: asyncio.Future[int] = loop.create_future()
+
+    def _got(self, message: messages.ToGateway) -> None:
+        self.heard.append(message)
+        match message:
+            case messages.GatewayWelcome():
+                self.channel.send(messages.GatewayServes())
+            case messages.Stop():
+                self.end(0)
+
+    def end(self, status: int) -> None:
+        if not self._ended.done():
+            self._ended.set_result(status)
+            self.channel.close()
+
+    def facts(self) -> ProcessFacts | None:
+        return ProcessFacts("S", 0)
+
+    def kill(self) -> None:
+        self.end(KILLED)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    @property
+    def is_running(self) -> bool:
+        return not self._ended.done()
+
+
+class InMemory:
+    """A launcher, and the gateways that it starts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.all: list[Launched] = []
+        self.refuses = False
+        """Whether no process can be started."""
+        self._pids = count(1)
+        self.serving: list[int] = []
+        """How many served, at each change."""
+        self.tasks = Tasks()
+        self._loop = asyncio.get_running_loop()
+        self.gateways = Gateways(
+            settings,
+            self._loop,
+            self.tasks,
+            self.launch,
+            on_broker_seen=lambda: None,
+            on_changed=lambda: self.serving.append(self.gateways.serving),
+        )
+
+    async def launch(self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Launched:
+        if self.refuses:
+            raise OSError("no process can be started")
+        launched = Launched(next(self._pids), node_id, self._loop)
+        connect(self._loop, channel, launched.channel)
+        connect(self._loop, pulse, launched.pulse)
+        self.all.append(launched)
+        return launched
+
+    async def spare(self) -> Launched:
+        """The process that stands by, once there is one which knows what to import."""
+        await eventually(lambda: SPARE in self.gateways.running and bool(self._of(SPARE).heard), "a spare")
+        return self._of(SPARE)
+
+    def _of(self, index: int) -> Launched:
+        pid = self.gateways.running[index].pid
+        return next(each for each in self.all if each.pid == pid)
+
+    def numbered(self, index: int) -> Launched:
+        """The process with this number."""
+        return self._of(index)
+
+
+@asynccontextmanager
+async def gateways(settings: Settings = SETTINGS) -> AsyncIterator[InMemory]:
+    memory = InMemory(settings)
+    memory.gateways.show(VIEW)
+    await memory.gateways.start()
+    try:
+        yield memory
+    finally:
+        await memory.gateways.stop()
+        memory.tasks.cancel()
+        assert not any(each.is_running for each in memory.all)
+
+
+async def test_the_spare_takes_the_place_of_one_that_dies() -> None:
+    async with gateways() as memory:
+        spare = await memory.spare()
+        assert spare.heard == [messages.GatewayStandBy(SETTINGS)]
+        assert memory.gateways.serving == 2
+        memory.numbered(1).kill()
+        await eventually(
+            lambda: memory.gateways.serving == 2 and memory.numbered(1) is spare, "the spare to serve"
+        )
+        welcome = spare.heard[1]
+        assert isinstance(welcome, messages.GatewayWelcome)
+        assert (welcome.index, welcome.view) == (1, VIEW)
+        assert (await memory.spare()) is not spare
+        assert len(memory.all) == 4
+        assert memory.serving == [1, 2, 1, 2]
+
+
+async def test_a_spare_that_dies_is_replaced_and_no_gateway_is_missed() -> None:
+    async with gateways() as memory:
+        spare = await memory.spare()
+        spare.kill()
+        await eventually(lambda: memory.all[-1] is not spare, "another spare")
+        assert (await memory.spare()) is not spare
+        assert set(memory.serving) == {1, 2}
+        assert len(memory.all) == 4
+
+
+async def test_where_all_die_at_once_one_is_replaced_by_the_spare_and_the_others_by_new_ones() -> None:
+    async with gateways() as memory:
+        spare = await memory.spare()
+        for index in (0, 1):
+            memory.numbered(index).kill()
+        await eventually(lambda: memory.serving[-3:] == [0, 1, 2], "both to serve")
+        assert spare in (memory.numbered(0), memory.numbered(1))
+        assert (await memory.spare()) is not spare
+        assert len(memory.all) == 5
+
+
+async def test_a_process_that_cannot_be_started_is_tried_again() -> None:
+    async with gateways() as memory:
+        spare = await memory.spare()
+        memory.refuses = True
+        spare.kill()
+        await eventually(lambda: SPARE not in memory.gateways.running, "the end of the spare")
+        memory.refuses = False
+        assert (await memory.spare()) is not spare
+
+
+async def test_without_gateway_spare_a_new_process_is_started() -> None:
+    settings = Settings(gateway_workers=1, gateway_spare=False)
+    async with gateways(settings) as memory:
+        memory.numbered(0).kill()
+        await eventually(lambda: memory.serving[-2:] == [0, 1], "the next one")
+        assert [each.number for each in memory.all] == [0, 0]
+
+
+async def test_once_no_client_is_let_in_none_counts() -> None:
+    async with gateways() as memory:
+        memory.gateways.stop_accepting()
+        assert memory.serving[-1] == 0
+
+
+IMPORTS = """
+import asyncio, sys
+from coordinator.config import Address, Settings
+from coordinator.machine import real_machine
+from coordinator.workers import gateway_main
+from coordinator.workers.gateway_process import import_parts, make_gateway, start_admin
+
+async def main():
+    settings = Settings(
+        upstream_bootstrap_servers=(Address("127.0.0.1", 1),),
+        metrics_listen=Address("127.0.0.1", 0),
+        gateway_adopt=ADOPT,
+    )
+    import_parts(settings)
+    before = set(sys.modules)
+    parts = make_gateway(settings, asyncio.get_running_loop(), real_machine(), lambda _id, _address: None)
+    parts.gateway.start()
+    admin = await start_admin(settings.metrics_listen, parts, real_machine())
+    print(sorted(set(sys.modules) - before))
+    await admin.close()
+    await parts.gateway.stop()
+    if parts.cluster is not None:
+        await parts.cluster.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("adopt", ["off", "first-use"])
+def test_the_spare_has_imported_all_that_a_start_imports(adopt: str) -> None:
+    code = IMPORTS.replace("ADOPT", repr(adopt))
+    ran = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout.strip(), ran.returncode) == ("[]", 0), ran.stderr
