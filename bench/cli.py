@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 from bench import audit, closing, code, compaction, compare, figures, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
+from bench.failover import cli as failover
 from bench.figures import NoFigures
 from bench.filling import Filling
 from bench.forwarding import cli as forwarding
@@ -50,6 +51,7 @@ or against one that is started for it:
 `python -m bench closing --help`: how long connections that close at once hold the event loop.
 `python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
+`python -m bench failover --help`: a gateway's process is killed while clients commit.
 `python -m bench figures --help`: bring the figures of RESULTS.md into README.md.
 `python -m bench forwarding --help`: what passes through a gateway, and what that costs.
 `python -m bench instructions --help`: count what a request costs the compiled server.
@@ -68,6 +70,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "code": code.main,
     "compaction": compaction.main,
     "compare": compare.main,
+    "failover": failover.main,
     "figures": figures.main,
     "forwarding": forwarding.main,
     "instructions": instructions.main,

@@ -2,7 +2,7 @@
 """The gateway before the brokers: its processes, and what its metrics say."""
 
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -64,7 +64,7 @@ class Fronting:
 
 @contextmanager
 def fronting(
-    kind: type[Groupkeeper], work: Path, brokers: Sequence[Address]
+    kind: type[Groupkeeper], work: Path, brokers: Sequence[Address], more: Mapping[str, str] = {}
 ) -> Iterator[tuple[Groupkeeper, Fronting]]:
     """A gateway of two workers and one process that forwards, before brokers with the ids 1 and so on.
 
@@ -77,6 +77,7 @@ def fronting(
         "workers": str(WORKERS),
         "gateway.workers": "1",
         "log.level": "warning",
+        **more,
     }
     with kind("Groupkeeper", work, settings) as server:
         server.start()
