@@ -6,16 +6,16 @@ are cached per connection.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from coordinator.authorization.permissions import Decisions, Permission, is_known
+from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission, is_known
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
-from coordinator.gateway.ways import BROKER, ClientSession
+from coordinator.gateway.ways import BROKER, Ask, ClientSession, Route, Verdict
 from coordinator.runtime.promise import Promise
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -104,6 +104,25 @@ class ClusterAuthorizers:
             found = session.memory = ClusterAuthorizer(self, session)
         assert isinstance(found, ClusterAuthorizer), "a session stores only its authorizer there"
         return found
+
+    def after_login(self, ask: Ask) -> Ask:
+        """Return what asks the client's broker something before it goes on as `ask` does, which asks no broker.
+
+        A broker closes the connection of a client that has not logged in (SaslServerAuthenticator).
+        """
+        return partial(self._after_login, ask)
+
+    def _after_login(
+        self, ask: Ask, session: ClientSession, route: Route, frame: bytes
+    ) -> Verdict | Coroutine[Any, Any, Verdict]:
+        if self.of(session).known([DESCRIBE_CLUSTER]) is None:
+            return self._once_answered(ask, session, route, frame)
+        return ask(session, route, frame)
+
+    async def _once_answered(self, ask: Ask, session: ClientSession, route: Route, frame: bytes) -> Verdict:
+        await self.of(session).check([DESCRIBE_CLUSTER])
+        verdict = ask(session, route, frame)
+        return verdict if isinstance(verdict, Verdict) else await verdict
 
 
 class ClusterAuthorizer:

@@ -42,6 +42,8 @@ class GatewayConfig:
     sni_pattern: str | None = None
     """`broker-{id}.kafka.example`: one port for all, known apart by the names that clients ask for in TLS."""
     sni_port: int = 0
+    asks_for_login: bool = False
+    """Whether the brokers take no request of a client that has not logged in."""
     upstream_tls: bool = False
     upstream_ca: Path | None = None
     """PEM: who vouches for the brokers; None for whom the system trusts."""

@@ -16,7 +16,7 @@ from coordinator.gateway.ports import BrokerPort, Listening, OurPort, Port
 from coordinator.gateway.relay import House
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.tls import Names, client_context
-from coordinator.gateway.ways import Ask
+from coordinator.gateway.ways import AfterLogin, Ask
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
 from coordinator.runtime.handshake import shake_hands
@@ -33,13 +33,19 @@ class Entrance:
     """The ports of one gateway process."""
 
     def __init__(
-        self, house: House, machine: Machine, config: GatewayConfig, gate: Ask, offloader: Offloader
+        self,
+        house: House,
+        machine: Machine,
+        config: GatewayConfig,
+        gate: Ask,
+        offloader: Offloader,
+        after_login: AfterLogin,
     ) -> None:
         """Raises ValueError for a certificate that cannot be used."""
         self._house = house
         self._machine = machine
         self._config = config
-        offsets_topic = OffsetsTopic(house.book, offloader, machine.clock.mono_ms)
+        offsets_topic = OffsetsTopic(house.book, offloader, machine.clock.mono_ms, after_login)
         self._broker_routes, self._our_routes = (
             PortRoutes(
                 house.book,
@@ -48,6 +54,7 @@ class Entrance:
                 ours=ours,
                 message_bytes_max=config.message_bytes_max,
                 offsets_topic=offsets_topic,
+                after_login=after_login,
             )
             for ours in (False, True)
         )

@@ -25,7 +25,7 @@ from coordinator.gateway.permission_gate import (
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
 from coordinator.gateway.session import READ_BYTES
-from coordinator.gateway.ways import Ask
+from coordinator.gateway.ways import Ask, at_any_time
 from coordinator.machine import Machine
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import empty_free_lists
@@ -93,11 +93,12 @@ class Gateway:
         self._left: set[Relay] = set()
         """Those whose client is gone, while another side may still be told so."""
         self.offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
+        cache_ms = config.authorization_cache_ms
+        authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
         if gate is None:
-            cache_ms = config.authorization_cache_ms
-            authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
             gate = PermissionGate(authorizers.of, self.offloader, adopt, answer_absent).judge
-        self._entrance = Entrance(self, machine, config, gate, self.offloader)
+        after_login = authorizers.after_login if config.asks_for_login else at_any_time
+        self._entrance = Entrance(self, machine, config, gate, self.offloader, after_login)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
         self._started = False

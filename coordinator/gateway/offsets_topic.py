@@ -22,11 +22,13 @@ from coordinator.gateway.ways import (
     HERE,
     LENGTH_BYTES,
     UNCHANGED,
+    AfterLogin,
     Ask,
     ClientSession,
     Rewritten,
     Route,
     Verdict,
+    at_any_time,
 )
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -62,8 +64,15 @@ INSTEAD: Final = (
 class OffsetsTopic:
     """Finds what reads the cluster's `__consumer_offsets`, and refuses that."""
 
-    def __init__(self, book: Book, offloader: Offloader, mono_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        book: Book,
+        offloader: Offloader,
+        mono_ms: Callable[[], int],
+        after_login: AfterLogin = at_any_time,
+    ) -> None:
         self._book = book
+        self._decide = after_login(self._refuse)
         self._offloader = offloader
         self._incidents = Incidents(log, mono_ms, "warning")
 
@@ -73,7 +82,7 @@ class OffsetsTopic:
 
         def screened(request: bytes) -> Ask | None:
             topic = name if version < TOPIC_IDS_FROM else self._book.offsets_topic_id
-            return None if topic is None or topic not in request else self._refuse
+            return None if topic is None or topic not in request else self._decide
 
         return screened
 

@@ -16,7 +16,17 @@ from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.offsets_topic import OffsetsTopic
 from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.ways import BROKER, HERE, Ask, ClientSession, Rewrite, Route, Verdict
+from coordinator.gateway.ways import (
+    BROKER,
+    HERE,
+    AfterLogin,
+    Ask,
+    ClientSession,
+    Rewrite,
+    Route,
+    Verdict,
+    at_any_time,
+)
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -105,17 +115,19 @@ class PortRoutes:
         ours: bool,
         message_bytes_max: int,
         offsets_topic: OffsetsTopic | None = None,
+        after_login: AfterLogin = at_any_time,
     ) -> None:
         """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
 
         `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups. `offsets_topic`
-        refuses what reads the cluster's.
+        refuses what reads the cluster's. What a client may hear only after its login is passed through `after_login`.
         """
         self._book = book
         self._gate = gate
         self._offloader = offloader
         self._ours = ours
         self._offsets_topic = offsets_topic
+        self._after_login = after_login
         self.found: dict[int, Route] = {}
         unknown = partial(_here, answers.unknown_api_versions)
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
@@ -183,19 +195,19 @@ class PortRoutes:
         if key is ApiKey.SASL_HANDSHAKE:
             return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:
-            return partial(_here, answers.empty)
+            return self._after_login(partial(_here, answers.empty))
         if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
-            return partial(_settings_of_nodes, self._book, answers.nothing_set)
+            return self._after_login(partial(_settings_of_nodes, self._book, answers.nothing_set))
         if self._ours and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
-            return partial(_settings_of_nodes, self._book, answers.nothing_altered)
+            return self._after_login(partial(_settings_of_nodes, self._book, answers.nothing_altered))
         return None
 
     def _ask_about_groups(self, key: ApiKey) -> Ask:
         if self._ours:
             return self._gate
         if key is ApiKey.LIST_GROUPS:
-            return partial(_here, answers.empty)
-        return partial(_not_coordinator, self._offloader)
+            return self._after_login(partial(_here, answers.empty))
+        return self._after_login(partial(_not_coordinator, self._offloader))
 
 
 def _here(answer: Callable[[bytes], bytes], _session: ClientSession, _route: Route, frame: bytes) -> Verdict:

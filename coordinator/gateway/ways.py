@@ -86,6 +86,15 @@ Ask: TypeAlias = Callable[[ClientSession, "Route", bytes], Verdict | Coroutine[A
 request behind it is taken. Raises ProtocolError."""
 
 
+AfterLogin: TypeAlias = Callable[[Ask], Ask]
+"""Makes of what answers without a broker what does so only once the client has logged in."""
+
+
+def at_any_time(ask: Ask) -> Ask:
+    """Return `ask` itself: the `AfterLogin` of a gateway to a cluster that asks for no login."""
+    return ask
+
+
 class Route(Value):
     """What is done with the requests of one api and version on one kind of port."""
 

@@ -68,6 +68,7 @@ def gateway_config(settings: Settings) -> GatewayConfig:
         key=settings.gateway_ssl_key_location,
         sni_pattern=settings.gateway_sni_pattern,
         sni_port=settings.gateway_sni_port,
+        asks_for_login=settings.upstream_security_protocol.startswith("SASL_"),
         upstream_tls=settings.upstream_security_protocol in ("SSL", "SASL_SSL"),
         upstream_ca=settings.upstream_ssl_ca_location,
         upstream_names_checked=settings.upstream_ssl_endpoint_identification,

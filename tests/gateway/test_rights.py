@@ -7,13 +7,14 @@ Kafka's answers are recorded in matrix/recording.txt, and matrix/differences.py 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from kafka.protocol.admin.groups import DeleteGroupsRequest, DescribeGroupsRequest
 from kafka.protocol.consumer.group import HeartbeatRequest
 
 from coordinator.gateway.permission_gate import ABOUT_ABSENT, OF_MEMBERS
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.gateway.matrix.differences import DIFFERENCES, Difference, differing
 from tests.gateway.matrix.permission_sets import permission_sets
@@ -21,9 +22,11 @@ from tests.gateway.matrix.play import CLOSED, logged_in, play, topic_ids
 from tests.gateway.matrix.recording import Recording, load
 from tests.gateway.matrix.requests import absent_ids, kinds
 from tests.gateway.matrix.secured import PROTOCOL, secured_cluster
+from tests.gateway.test_before_login import ASKED as BEFORE_LOGIN
+from tests.gateway.test_before_login import VERSIONS
 from tests.gateway.whole import Whole
 from tests.kafka.cluster import USERS, KafkaCluster
-from tests.support.raw import offset_delete, wait_for_coordinator
+from tests.support.raw import RawConnection, offset_delete, wait_for_coordinator
 
 pytestmark = [
     pytest.mark.kafka,
@@ -100,6 +103,26 @@ def at_kafka(secured: Whole) -> Recording:
 def through_the_gateway(secured: Whole) -> Recording:
     """The answers that clients of the gateway get."""
     return play(secured.bootstrap, SETS, topic_ids(secured.cluster.address(1)))
+
+
+def hears_nothing(bootstrap: str, request: Any, version: int) -> bool:
+    """Whether a connection on which nobody has logged in is closed by this request, without an answer."""
+    with RawConnection(bootstrap) as connection:
+        connection.send(request, version)
+        try:
+            connection.receive()
+        except ConnectionError:
+            return True
+        return False
+
+
+def test_before_a_login_every_request_closes_the_connection_as_at_kafka(secured: Whole) -> None:
+    requests = [(asked.message(), asked.version) for kind in kinds(absent_ids()) for asked in kind.requests[:1]]
+    requests += [(asked, VERSIONS[ApiKey(asked.API_KEY)]) for _, asked in BEFORE_LOGIN]
+    broker_port = f"127.0.0.1:{secured.broker_port(1)}"
+    for address in (secured.cluster.address(1, PROTOCOL), secured.bootstrap, broker_port):
+        answered = [request for request, version in requests if not hears_nothing(address, request, version)]
+        assert not answered, address
 
 
 def test_the_recording_has_every_case(recorded: Recording) -> None:
