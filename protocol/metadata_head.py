@@ -16,6 +16,7 @@ from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     pack_compact_string,
+    pack_length,
     pack_string,
     read_compact_count,
     read_compact_nullable_string,
@@ -67,13 +68,16 @@ def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
 
 
 def write_metadata_head(frame: bytes, head: MetadataHead, brokers: Iterable[Listed], version: int) -> bytes:
-    """Return what stands in place of the first `head.end` bytes of the response `frame`, its length mended."""
+    """Return what stands in place of the first `head.end` bytes of the response `frame`, its length mended.
+
+    Raises FrameTooLarge where the response would be longer than its length can say.
+    """
     listed = list(brokers)
     flexible = version >= FLEXIBLE_FROM
     count = uvarint(len(listed) + 1) if flexible else PACK_INT32(len(listed))
     written = b"".join([head.before, count, *(write_listed(broker, version) for broker in listed)])
     (length,) = INT32(frame, 0)
-    return PACK_INT32(length + len(written) - head.end) + written[4:]
+    return pack_length(length + len(written) - head.end) + written[4:]
 
 
 def _read(frame: bytes, version: int) -> MetadataHead:

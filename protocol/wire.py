@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final
 
 from protocol.bounds import TAGS_MAX
-from protocol.errors import InvalidLength, TooManyItems, UnexpectedNull
+from protocol.errors import FrameTooLarge, InvalidLength, TooManyItems, UnexpectedNull
 
 ZERO_UUID: Final = bytes(16)
 """Kafka's null for a uuid. Uuids are `bytes` of length 16 here: they are keys, and never computed with."""
@@ -159,6 +159,13 @@ def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:
 def pack_int32(value: int) -> bytes:
     """Write an int32."""
     return _INT32S[value] if 0 <= value < SMALL else PACK_INT32(value)
+
+
+def pack_length(length: int) -> bytes:
+    """Return the length of a frame as it stands before that. Raises FrameTooLarge."""
+    if length > MAX_INT32:
+        raise FrameTooLarge(f"a frame of {length} bytes")
+    return PACK_INT32(length)
 
 
 def pack_result(index: int, error_code: int) -> bytes:

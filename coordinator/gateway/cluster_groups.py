@@ -9,7 +9,7 @@ request goes to the node.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
@@ -26,12 +26,12 @@ from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.errors import NotKafka, UpstreamError
 from coordinator.upstream.group_questions import GroupAnswer, GroupQuestions, TopicIds
+from coordinator.upstream.link import decoded
 from coordinator.upstream.questions import UpstreamAnswer
 from protocol.apis import ApiKey
 from protocol.asking import decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.wire import ZERO_UUID
@@ -59,8 +59,10 @@ MANY: Final = 100
 NOT_ASKED: Final = "the cluster cannot be asked about groups that are not here"
 LACKING: Final = "the gateway's user lacks a permission at the cluster"
 
-Rows = list[tuple[str, Any]]
+Rows: TypeAlias = list[tuple[str, Any]]
 """What is said of groups, each with the group's name."""
+Errors: TypeAlias = list[tuple[Sequence[str], UpstreamError | None]]
+"""Of each broker that was asked the groups, and why there is no answer about them; None where there is one."""
 
 
 class Lack(NamedTuple):
@@ -150,14 +152,12 @@ class ClusterGroups:
         asked: Collection[str] = groups
         for left in reversed(range(ROUNDS)):
             found = await self._ask(session, route, request, asked)
-            self._note_errors(found)
             read = partial(_read, route, frame, request, found)
             are_long = are_long or any(map(_is_long, found))
-            got, lacking = await self._offloader.run(session, read, is_long=are_long)
+            got, lacking, errors = await self._offloader.run(session, read, is_long=are_long)
+            self._note_errors(errors)
             self._note_lacking(lacking)
-            failed = {
-                name for each in found if isinstance(each.answer, UpstreamError) for name in each.groups
-            }
+            failed = {name for groups, error in errors if error is not None for name in groups}
             moved = {group for group, row in got if parts.error(row) in MOVED} - failed
             self._questions.forget(moved)
             asked = moved if left else ()
@@ -184,13 +184,12 @@ class ClusterGroups:
 
     # --- what the log says ---
 
-    def _note_errors(self, found: Iterable[GroupAnswer]) -> None:
-        for each in found:
-            if isinstance(each.answer, UpstreamError):
-                reason = str(each.answer)
-                self._incidents.fails("asking", NOT_ASKED, groups=len(each.groups), reason=reason)
-            elif isinstance(each.answer, UpstreamAnswer):
+    def _note_errors(self, errors: Errors) -> None:
+        for groups, error in errors:
+            if error is None:
                 self._incidents.is_over("asking", "the cluster can be asked about groups again")
+            else:
+                self._incidents.fails("asking", NOT_ASKED, groups=len(groups), reason=str(error))
 
     def _note_lacking(self, lacking: Iterable[Lack]) -> None:
         for each in lacking:
@@ -243,10 +242,29 @@ def _request(route: Route, request: Any, groups: Sequence[str], version: int, id
     return part if ids is None else named_by_names(part, ids)
 
 
-def _read(route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]) -> tuple[Rows, set[Lack]]:
-    """What the cluster says of the groups, as the client's version has it, and what the gateway's user lacks there."""
-    rows = [row for each in found for row in _rows(route, frame, request, each)]
-    return rows, _lacking(ApiKey(route.api_key), parts_of(route.api_key, route.version), rows)
+def _read(
+    route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]
+) -> tuple[Rows, set[Lack], Errors]:
+    """What the cluster says of the groups, as the client's version has it.
+
+    With what the gateway's user lacks there, and of each broker that was asked why it has not answered.
+    """
+    rows: Rows = []
+    errors: Errors = []
+    for each in found:
+        answered: Rows = []
+        error = each.answer if isinstance(each.answer, UpstreamError) else None
+        if isinstance(each.answer, UpstreamAnswer):
+            try:
+                answered = _rows(route, request, each, each.answer)
+            except NotKafka as unreadable:
+                error = unreadable
+        if not isinstance(each.answer, ErrorCode):
+            errors.append((each.groups, error))
+        code = each.answer if isinstance(each.answer, ErrorCode) else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        missing = set(each.groups) - {group for group, _ in answered}
+        rows += [*answered, *_error_rows(route, frame, request, missing, code)]
+    return rows, _lacking(ApiKey(route.api_key), parts_of(route.api_key, route.version), rows), errors
 
 
 def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[Lack]:
@@ -265,14 +283,20 @@ def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[Lack]:
     return lacking
 
 
-def _rows(route: Route, frame: bytes, request: Any, found: GroupAnswer) -> Rows:
+def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], error: ErrorCode) -> Rows:
+    """The rows with this error of groups about which no broker has said anything."""
+    if not groups:
+        return []
+    parts = parts_of(route.api_key, route.version)
+    part = parts.part(request, groups)
+    return parts.rows(part, answers.handled(frame).error_response(part, error, route.version))
+
+
+def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
+    """Raises NotKafka."""
     parts = parts_of(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
-    answer = found.answer
-    if not isinstance(answer, UpstreamAnswer):
-        error = answer if isinstance(answer, ErrorCode) else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return parts.rows(part, answers.handled(frame).error_response(part, error, route.version))
-    response = codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
+    response = decoded(answer, f"broker {found.node_id}")
     if found.topic_ids is not None:
         response = named_by_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:

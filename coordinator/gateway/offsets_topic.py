@@ -38,7 +38,7 @@ from protocol.errors import ErrorCode
 from protocol.fixed import int16_at, int32_at
 from protocol.headers import decode_request_header
 from protocol.messages import FetchResponse
-from protocol.wire import PACK_INT32, read_uvarint, uvarint
+from protocol.wire import PACK_INT32, pack_length, read_uvarint, uvarint
 
 log = get_logger("gateway")
 
@@ -166,7 +166,7 @@ def _with_refusals(version: int, refusals: bytes, count: int, _client: object, f
     topics, end = _count(frame, pos, version)
     counted = uvarint(topics + count + 1) if version >= FLEXIBLE_FROM else PACK_INT32(topics + count)
     size = int32_at(frame, 0) + len(counted) - (end - pos) + len(refusals)
-    return PACK_INT32(size) + frame[LENGTH_BYTES:pos] + counted + refusals, end
+    return pack_length(size) + frame[LENGTH_BYTES:pos] + counted + refusals, end
 
 
 def _count_at(version: int) -> int:

@@ -5,6 +5,7 @@
 that a side breaks the protocol.
 """
 
+import struct
 from functools import partial
 from typing import Final
 
@@ -146,6 +147,12 @@ class Session:
             self._all_answered = None
             self._outside.soon(partial(promise.resolve, None))  # once the client takes what it is sent
 
+    def _break(self, error: ProtocolError) -> None:
+        error.__traceback__ = None  # it would keep this session alive
+        outside = self._outside
+        self.end()
+        outside.broken(error)
+
     def _run(self, *, answers: bool) -> None:
         """Take answers if there are any, then requests; keep what is left of buffers that are not ours."""
         self._busy = True
@@ -160,10 +167,9 @@ class Session:
                 self._outside.soon(self.go_on)
             self._check_all_answered()
         except ProtocolError as error:
-            error.__traceback__ = None  # it would keep this session alive
-            outside = self._outside
-            self.end()
-            outside.broken(error)
+            self._break(error)
+        except struct.error as error:  # a name of bytes that are no UTF-8 is longer when it is sent again
+            self._break(ProtocolError(f"what it sends makes a message that cannot be written: {error}"))
         except Exception:  # noqa: BLE001 - it is logged there; others that wait for what this one did go on
             outside = self._outside
             self.end()

@@ -28,6 +28,8 @@ class GroupAnswer(NamedTuple):
     answer: UpstreamAnswer | ErrorCode | UpstreamError
     topic_ids: TopicIds | None = None
     """The ids of topics, where the broker names topics and the client's version has ids."""
+    node_id: int | None = None
+    """The broker that was asked."""
 
 
 class GroupQuestions:
@@ -87,10 +89,10 @@ class GroupQuestions:
 
         try:
             asked = question(VersionRange(oldest, version), None)
-            return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id))
+            return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), node_id=node_id)
         except TooOld:
             if not has_ids:
                 raise
         ids = {name: topic.topic_id for name, topic in (await self._topics.look()).topics.items()}
         asked = question(supported, ids)
-        return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), ids)
+        return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), ids, node_id)

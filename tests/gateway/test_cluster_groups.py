@@ -79,6 +79,10 @@ class Cluster(UpstreamCluster):
         self.errors: dict[str, list[int]] = {}
         """The errors that a group's coordinators answer with next."""
         self.failing: dict[ApiKey, Exception] = {}
+        self.garbage: dict[ApiKey, bytes] = {}
+        """What is answered next in place of a response."""
+        self.left_out: set[str] = set()
+        """Groups about which the next answer says nothing."""
         self.meanwhile: Callable[[], None] = lambda: None
         """Called while a broker is asked."""
         self.topic_error = 0
@@ -98,7 +102,8 @@ class Cluster(UpstreamCluster):
             self.meanwhile()
         if api in self.failing:
             raise self.failing.pop(api)
-        return UpstreamAnswer(api, version, codec.encode_response(self._answer(api, version, request)), 0)
+        answer = self.garbage.pop(api, None) or codec.encode_response(self._answer(api, version, request))
+        return UpstreamAnswer(api, version, answer, 0)
 
     def _answer(self, api: ApiKey, version: int, request: Any) -> Any:
         if api is ApiKey.FIND_COORDINATOR:
@@ -116,7 +121,9 @@ class Cluster(UpstreamCluster):
         if api is ApiKey.DELETE_GROUPS:
             self.deleted += request.groups_names
             return deletions(request.groups_names, self._error)
-        return descriptions(request.groups, THERE, version, self._error)
+        named = [name for name in request.groups if name not in self.left_out]
+        self.left_out.clear()
+        return descriptions(named, THERE, version, self._error)
 
     def _coordinator(self, name: str) -> Any:
         kind = FindCoordinatorResponse.Coordinator
@@ -427,6 +434,26 @@ async def test_a_cluster_that_cannot_be_asked_is_an_error_on_which_clients_try_a
         assert lines.events == [NOT_ASKED]
     play.cluster.failing[ApiKey.FIND_COORDINATOR] = Unreachable(ADDRESS, "refused")
     assert await play.describe("1x") == [("1x", "", NOT_AVAILABLE)]
+
+
+async def test_an_answer_that_cannot_be_read_is_an_error_and_the_log_names_its_broker() -> None:
+    play = Play(Cluster(), "3c")
+    play.cluster.garbage[ApiKey.DESCRIBE_GROUPS] = b"\xff" * 50
+    with captured() as lines:
+        assert await play.describe("1a", "3c") == [("1a", "", NOT_AVAILABLE), ("3c", HERE, 0)]
+        (told,) = lines.fields(NOT_ASKED)
+        assert "broker 1" in told["reason"]
+        assert "no DESCRIBE_GROUPS response" in told["reason"]
+    assert await play.describe("1a") == [("1a", THERE, 0)], "the client's connection goes on"
+
+
+async def test_a_group_that_an_answer_leaves_out_is_asked_for_once_more_and_then_an_error() -> None:
+    play = Play(Cluster())
+    play.cluster.left_out = {"1b"}
+    assert await play.describe("1a", "1b", "1c") == [(name, THERE, 0) for name in ("1a", "1b", "1c")]
+    play.cluster.left_out = {"1b"}
+    play.cluster.meanwhile = lambda: play.cluster.left_out.add("1b")
+    assert await play.describe("1a", "1b") == [("1a", THERE, 0), ("1b", "", NOT_AVAILABLE)]
 
 
 async def test_the_log_names_what_the_gateways_user_lacks() -> None:
