@@ -9,20 +9,39 @@ any web page could have a browser on this machine read them, under a name of its
 
 import asyncio
 import ipaddress
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.ready import Ready
 from coordinator.admin.scrape import Page
 from coordinator.admin.shared import SharedWork, SharedWorkFailed
+from coordinator.telemetry.logs import get_logger
+
+log = get_logger("admin")
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
 SHUTDOWN_S: Final = 1.0
+
+
+def _note_bad_request(record: logging.LogRecord) -> bool:
+    """Log in one line what is no HTTP: aiohttp logs it as an error with a traceback, as if it were a fault of ours."""
+    error = record.exc_info[1] if record.exc_info else None
+    if not isinstance(error, HttpProcessingError):
+        return True
+    log.info("refusing a request that is not HTTP", reason=error.message.partition(":")[0])  # then comes what was sent
+    return False
+
+
+SERVER_LOG: Final = logging.getLogger("groupkeeper.admin.http")
+"""What aiohttp has to say."""
+SERVER_LOG.addFilter(_note_bad_request)
 
 
 class AdminServer:
@@ -46,7 +65,12 @@ class AdminServer:
         if expiring is not None:
             app.router.add_get("/groups/expiring", self._groups_expiring)
         self._runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=SHUTDOWN_S, lingering_time=0.0, max_headers=64
+            app,
+            access_log=None,
+            logger=SERVER_LOG,
+            shutdown_timeout=SHUTDOWN_S,
+            lingering_time=0.0,
+            max_headers=64,
         )
         self._listening: asyncio.Server | None = None
         self._only_loopback = False

@@ -15,6 +15,7 @@ from coordinator.admin.http import names_loopback
 from coordinator.admin.scrape import Page
 from tests.groups.harness import FakeClock
 from tests.partitions.running import Running, eventually, node
+from tests.support.log_lines import LogLines
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -49,6 +50,25 @@ async def ask(running: Running, request: str) -> bytes:
 async def status(running: Running, path: str = "/health", host: str = "localhost") -> int:
     answer = await ask(running, f"GET {path} HTTP/1.1\nHost: {host}\nConnection: close\n\n")
     return int(answer.split(b" ", 2)[1])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "GET /metrics HTTP/9.9\n\n",
+        f"GET /{'a' * 20_000} HTTP/1.1\n\n",
+        "GET /metrics HTTP/1.1\nHost: localhost\nAuthorization: Bearer se\0cret\n\n",
+        "POST /metrics HTTP/1.1\nHost: localhost\nContent-Length: -5\n\n",
+    ],
+)
+async def test_what_is_no_http_has_a_line_without_a_traceback_and_without_what_was_sent(
+    running: Running, lines: LogLines, caplog: pytest.LogCaptureFixture, sent: str
+) -> None:
+    assert (await ask(running, sent)).startswith(b"HTTP/1.0 400 ")
+    (refused,) = lines.fields("refusing a request that is not HTTP")
+    assert refused["reason"]
+    assert not any(part in refused["reason"] for part in ("aaa", "cret", "-5", "9.9"))
+    assert not caplog.records
 
 
 def page_of(running: Running) -> Page:
