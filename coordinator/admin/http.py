@@ -35,7 +35,9 @@ def _note_bad_request(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
     if not isinstance(error, HttpProcessingError):
         return True
-    log.info("refusing a request that is not HTTP", reason=error.message.partition(":")[0])  # then comes what was sent
+    log.info(
+        "refusing a request that is not HTTP", reason=error.message.partition(":")[0]
+    )  # then comes what was sent
     return False
 
 

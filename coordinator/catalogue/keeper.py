@@ -18,6 +18,7 @@ import msgspec
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.steps import Steps
+from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import Ticket
@@ -169,14 +170,13 @@ class CatalogueKeeper(ABC):
         if deleted:
             log.info("topics deleted", topics=list(deleted))
         if changes.grown:
-            topics = {each.id: self.catalogue.by_id(each.id) for each in changes.grown}
-            counts = {topic.name: topic.partitions for topic in topics.values() if topic is not None}
-            log.info("topics have more partitions", partitions=counts)
+            grown = [self.catalogue.by_id(each.id) for each in changes.grown]
+            _log_partitions("topics have more partitions", [topic for topic in grown if topic is not None])
         if changes.configured:
             changed = [self.catalogue.by_id(each.id) for each in changes.configured]
             log.info("topic settings changed", topics=[topic.name for topic in changed if topic is not None])
         if changes.created:
-            log.info("topics created", partitions={topic.name: topic.partitions for topic in changes.created})
+            _log_partitions("topics created", changes.created)
 
     def _tell_changed(self, changes: Changes) -> None:
         try:
@@ -290,3 +290,10 @@ def _at_once(edit: Callable[[Draft], T], draft: Draft) -> Steps[T]:
     """An edit of a single step."""
     yield from ()
     return edit(draft)
+
+
+def _log_partitions(event: str, topics: Sequence[Topic]) -> None:
+    """Log names and counts as two lists: a topic may be called `secret`, and the value of such a key is hidden."""
+    log.info(
+        event, topics=[topic.name for topic in topics], partitions=[topic.partitions for topic in topics]
+    )

@@ -679,16 +679,16 @@ def test_a_file_of_version_1_becomes_one_of_the_newest(tmp_path: Path) -> None:
 
 def test_what_becomes_of_topics_is_in_the_log(tmp_path: Path, lines: LogLines) -> None:
     bench = Bench(tmp_path)
-    bench.create("t")
+    bench.create("secret")
     bench.thread.run_all()
-    bench.store.change(lambda draft: draft.create_partitions("t", 3), bench.told.append)
-    bench.store.change(lambda draft: draft.configure("t", {"retention.ms": "1"}), bench.told.append)
+    bench.store.change(lambda draft: draft.create_partitions("secret", 3), bench.told.append)
+    bench.store.change(lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append)
     bench.thread.run_all()
-    bench.delete("t")
+    bench.delete("secret")
     bench.thread.run_all()
     assert [line for line in lines.lines if line[0] == "info"] == [
-        ("info", "topics created", {"partitions": {"t": 1}}),
-        ("info", "topics have more partitions", {"partitions": {"t": 3}}),
-        ("info", "topic settings changed", {"topics": ["t"]}),
-        ("info", "topics deleted", {"topics": ["t"]}),
+        ("info", "topics created", {"topics": ["secret"], "partitions": [1]}),
+        ("info", "topics have more partitions", {"topics": ["secret"], "partitions": [3]}),
+        ("info", "topic settings changed", {"topics": ["secret"]}),
+        ("info", "topics deleted", {"topics": ["secret"]}),
     ]

@@ -117,7 +117,9 @@ def hears_nothing(bootstrap: str, request: Any, version: int) -> bool:
 
 
 def test_before_a_login_every_request_closes_the_connection_as_at_kafka(secured: Whole) -> None:
-    requests = [(asked.message(), asked.version) for kind in kinds(absent_ids()) for asked in kind.requests[:1]]
+    requests = [
+        (asked.message(), asked.version) for kind in kinds(absent_ids()) for asked in kind.requests[:1]
+    ]
     requests += [(asked, VERSIONS[ApiKey(asked.API_KEY)]) for _, asked in BEFORE_LOGIN]
     broker_port = f"127.0.0.1:{secured.broker_port(1)}"
     for address in (secured.cluster.address(1, PROTOCOL), secured.bootstrap, broker_port):
