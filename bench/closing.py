@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench closing`: how long a node's event loop is held by connections that all close at once.
+"""`python -m bench closing`: how long a node's, or a gateway's, event loop is held by connections that close at once.
 
 A process that holds them is killed, as when a host dies. The same is done to a server of the same loop whose protocol
-does nothing: what that takes is the loop's own, and a node's share is what it takes more. The turns are those of the
+does nothing: what that takes is the loop's own, and a node's share is what it takes more. A gateway has a second
+connection for each, to its broker. The turns are those of the
 loop's thread by its processor time, between two calls of a timer of a millisecond.
 """
 
@@ -22,12 +23,14 @@ from typing import Final, cast
 
 import uvloop
 
-from bench.ports import HOST, free_ports
+from bench.ports import HOST, free_port_run
 from bench.servers import REPOSITORY, tied_to_us
 from bench.watched import TimedByLooks
-from bench.wire import API_VERSIONS, encode
+from bench.wire import DESCRIBE_GROUPS, encode
 from coordinator.app import App
-from coordinator.config import load
+from coordinator.config import Address, load
+from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.gateway import Gateway
 from coordinator.machine import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.telemetry import logs
@@ -36,8 +39,10 @@ LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
     "asyncio": asyncio.SelectorEventLoop,
     "uvloop": uvloop.new_event_loop,
 }
-QUESTION: Final = encode(API_VERSIONS, 0, API_VERSIONS.request()).frame
+QUESTION: Final = encode(DESCRIBE_GROUPS, 0, DESCRIBE_GROUPS.request(groups=["closing"])).frame
+"""Which a node answers, and a gateway where it stands for a broker."""
 OPENED_AT_ONCE: Final = 100
+CONNECTIONS_MAX: Final = 1_000_000
 REST_S: Final = 0.5
 """Between opening and closing, and after the last connection is closed."""
 TURNS: Final = "turns"
@@ -72,7 +77,26 @@ class _Empty(asyncio.Protocol):
         cast(asyncio.Transport, self._transport).write(b"\0")  # uvloop's does not inherit from it
 
 
-SERVERS: Final = {"node": _serve_node, "nothing": _serve_nothing}
+async def _serve_gateway(port: int, _data_dir: Path) -> None:
+    """The process of a gateway, before a broker on the next port."""
+    config = GatewayConfig(
+        host=HOST,
+        port_base=port - 1,
+        max_connections=CONNECTIONS_MAX,
+        max_connections_per_ip=CONNECTIONS_MAX,
+        idle_ms=600_000,
+        request_bytes_max=1 << 20,
+    )
+    gateway = Gateway(config, asyncio.get_running_loop(), real_machine())
+    gateway.set_brokers({1: Address(HOST, port + 1)})
+    gateway.start()
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        await gateway.stop()
+
+
+SERVERS: Final = {"node": _serve_node, "gateway": _serve_gateway, "nothing": _serve_nothing}
 
 
 async def _until_terminated(kind: str, port: int, data_dir: Path) -> bytes:
@@ -112,10 +136,19 @@ def _measure(loop: str, kind: str, count: int) -> tuple[float, float, int]:
 
 
 def _measured(loop: str, kind: str, count: int, work: Path) -> tuple[float, float, int]:
-    (port,) = free_ports(1)
+    port = free_port_run(2)
     ours = [sys.executable, "-m", "bench.closing"]
-    serving = subprocess.Popen(tied_to_us([*ours, "serve", loop, kind, str(port), str(work)]), cwd=REPOSITORY)
-    _wait_for(port)
+
+    def serve(loop: str, kind: str, port: int, work: Path) -> "subprocess.Popen[bytes]":
+        work.mkdir(exist_ok=True)
+        serving = [*ours, "serve", loop, kind, str(port), str(work)]
+        started = subprocess.Popen(tied_to_us(serving), cwd=REPOSITORY)
+        _wait_for(port)
+        return started
+
+    # The broker of a gateway takes its connections, and does nothing with them.
+    behind = serve("uvloop", "nothing", port + 1, work / "broker") if kind == "gateway" else None
+    serving = serve(loop, kind, port, work)
     holding = subprocess.Popen(
         tied_to_us([*ours, "hold", str(port), str(count)]), cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
     )
@@ -131,6 +164,9 @@ def _measured(loop: str, kind: str, count: int, work: Path) -> tuple[float, floa
     time.sleep(REST_S)
     serving.terminate()
     serving.wait()
+    if behind is not None:
+        behind.terminate()
+        behind.wait()
     numbers = array("d", (work / TURNS).read_bytes())
     window = [1e3 * numbers[at + 1] for at in range(0, len(numbers), 3) if numbers[at] > began]
     return max(window), sum(window), sum(turn > 20 for turn in window)
@@ -148,7 +184,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench closing", description=__doc__)
     parser.add_argument(
-        "--connections", type=int, default=10_000, metavar="N", help="a multiple of 100 (%(default)s)"
+        "--connections", type=int, default=9_000, metavar="N", help="a multiple of 100 (%(default)s)"
     )
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="N", help="of which the best counts (%(default)s)"

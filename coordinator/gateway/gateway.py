@@ -26,6 +26,7 @@ from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
 from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.ways import Ask, at_any_time
+from coordinator.gateway.wire import Ends
 from coordinator.machine import Machine
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import empty_free_lists
@@ -82,6 +83,7 @@ class Gateway:
         self._config = config
         self._discovered = discovered
         self.buffer = memoryview(bytearray(READ_BYTES))
+        self.ends = Ends(loop)
         self.book = Book(config.place, self._discover)
         self.dialer = Dialer(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max

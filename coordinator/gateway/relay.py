@@ -15,7 +15,7 @@ from coordinator.gateway.outside import Outside
 from coordinator.gateway.ports import Port
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes
-from coordinator.gateway.wire import Owner, Wire
+from coordinator.gateway.wire import Ends, Owner, Wire
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -30,6 +30,7 @@ class House(Protocol):
 
     loop: asyncio.AbstractEventLoop
     buffer: memoryview
+    ends: Ends
     book: Book
     dialer: Dialer
     request_bytes_max: int
@@ -56,7 +57,7 @@ class Relay(Outside, Owner):
         self.peer = peer
         self._ours = _endpoint(sock.getsockname())
         self.session = Session(self, port.routes, house.request_bytes_max)
-        self._client = Wire(house.loop, self, house.buffer)
+        self._client = Wire(house.loop, self, house.buffer, house.ends)
         self._lanes: list[Wire | None] = [None, None]
         self._dialing: dict[Wire, asyncio.Task[None]] = {}
         self._later: list[Callable[[], None]] = []
@@ -246,7 +247,7 @@ class Relay(Outside, Owner):
         self._open(BROKER)
 
     def _open(self, lane: int) -> Wire:
-        wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
+        wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer, self._house.ends)
         wire.read(READ_BYTES)
         work = self._dial(wire, self._port.wanted(lane), self._choices(lane))
         task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())

@@ -17,6 +17,8 @@ from coordinator.gateway.ways import Bytes
 from coordinator.runtime.sockets import say_end
 from protocol.native import mypyc_attr, trait
 
+ENDS_AT_ONCE: Final = 100
+"""After so many wires whose peers have closed, others have their turn: when a host dies, all of its close at once."""
 LINGER_S: Final = 5.0
 """How long a wire that was ended may take to have sent what waits, and its peer to close."""
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -40,12 +42,35 @@ class Owner:
         """The socket is closed, or there was none; said once of every wire."""
 
 
+class Ends:
+    """The wires of a process whose peers have closed, until their owners are told so."""
+
+    __slots__ = ("_loop", "_wires")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._wires: deque[Wire] = deque()
+
+    def add(self, wire: "Wire") -> None:
+        """Tell the wire's owner soon."""
+        self._wires.append(wire)
+        if len(self._wires) == 1:
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        for _ in range(min(len(self._wires), ENDS_AT_ONCE)):
+            self._wires.popleft().lost()
+        if self._wires:
+            self._loop.call_soon(self._tell)
+
+
 class Wire:
     """A connected socket, and what still has to be written to it; or one that is yet to be connected."""
 
     __slots__ = (
         "_buffer",
         "_ending",
+        "_ends",
         "_is_read",
         "_is_writing",
         "_linger",
@@ -59,9 +84,10 @@ class Wire:
         "sock",
     )
 
-    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: memoryview) -> None:
-        """`buffer` is what all sockets of the process are read into, one after the other."""
+    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: memoryview, ends: Ends) -> None:
+        """`buffer` is what all sockets of the process are read into, one after the other; `ends` is the process's."""
         self._loop = loop
+        self._ends = ends
         self._owner: Owner | None = owner  # None of a wire that is gone
         self._buffer = buffer
         self.sock: socket | None = None
@@ -138,7 +164,9 @@ class Wire:
         except OSError:
             size = 0
         if not size:
-            self._lost()
+            self._is_read = False
+            self._loop.remove_reader(sock.fileno())
+            self._ends.add(self)
         elif not self._ending and self._owner is not None:
             self._owner.received(self, view[:size])
         if self._tls is not None and self._tls.pending():
@@ -159,7 +187,7 @@ class Wire:
         except _MEANWHILE:
             sent = 0
         except OSError:
-            self._loop.call_soon(self._lost)
+            self._ends.add(self)
             return
         if sent < len(data):
             self._keep(data, sent)
@@ -196,7 +224,7 @@ class Wire:
         except _MEANWHILE:
             pass
         except OSError:
-            self._lost()
+            self.lost()
             return
         self._update_writing()
         if not waiting:
@@ -231,7 +259,8 @@ class Wire:
             except OSError:
                 self.abort()
 
-    def _lost(self) -> None:
+    def lost(self) -> None:
+        """The peer has closed, or is lost."""
         if self.is_gone:
             return
         owner = None if self._ending else self._owner
@@ -251,8 +280,10 @@ class Wire:
             self._linger.cancel()
         sock, self.sock, self._tls = self.sock, None, None
         if sock is not None:
-            self._loop.remove_reader(sock.fileno())
-            self._loop.remove_writer(sock.fileno())
+            if self._is_read:
+                self._loop.remove_reader(sock.fileno())
+            if self._is_writing:
+                self._loop.remove_writer(sock.fileno())
             sock.close()
             self._is_read = self._is_writing = False
         if owner is not None:

@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import socket
+from itertools import pairwise
 from pathlib import Path
 from struct import pack
 
@@ -14,6 +15,7 @@ from coordinator.config import Address
 from coordinator.gateway.dialing import NOTHING
 from coordinator.gateway.gateway import REASONS, Counts
 from coordinator.gateway.session import READ_BYTES
+from coordinator.gateway.wire import ENDS_AT_ONCE
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -379,6 +381,24 @@ async def test_a_port_too_high_for_a_broker_is_no_reason_to_fail(tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.gate
+async def test_of_many_connections_that_close_at_once_so_many_end_before_others_have_their_turn(
+    tmp_path: Path,
+) -> None:
+    count = 2 * ENDS_AT_ONCE + 50
+    async with housed(tmp_path, max_connections=count, max_connections_per_ip=count) as house:
+        address = ("127.0.0.1", house.gateway.ports[BROKER_ID])
+        clients = [socket.create_connection(address) for _ in range(count)]
+        await eventually(lambda: len(house.gateway.relays) == count, "all to be let in")
+        await eventually(lambda: house.broker.accepted == count, "their connections to the broker")
+        for client in clients:
+            client.close()
+        left = [count]
+        while left[-1]:
+            await asyncio.sleep(0)
+            left.append(len(house.gateway.relays))
+        assert max(before - after for before, after in pairwise(left)) == ENDS_AT_ONCE
+
+
 async def test_a_connection_that_is_over_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
     async with housed(tmp_path) as house:
         client = await house.client(OUR_ID)
