@@ -96,3 +96,20 @@ class ConsumerGroupDescribeResponse(ApiMessage):
     def __init__(
         self, *, throttle_time_ms: int = ..., groups: list[DescribedGroup] = ..., version: int | None = None
     ) -> None: ...
+
+class ConsumerGroupHeartbeatRequest(ApiMessage):
+    group_id: str
+    member_id: str
+    member_epoch: int
+    def __init__(
+        self,
+        *,
+        group_id: str = ...,
+        member_id: str = ...,
+        member_epoch: int = ...,
+        version: int | None = None,
+    ) -> None: ...
+
+class ConsumerGroupHeartbeatResponse(ApiMessage):
+    error_code: int
+    def __init__(self, *, error_code: int = ..., version: int | None = None) -> None: ...

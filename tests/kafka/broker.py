@@ -151,16 +151,20 @@ class KafkaBroker(KafkaNode):
         work: Path,
         settings: Mapping[str, str | int] | None = None,
         *,
+        formatting: Sequence[str] = (),
         java: Sequence[str] | None = None,
     ) -> None:
         """Prepare a broker under `work`; `settings` come on top of a single node's.
 
+        `formatting` are arguments for the formatting of its data directory.
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
         """
         port, controller_port = free_ports(2)
         node_id = (settings or {}).get("node.id", 1)
         ours = _single_node(node_id, f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}")
-        super().__init__(work, port=port, settings={**ours, **(settings or {})}, java=java)
+        super().__init__(
+            work, port=port, settings={**ours, **(settings or {})}, formatting=formatting, java=java
+        )
 
 
 @functools.cache

@@ -35,6 +35,7 @@ A_STEP_A_TURN: Final = 0
 PRIVATE: Final = {api.key: api for api in declared(private)}
 READS: Final = {
     ApiKey.API_VERSIONS,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,  # it is refused
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.DESCRIBE_GROUPS,

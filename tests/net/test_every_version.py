@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from protocol.apis import ApiKey
+from protocol.consumer_groups import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, classes
 from tests.support.raw import RawConnection, commit_offsets, create_topic
@@ -145,6 +146,10 @@ def heartbeat(asking: Asking) -> Any:
     return asking.cls(group_id=asking.name, generation_id=generation, member_id=member_id)
 
 
+def consumer_group_heartbeat(asking: Asking) -> Any:
+    return ConsumerGroupHeartbeatRequest(group_id=asking.name, member_id="m", member_epoch=0)
+
+
 def leave_group(asking: Asking) -> Any:
     member_id, _ = joined(asking)
     if asking.version < 3:
@@ -251,6 +256,7 @@ BUILDERS: dict[ApiKey, Build] = {
     ApiKey.FIND_COORDINATOR: find_coordinator,
     ApiKey.JOIN_GROUP: join_group,
     ApiKey.HEARTBEAT: heartbeat,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat,
     ApiKey.LEAVE_GROUP: leave_group,
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.DESCRIBE_GROUPS: describe_groups,
@@ -275,6 +281,8 @@ def expected_errors(api: ApiKey, version: int) -> set[int]:
         return {ErrorCode.MEMBER_ID_REQUIRED}  # KIP-394: the first join is only given an id
     if api is ApiKey.PRODUCE:
         return {ErrorCode.POLICY_VIOLATION}
+    if api is ApiKey.CONSUMER_GROUP_HEARTBEAT:
+        return {ErrorCode.UNSUPPORTED_VERSION}
     return {ErrorCode.NONE}
 
 

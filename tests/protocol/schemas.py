@@ -266,6 +266,9 @@ class ReferenceEncoder:
     def _field(self, field: Any, value: Any) -> bytes:
         if id(field) in self._instead:
             return self._instead[id(field)]
+        if field.is_struct():
+            is_there = b"\1" if field.nullable_for_version_q(self._version) else b""
+            return is_there + self.encode(field, value)
         if not field.is_array():
             return self._scalar(field.type_str, value)
         out = self._length(None if value is None else len(value), ">i")
@@ -300,6 +303,8 @@ def variable_fields(schema: Any, version: int) -> list[Any]:
     for field in schema.untagged_fields(version):
         if field.is_struct_array():
             found += [field, *variable_fields(field.array_of, version)]
+        elif field.is_struct():
+            found += variable_fields(field, version)
         elif field.is_array() or field.type_str in {"string", "bytes", "records"}:
             found.append(field)
     return found

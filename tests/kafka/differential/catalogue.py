@@ -30,6 +30,8 @@ not created by asking for them."""
 ALONE: Final = "alone"
 """As `ORDINARY`, on a server of its own, where scenarios play one after the other: those whose group has an id that
 cannot have the scenario's prefix, the empty one. Each ends without that group."""
+CLASSIC: Final = "classic"
+"""As `ORDINARY`, where Kafka has no groups of KIP-848 (`group.version` is 0)."""
 
 
 @dataclass(frozen=True)

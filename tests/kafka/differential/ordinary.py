@@ -59,6 +59,18 @@ def _heartbeat(version: int, script: "Script") -> dict[str, Any]:
     return {"group_id": script.group, "generation_id": 1}
 
 
+def _consumer_heartbeat(version: int, script: "Script") -> dict[str, Any]:
+    """Of a member that joins."""
+    return {
+        "group_id": script.group,
+        "member_id": "m",
+        "member_epoch": 0,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "subscribed_topic_names": ["apples"],
+        "topic_partitions": [],
+    }
+
+
 def _of_group(version: int, script: "Script") -> dict[str, Any]:
     return {"group_id": script.group}
 
@@ -154,6 +166,7 @@ _ORDINARY: Final = {
     ApiKey.JOIN_GROUP: _join,
     ApiKey.SYNC_GROUP: _sync,
     ApiKey.HEARTBEAT: _heartbeat,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _consumer_heartbeat,
     ApiKey.LEAVE_GROUP: _of_group,
     ApiKey.OFFSET_COMMIT: _commit,
     ApiKey.OFFSET_FETCH: _fetch,

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two servers, each once for every set of settings that scenarios are played with."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.differential.catalogue import ALONE, ORDINARY, TIGHT
+from tests.kafka.differential.catalogue import ALONE, CLASSIC, ORDINARY, TIGHT
 from tests.kafka.differential.play import prepare
 from tests.kafka.differential.script import ServerUnderTest
 from tests.support.service import Service
@@ -16,6 +16,7 @@ _NO_DELAY: Final[Mapping[str, str | int]] = {"group.initial.rebalance.delay.ms":
 SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
     ORDINARY: _NO_DELAY,
     ALONE: _NO_DELAY,
+    CLASSIC: _NO_DELAY,
     TIGHT: {
         # A script on a busy machine has seen within this time that nobody is answered yet.
         "group.initial.rebalance.delay.ms": 2_000,
@@ -29,6 +30,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
     },
 }
 """Settings that both servers know under the same names."""
+FORMATTING: Final[Mapping[str, Sequence[str]]] = {CLASSIC: ("--feature", "group.version=0")}
+"""Arguments for the formatting of Kafka's data directory."""
 
 KAFKA_GRACE_S: Final = 0.15
 GROUPKEEPER_GRACE_S: Final = 0.0
@@ -46,7 +49,7 @@ def kafka_servers(
             if name == ORDINARY and ordinary is not None:
                 brokers[name] = ordinary
                 continue
-            brokers[name] = KafkaBroker(work / name, SETTINGS[name])
+            brokers[name] = KafkaBroker(work / name, SETTINGS[name], formatting=FORMATTING.get(name, ()))
             stack.callback(brokers[name].close)
             brokers[name].start()
         yield _prepared({name: broker.bootstrap for name, broker in brokers.items()}, KAFKA_GRACE_S)
