@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from coordinator.api import (
     api_versions,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     find_coordinator,
@@ -42,6 +43,9 @@ MEMBERS: Final[tuple[AnyApi, ...]] = (
 """What only the coordinator of a group answers."""
 COORDINATED: Final[tuple[AnyApi, ...]] = (*MEMBERS, list_groups.API)
 """What our nodes answer."""
+REFUSED: Final[tuple[AnyApi, ...]] = (consumer_group_heartbeat.API,)
+"""What is refused on every port, whatever the brokers say to it. No permission is asked for, as at a Kafka that has no
+groups of KIP-848."""
 NO_DIRECTORY: Final = "no-records"
 """A directory of our nodes for those who ask: Java's clients take a node without any for one that refuses to say."""
 NOT_SET_HERE: Final = (
@@ -50,7 +54,7 @@ NOT_SET_HERE: Final = (
 """The error message for a setting of a node."""
 DELETE: Final = 1
 """The operation of IncrementalAlterConfigs that takes a setting away."""
-DECLARED: Final = Capabilities((*COORDINATED, find_coordinator.API))
+DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
 def handled(frame: bytes) -> Handled:

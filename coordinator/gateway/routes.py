@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from coordinator.api.table import AnyApi
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
@@ -133,12 +134,13 @@ class PortRoutes:
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
-        self.offered = Offered(forwarded, answers.versions(answers.COORDINATED))
+        made_here = (*answers.COORDINATED, *answers.REFUSED)
+        self.offered = Offered(forwarded, answers.versions(made_here))
         for key in FORWARDED.keys() - left_out:
             self._add(key, FORWARDED[key])
-        for api in answers.COORDINATED:
+        for api in made_here:
             for version in range(api.versions.min, api.versions.max + 1):
-                ask = self._ask_about_groups(api.key)
+                ask = self._ask_about_groups(api)
                 bytes_max, changes = api.frame.of(message_bytes_max), api.changes is not False
                 self._put(Route(api.key, version, ask=ask, bytes_max=bytes_max, changes=changes))
 
@@ -202,12 +204,14 @@ class PortRoutes:
             return self._after_login(partial(_settings_of_nodes, self._book, answers.nothing_altered))
         return None
 
-    def _ask_about_groups(self, key: ApiKey) -> Ask:
+    def _ask_about_groups(self, api: AnyApi) -> Ask:
+        if api in answers.REFUSED:
+            return self._after_login(partial(_refused, self._offloader, ErrorCode.UNSUPPORTED_VERSION))
         if self._ours:
             return self._gate
-        if key is ApiKey.LIST_GROUPS:
+        if api.key is ApiKey.LIST_GROUPS:
             return self._after_login(partial(_here, answers.empty))
-        return self._after_login(partial(_not_coordinator, self._offloader))
+        return self._after_login(partial(_refused, self._offloader, ErrorCode.NOT_COORDINATOR))
 
 
 def _here(answer: Callable[[bytes], bytes], _session: ClientSession, _route: Route, frame: bytes) -> Verdict:
@@ -230,10 +234,10 @@ def _settings_of_nodes(
     return Verdict(HERE, answer(frame, request.resources))
 
 
-async def _not_coordinator(
-    offloader: Offloader, session: ClientSession, _route: Route, frame: bytes
+async def _refused(
+    offloader: Offloader, error: ErrorCode, session: ClientSession, _route: Route, frame: bytes
 ) -> Verdict:
-    refused = partial(answers.refusal, frame, ErrorCode.NOT_COORDINATOR)
+    refused = partial(answers.refusal, frame, error)
     return Verdict(HERE, await offloader.run(session, refused, is_long=is_long(frame)))
 
 

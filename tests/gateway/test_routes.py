@@ -11,6 +11,7 @@ from coordinator.gateway.book import Book
 from coordinator.gateway.routes import FORWARDED, PortRoutes
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
+from protocol.consumer_groups import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header, route
 from protocol.messages import (
@@ -32,8 +33,7 @@ SET, DELETE = 0, 1
 NOT_OFFERED: Final = {
     ApiKey.ADD_OFFSETS_TO_TXN: "the transaction's end would not reach our groups",
     ApiKey.TXN_OFFSET_COMMIT: "as above",
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: "groups of KIP-848 are not coordinated here",
-    ApiKey.CONSUMER_GROUP_DESCRIBE: "as above",
+    ApiKey.CONSUMER_GROUP_DESCRIBE: "groups of KIP-848 are not coordinated here",
     ApiKey.ADD_RAFT_VOTER: "for those who run the cluster, at the cluster",
     ApiKey.REMOVE_RAFT_VOTER: "as above",
     **{
@@ -93,7 +93,20 @@ def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
 
 
 def test_what_passes_is_no_group_api() -> None:
-    assert not {api.key for api in answers.COORDINATED} & set(FORWARDED)
+    assert not {api.key for api in (*answers.COORDINATED, *answers.REFUSED)} & set(FORWARDED)
+
+
+@pytest.mark.parametrize("node_id", [BROKER_ID, OUR_ID])
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_heartbeat_of_kip_848_is_refused_on_every_port(
+    tmp_path: Path, node_id: int, version: int
+) -> None:
+    """Neither the broker nor our node answers in this test."""
+    async with housed(tmp_path) as house:
+        client = await house.client(node_id)
+        request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
+        answer = await client.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 @pytest.mark.parametrize("node_id", [BROKER_ID, OUR_ID])

@@ -61,12 +61,14 @@ class KafkaCluster:
         authorizer: str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         users: Sequence[str] = (),
         settings: Mapping[str, str | int] | None = None,
+        formatting: Sequence[str] = (),
     ) -> None:
         """Prepare the cluster under `work`.
 
         `protocols` are the listeners that each broker has (PLAINTEXT always); those with SASL take all of MECHANISMS
         and USERS. `acls` switches the authorizer on, Kafka's own or one of tests/kafka/java. `users` are known by
         SASL/PLAIN as well; the password of each is its name. `settings` come on top of each broker's.
+        `formatting` are arguments for the formatting of the data directories.
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
         """
         self._work = work
@@ -75,6 +77,7 @@ class KafkaCluster:
         self._authorizer = authorizer
         self._classes = None if "." in authorizer else compiled(authorizer, work / "classes")
         self._users = users
+        self._formatted_with = formatting
         self._alone = brokers == 1
         self._extra = {**replicated(min(brokers, 3)), **(settings or {})}
         (self._controller_port,) = free_ports(1)
@@ -437,14 +440,15 @@ class KafkaCluster:
 
     def _formatting(self) -> list[str]:
         if not any("SASL" in protocol for protocol in self._protocols):
-            return []
-        return [
+            return [*self._formatted_with]
+        scram = [
             argument
             for mechanism in MECHANISMS
             if mechanism.startswith("SCRAM")
             for name, password in USERS.items()
             for argument in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
+        return [*self._formatted_with, *scram]
 
 
 def unsecured_token(user: str, lifetime_s: int = 3600) -> str:

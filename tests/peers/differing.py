@@ -8,7 +8,7 @@ from tests.support.target import target_kind
 
 IN_TRANSACTIONS: Final = "offsets in transactions, which a gateway does not offer"
 SHARE: Final = "share groups, which a gateway does not offer"
-KIP_848: Final = "the consumer protocol of KIP-848, which a gateway does not offer"
+KIP_848: Final = "the consumer protocol of KIP-848, which a gateway refuses"
 COPIES_ANYWHERE: Final = "wants copies at all nodes of the metadata: our own keep no records"
 ANY_NODE: Final = (
     "asks a node chosen by chance for its settings: a broker's are there, of our own nothing is set"

@@ -146,6 +146,8 @@ def _of_members() -> Iterator[Kind]:
         "sync without protocol type", ApiKey.SYNC_GROUP, (5,), by_group(member | {"assignments": []})
     )
     yield _of_each("heartbeat", ApiKey.HEARTBEAT, (0, 4), by_group(member))
+    new = {"member_id": "stranger", "member_epoch": 0}
+    yield _of_each("heartbeat of KIP-848", ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 1), by_group(new))
     yield _of_each("leave", ApiKey.LEAVE_GROUP, (0, 2, 4), by_group(leaving))
 
 

@@ -28,6 +28,7 @@ def secured_cluster(work: Path, sets: Sequence[PermissionSet]) -> Iterator[Kafka
         authorizer="BrokenAuthorizer",
         users=[each.user for each in sets],
         settings={"offsets.topic.num.partitions": 1},  # Metadata of all topics has each of them
+        formatting=("--feature", "group.version=0"),  # without groups of KIP-848, as a gateway is
     )
     try:
         cluster.start()
