@@ -89,6 +89,7 @@ public final class Shell {
                 case "topics" -> TopicCommand.main(arguments);
                 case "ends" -> GetOffsetShell.main(arguments);
                 case "all-groups" -> GroupsCommand.main(arguments);
+                case "join-new" -> joinNew(arguments[0], arguments[1]);
                 case "start" -> start(arguments[0], arguments[1], arguments[2]);
                 default -> throw new IllegalArgumentException(words.get(0));
             }
@@ -147,6 +148,21 @@ public final class Shell {
         } finally {
             second.close();
             first.close();
+        }
+    }
+
+    /** A consumer of the protocol of KIP-848 polls; prints the error that it gets. */
+    private static void joinNew(String bootstrap, String topic) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", "new-java");
+        settings.put("group.protocol", "consumer");
+        try (KafkaConsumer<byte[], byte[]> consumer =
+                new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            consumer.subscribe(List.of(topic));
+            consumer.poll(A_WHILE);
+        } catch (KafkaException failed) {
+            System.out.println(failed);
         }
     }
 
