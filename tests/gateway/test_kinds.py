@@ -144,7 +144,7 @@ def test_what_was_committed_at_the_cluster_after_a_refusal_is_taken_over_with_th
     wait_until(lambda: commit(broker, group, 8) is ErrorCode.NONE, what="an empty group")
     assert at_the_cluster(whole, group) == (kind, "Empty", {(TOPIC, 0): 8})
     wait_until(lambda: join(whole.bootstrap, group) is BEGINS, what="the group to be taken over")
-    assert is_taken_over(whole, group)
+    wait_until(lambda: is_taken_over(whole, group), what="the log to say so")
     assert fetch_offsets(whole.bootstrap, group) == {(TOPIC, 0): 8}
     assert join(broker, group) is BEGINS, "as there"
 
