@@ -64,7 +64,8 @@ class CatalogueStore(CatalogueKeeper):
             self._file.check_never_was()
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
-        self.deletions = self._file.deletions or Deletions(offsets_partitions)
+        found = self._file.deletions  # which counts on where none of them is left to be dropped
+        self.deletions = Deletions(offsets_partitions) if found is None else found
         there = catalogue.offsets_topic.partitions
         if there != offsets_partitions:
             raise OffsetsTopicChanged(

@@ -342,6 +342,22 @@ def test_a_deletion_is_kept_until_each_partition_has_dropped_its_offsets(bench: 
     assert left_on_disk(bench, 1) == []
 
 
+def test_deletions_are_counted_on_over_a_start(bench: Bench, tmp_path: Path) -> None:
+    """Else a start would take what was noted for an earlier deletion, and drop what was committed since."""
+    everywhere = range(50)
+    for upto in (1, 2):
+        bench.create("a")
+        bench.thread.run_all()
+        bench.delete("a")
+        bench.thread.run_all()
+        number = bench.store.deletions.number
+        assert number == upto
+        dropped_in(bench, number, *everywhere)
+        bench.thread.run_all()
+        assert [left_on_disk(bench, partition) for partition in everywhere] == [[]] * 50
+        bench = Bench(tmp_path)
+
+
 def test_a_note_that_could_not_be_written_is_written_with_the_next_change() -> None:
     fs = FaultyFileSystem(Path("/data"))
     bench = Bench(Path("/data"), fs)

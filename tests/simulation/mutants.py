@@ -324,7 +324,7 @@ MUTANTS: Final = (
     Mutant(
         "a deletion that was not carried out is forgotten at a start",
         "coordinator.catalogue.store",
-        "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
+        "self.deletions = Deletions(offsets_partitions) if found is None else found",
         "self.deletions = Deletions(offsets_partitions)",
         seed=17,
     ),
