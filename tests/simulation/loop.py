@@ -9,16 +9,20 @@ import asyncio
 import math
 import selectors
 import signal
+import socket
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
+    from tests.simulation.sockets import Sockets
 
 NS = 1_000_000_000
 TURNS_MAX = 50_000
+CONNECT_S = 0.0005
 SPIN_S = 5.0
 Ts = TypeVarTuple("Ts")
 
@@ -139,6 +143,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._ports = _NoSockets()
         self.network: Network | None = None
+        self.sockets: Sockets | None = None
         super().__init__(self._ports)
 
     @property
@@ -222,6 +227,54 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     async def create_unix_server(self, protocol_factory: Any, *_: Any, sock: Any = None, **__: Any) -> Any:
         return await self.create_server(protocol_factory, sock=sock)
+
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any
+    ) -> Any:
+        assert self.network is not None, "no network"
+        await asyncio.sleep(CONNECT_S)
+        protocol = protocol_factory()
+        return self.network.dial(port, protocol), protocol
+
+    async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
+
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        await asyncio.sleep(CONNECT_S)
+        sock.connect(address if isinstance(address, str) else address[1])
+
+    async def sock_sendall(self, sock: Any, data: Any) -> None:
+        assert self.sockets is not None, "no sockets"
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[sock.send(left) :]
+            except BlockingIOError:
+                await self.sockets.until_ready(sock.fileno(), to_write=True)
+
+    async def sock_recv(self, sock: Any, nbytes: int) -> bytes:
+        assert self.sockets is not None, "no sockets"
+        while True:
+            try:
+                return bytes(sock.recv(nbytes))
+            except BlockingIOError:
+                await self.sockets.until_ready(sock.fileno())
+
+    def add_reader(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        assert self.sockets is not None, "no sockets"
+        self.sockets.watch(fd, reader=partial(callback, *args))
+
+    def remove_reader(self, fd: Any) -> bool:
+        assert self.sockets is not None, "no sockets"
+        return self.sockets.unwatch(fd, reader=True)
+
+    def add_writer(self, fd: Any, callback: Callable[[*Ts], Any], *args: *Ts) -> None:
+        assert self.sockets is not None, "no sockets"
+        self.sockets.watch(fd, writer=partial(callback, *args))
+
+    def remove_writer(self, fd: Any) -> bool:
+        assert self.sockets is not None, "no sockets"
+        return self.sockets.unwatch(fd, writer=True)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any

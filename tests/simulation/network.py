@@ -2,10 +2,13 @@
 """Connections in memory: bytes arrive late, in any pieces, in order, and not at all once an end is gone."""
 
 import asyncio
+import errno
+import os
 import random
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.config import Address
@@ -15,6 +18,8 @@ HIGH_WATER = 64 * 1024
 """Unread bytes from which a transport asks its protocol to write no more."""
 
 
+END: Final = b""
+"""In the place of bytes: no more will come."""
 OUTSIDE: Final = Context()
 """For what belongs to no process."""
 
@@ -23,14 +28,19 @@ class Lost(Exception):
     """The connection is gone, or there is no listener."""
 
 
+Port = int | str
+"""Where somebody listens: a number, or the path of a socket."""
+
+
 class BoundSocket:
     """Stands for a socket that listens."""
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, host: str, port: Port) -> None:
+        self._host = host
+        self._port = port
 
-    def getsockname(self) -> tuple[str, int]:
-        return self._address.host, self._address.port
+    def getsockname(self) -> tuple[str, Port]:
+        return self._host, self._port
 
     def close(self) -> None:
         """Nothing was taken."""
@@ -46,7 +56,7 @@ class Listener(NamedTuple):
 class Listening:
     """What `create_server` gives."""
 
-    def __init__(self, network: "Network", port: int) -> None:
+    def __init__(self, network: "Network", port: Port) -> None:
         self._network = network
         self._port = port
 
@@ -59,8 +69,10 @@ class Network:
 
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
         self.loop = loop
-        self.listeners: dict[int, Listener] = {}
+        self.listeners: dict[Port, Listener] = {}
         self.open: dict[int, ServerEnd] = {}
+        self.dialed: dict[int, DialedEnd] = {}
+        """Connections that a process has made."""
         self.greeting = b""
         """What every connection begins with."""
         self._seed = seed
@@ -69,26 +81,47 @@ class Network:
         """In the place of a process, for what was started in none."""
 
     def bind(self, address: Address) -> Any:
-        return BoundSocket(address)
+        return BoundSocket(address.host, address.port)
+
+    def bind_private(self, path: Path) -> Any:
+        return BoundSocket("", str(path))
 
     def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.Protocol]) -> Listening:
-        process = PROCESS.get() or self._nameless
         port = sock.getsockname()[1]
-        self.listeners[port] = Listener(process, factory)
+        self.listeners[port] = Listener(self.process(), factory)
         return Listening(self, port)
 
-    def connect(self, port: int) -> "ClientEnd":
+    def process(self) -> Process:
+        """The process that runs now."""
+        return PROCESS.get() or self._nameless
+
+    def connect(self, port: Port) -> "ClientEnd":
         """A connection to who listens on `port`. Raises Lost."""
         listener = self.listeners.get(port)
         if listener is None:
             raise Lost("connection refused")
-        self._count += 1
-        rng = random.Random(f"{self._seed}/{self._count}")
+        rng = self._chance()
         client = ClientEnd(self, rng, self._count)
         client.server = self.open[self._count] = ServerEnd(self, rng, client, listener)
         if self.greeting:
             client.send(self.greeting)
         return client
+
+    def dial(self, port: Port, protocol: asyncio.Protocol) -> "DialedEnd":
+        """A connection of the process that runs now. Raises ConnectionRefusedError."""
+        listener = self.listeners.get(port)
+        if listener is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        rng = self._chance()
+        client = self.dialed[self._count] = DialedEnd(self, rng, self._count, protocol)
+        client.server = self.open[self._count] = ServerEnd(self, rng, client, listener)
+        protocol.connection_made(client)
+        return client
+
+    def _chance(self) -> random.Random:
+        """That of a new connection."""
+        self._count += 1
+        return random.Random(f"{self._seed}/{self._count}")
 
     def cut(self, process: Process) -> None:
         """A process has ended: its connections are gone with it."""
@@ -96,6 +129,8 @@ class Network:
             del self.listeners[port]
         for number in [number for number, end in self.open.items() if end.process is process]:
             self.open.pop(number).vanish()
+        for number in [number for number, each in self.dialed.items() if each.process is process]:
+            self.dialed.pop(number).server.dropped()
 
     def cut_all(self, port: int) -> None:
         """Who listened there is gone; so are all connections."""
@@ -139,7 +174,9 @@ class _Pipe:
 class ServerEnd(asyncio.Transport):
     """The node's transport of one connection."""
 
-    def __init__(self, network: Network, rng: random.Random, client: "ClientEnd", listener: Listener) -> None:
+    def __init__(
+        self, network: Network, rng: random.Random, client: "ClientEnd | DialedEnd", listener: Listener
+    ) -> None:
         super().__init__()
         self.process = listener.process
         self.protocol: Any
@@ -147,7 +184,7 @@ class ServerEnd(asyncio.Transport):
         self.number = client.number
         self._factory = listener.factory
         self._network = network
-        self._to_client = _Pipe(network.loop, rng, client.arrived, OUTSIDE)
+        self._to_client = _Pipe(network.loop, rng, client.arrived, client.context)
         self._from_client: deque[bytes] = deque()
         self._unread = 0
         self._reading = True
@@ -186,6 +223,10 @@ class ServerEnd(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.gone
+
+    def write_eof(self) -> None:
+        """Let the client see the end, behind all that was written."""
+        self._to_client.send(END)
 
     def close(self) -> None:
         self._end(None)
@@ -232,8 +273,11 @@ class ServerEnd(asyncio.Transport):
     def _feed(self) -> None:
         while self._reading and self._from_client and not self.gone:
             data = self._from_client.popleft()
-            self.protocol.data_received(data)
-            self.client.was_read(len(data))
+            if data:
+                self.protocol.data_received(data)
+                self.client.was_read(len(data))
+            elif not self.protocol.eof_received():
+                self._end(None)
 
     def _end(self, error: Exception | None) -> None:
         if self.gone:
@@ -249,6 +293,7 @@ class ClientEnd:
 
     def __init__(self, network: Network, rng: random.Random, number: int) -> None:
         self.number = number
+        self.context = OUTSIDE
         self.server: ServerEnd
         self.stalled = False
         self.closed = False
@@ -333,6 +378,9 @@ class ClientEnd:
             self._wake()
 
     def arrived(self, data: bytes) -> None:
+        if not data:
+            self.drop()
+            return
         self._bytes += data
         self._untaken += len(data)
         if not self.stalled:
@@ -359,3 +407,126 @@ class ClientEnd:
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
+
+
+class DialedEnd(asyncio.Transport):
+    """The transport of a process that has connected to another one."""
+
+    def __init__(
+        self, network: Network, rng: random.Random, number: int, protocol: asyncio.BaseProtocol
+    ) -> None:
+        super().__init__()
+        self.number = number
+        self.process = network.process()
+        self.context = self.process.context
+        self.server: ServerEnd
+        self.stalled = False
+        self._protocol: Any = protocol
+        self._network = network
+        self._rng = rng
+        self._to_server: _Pipe | None = None
+        self._inbox: deque[bytes] = deque()
+        self._reading = True
+        self._unread = 0
+        self._full = False
+        self._closed = False
+
+    # what the process does
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._closed or not data:
+            return
+        self._unread += len(data)
+        self._pipe().send(bytes(data))
+        if self._unread > HIGH_WATER and not self._full:
+            self._full = True
+            self._protocol.pause_writing()
+
+    def write_eof(self) -> None:
+        """Let the server see the end, behind all that was written."""
+        self._pipe().send(END)
+
+    def get_write_buffer_size(self) -> int:
+        return self._unread
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._soon(self._feed)
+
+    def is_closing(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Close; what was written still arrives."""
+        if not self._closed:
+            self.write_eof()
+            self._end(None)
+
+    def abort(self) -> None:
+        if not self._closed:
+            self.server.dropped()
+            self._end(None)
+
+    # what the network does
+
+    def written(self, data: bytes) -> None:
+        """The server sends this."""
+
+    def arrived(self, data: bytes) -> None:
+        """Bytes from the server."""
+        if not self._closed:
+            self._inbox.append(data)
+            self._feed()
+
+    def was_read(self, size: int) -> None:
+        """The server has read so many bytes."""
+        self._unread -= size
+        if self._full and self._unread <= HIGH_WATER // 4 and not self._closed:
+            self._full = False
+            self._soon(self._resume)
+
+    def lost(self) -> None:
+        """The server is gone."""
+        if not self._closed:
+            self._end(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
+
+    def _pipe(self) -> _Pipe:
+        if self._to_server is None:
+            context = self.server.process.context
+            self._to_server = _Pipe(self._network.loop, self._rng, self._deliver, context)
+        return self._to_server
+
+    def _deliver(self, data: bytes) -> None:
+        if not self.server.gone:
+            self.server.arrived(data)
+
+    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        self._network.loop.call_soon(call, *arguments, context=self.context)
+
+    def _resume(self) -> None:
+        if not self._closed:
+            self._protocol.resume_writing()
+
+    def _feed(self) -> None:
+        while self._reading and self._inbox and not self._closed:
+            data = self._inbox.popleft()
+            if data:
+                self.server.taken(len(data))
+                self._protocol.data_received(data)
+            elif not self._protocol.eof_received():
+                self.close()
+
+    def _end(self, error: Exception | None) -> None:
+        self._closed = True
+        self._network.dialed.pop(self.number, None)
+        self._soon(self._protocol.connection_lost, error)

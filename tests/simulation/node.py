@@ -63,6 +63,9 @@ class Body:
             lambda _loop, _name: SimulatedThread(world.loop, world.slowness),
             world.network.bind,
             partial(self._compact, self.disk),
+            world.network.bind_private,
+            world.sockets.bind_shared,
+            world.sockets.unconnected,
         )
 
     def _compact(self, fs: FileSystem, job: CleaningJob) -> Result:

@@ -35,6 +35,7 @@ from tests.simulation.members import Member
 from tests.simulation.network import OUTSIDE, ClientEnd, Network
 from tests.simulation.node import Body, Host, SimulatedNode
 from tests.simulation.settings import ROOT, chosen, chosen_workers
+from tests.simulation.sockets import Sockets
 from tests.simulation.troubles import Troubles
 from tests.simulation.vandals import Vandal
 from tests.simulation.wide import WideCommitter
@@ -78,6 +79,7 @@ class World:
         self.loop = SimulatedLoop()
         self.loop.set_exception_handler(self._wrong)
         self.network = self.loop.network = Network(self.loop, seed)
+        self.sockets = self.loop.sockets = Sockets(self.network, seed)
         self.clock = SimulatedClock(self.loop, random.Random(f"{seed}/nanos"))
         self.slowness = Slowness(random.Random(f"{seed}/slowness"))
         self.disk = MachineDisk(ROOT, random.Random(f"{seed}/disk"))
@@ -90,8 +92,8 @@ class World:
         """Counts the processes of nodes, and their ends."""
         self.silent: dict[str, float] = {}
         """Members whose process has ended, and when."""
-        self.settings: Settings = chosen(self.rng)
-        if self.settings.is_gateway:
+        self.settings: Settings = self._chosen()
+        if self.settings.is_gateway and self.is_alone:
             self.network.greeting = encode_proxy_header(ProxyHeader(None, None))
         self.events: list[str] = []
         self.graves: list[Body] = []
@@ -118,6 +120,9 @@ class World:
         self._failed_starts = 0
         self._calm_since = inf
         self._closing = self._closed = False
+
+    def _chosen(self) -> Settings:
+        return chosen(self.rng)
 
     def _new_host(self) -> Host | SupervisedHost:
         return Host(self) if self.is_alone else SupervisedHost(self)
