@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model of a Kafka cluster: what its brokers answer to whom. A test holds it to a real Kafka; it does no I/O."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from coordinator.config import Address
+from protocol.apis import ApiKey, VersionRange
+from protocol.errors import ErrorCode
+from protocol.placement import partition_for
+from tests.simulation.gateway.groups import NO_OFFSET, Committed, Groups, Place, not_joined, partitions
+from tests.simulation.gateway.permits import Permit, Permits
+from tests.simulation.gateway.settings import OFFSETS_TOPIC
+
+CLUSTER_ID: Final = "bW9kZWwtb2YtYS1jbHVzdGVy"
+OFFSETS_PARTITIONS: Final = 5
+PLAIN: Final = "PLAIN"
+OPERATIONS: Final = {"READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8}
+OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
+    ApiKey.PRODUCE: VersionRange(3, 12),
+    ApiKey.FETCH: VersionRange(4, 12),
+    ApiKey.LIST_OFFSETS: VersionRange(1, 7),
+    ApiKey.METADATA: VersionRange(1, 12),
+    ApiKey.OFFSET_COMMIT: VersionRange(2, 9),
+    ApiKey.OFFSET_FETCH: VersionRange(1, 9),
+    ApiKey.FIND_COORDINATOR: VersionRange(0, 5),
+    ApiKey.JOIN_GROUP: VersionRange(2, 9),
+    ApiKey.HEARTBEAT: VersionRange(0, 4),
+    ApiKey.LEAVE_GROUP: VersionRange(0, 5),
+    ApiKey.SYNC_GROUP: VersionRange(0, 5),
+    ApiKey.DESCRIBE_GROUPS: VersionRange(0, 6),
+    ApiKey.LIST_GROUPS: VersionRange(0, 5),
+    ApiKey.SASL_HANDSHAKE: VersionRange(0, 1),
+    ApiKey.API_VERSIONS: VersionRange(0, 3),
+    ApiKey.DELETE_GROUPS: VersionRange(0, 2),
+    ApiKey.OFFSET_DELETE: VersionRange(0, 0),
+    ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
+    ApiKey.SASL_AUTHENTICATE: VersionRange(0, 2),
+}
+BEFORE_LOGIN: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+SEVERAL_FROM: Final = {ApiKey.FIND_COORDINATOR: 4, ApiKey.OFFSET_FETCH: 8, ApiKey.LEAVE_GROUP: 3}
+"""The versions from which one request asks about several groups, keys or members."""
+GROUP_KEY: Final = 0
+RECORDS_BYTES_MAX: Final = 200_000
+
+Fields = dict[str, Any]
+
+
+class Caller(NamedTuple):
+    """Who asks which broker."""
+
+    user: str
+    broker: int
+    client_id: str
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic; one that is made anew has another id."""
+
+    topic_id: UUID
+    partitions: int
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong within a broker while it answers the request that it has now."""
+
+    before: ErrorCode = ErrorCode.NONE
+    """The error in place of a decision about permissions."""
+    after: ErrorCode = ErrorCode.NONE
+    """The error of the coordinator, once permissions are decided."""
+    of_partition: Callable[[], ErrorCode] = lambda: ErrorCode.NONE
+    """The error of one partition."""
+
+
+class Model:
+    """The whole cluster."""
+
+    def __init__(self, now_s: Callable[[], float], brokers: Mapping[int, Address], permits: Permits) -> None:
+        self.now_s = now_s
+        self.brokers = dict(brokers)
+        """Those that are alive."""
+        self.permits = permits
+        self.groups = Groups(now_s)
+        self.topics: dict[str, Topic] = {OFFSETS_TOPIC: Topic(UUID(int=1), OFFSETS_PARTITIONS)}
+        self.moves = 0
+        """How often coordinators and leaders have moved."""
+        self.faults = Faults()
+        self._ids = 1
+        self._handlers: dict[ApiKey, Callable[[Caller, int, Any], Fields | None]] = {
+            ApiKey.PRODUCE: self._produce,
+            ApiKey.FETCH: self._fetch,
+            ApiKey.LIST_OFFSETS: self._list_offsets,
+            ApiKey.METADATA: self._metadata,
+            ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
+            ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.JOIN_GROUP: self._join,
+            ApiKey.SYNC_GROUP: self._sync,
+            ApiKey.HEARTBEAT: self._heartbeat,
+            ApiKey.LEAVE_GROUP: self._leave,
+            ApiKey.OFFSET_COMMIT: self._commit,
+            ApiKey.OFFSET_FETCH: self._fetch_offsets,
+            ApiKey.OFFSET_DELETE: self._delete_offsets,
+            ApiKey.DESCRIBE_GROUPS: self._describe_groups,
+            ApiKey.LIST_GROUPS: self._list_groups,
+            ApiKey.DELETE_GROUPS: self._delete_groups,
+        }
+
+    def handle(self, caller: Caller, api: ApiKey, version: int, request: Any) -> Fields | None:
+        """The answer of a broker to a client that has logged in; None where there is none."""
+        return self._handlers[api](caller, version, request)
+
+    # --- what happens to it ---
+
+    def create_topic(self, name: str, count: int) -> None:
+        """Make a topic, with a new id."""
+        self._ids += 1
+        self.topics[name] = Topic(UUID(int=self._ids << 64 | 7), count)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and all that is committed in it."""
+        if self.topics.pop(name, None) is not None:
+            self.groups.topic_is_gone(name)
+
+    def coordinator(self, group_id: str) -> int | None:
+        """The broker that coordinates a group."""
+        return self._leader(partition_for(group_id, OFFSETS_PARTITIONS))  # type: ignore[arg-type]
+
+    def _leader(self, number: int) -> int | None:
+        alive = sorted(self.brokers)
+        return alive[(number + self.moves) % len(alive)] if alive else None
+
+    # --- what users may do ---
+
+    def _may(self, caller: Caller, operation: str, resource: str, name: str) -> bool:
+        return self.permits.has(caller.user, Permit(operation, resource, name), self.now_s())
+
+    def _group_error(self, caller: Caller, operation: str, group_id: str) -> ErrorCode:
+        """Permissions come first, then whether this broker coordinates the group."""
+        if self.faults.before:
+            return self.faults.before
+        if not self._may(caller, operation, "GROUP", group_id):
+            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if self.faults.after:
+            return self.faults.after
+        return ErrorCode.NONE if self.coordinator(group_id) == caller.broker else ErrorCode.NOT_COORDINATOR
+
+    def _topic_error(self, caller: Caller, operation: str, name: str, index: int | None = None) -> ErrorCode:
+        if not self._may(caller, operation, "TOPIC", name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        topic = self.topics.get(name)
+        if topic is None or (index is not None and not 0 <= index < topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return self.faults.of_partition()
+
+    def _operations(self, caller: Caller, resource: str, name: str) -> set[int]:
+        return {code for each, code in OPERATIONS.items() if self._may(caller, each, resource, name)}
+
+    # --- the cluster ---
+
+    def _metadata(self, caller: Caller, version: int, request: Any) -> Fields:
+        if request.topics is None:
+            names = [name for name in self.topics if self._may(caller, "DESCRIBE", "TOPIC", name)]
+            topics = [self._described_topic(caller, name, request) for name in names]
+        else:
+            topics = [self._asked_topic(caller, each, request) for each in request.topics]
+        found = {
+            "brokers": self._addresses("node_id"),
+            "cluster_id": CLUSTER_ID,
+            "controller_id": next(iter(self.brokers), -1),
+            "topics": topics,
+        }
+        if getattr(request, "include_cluster_authorized_operations", False):
+            found["authorized_operations"] = self._operations(caller, "CLUSTER", "kafka-cluster")
+        return found
+
+    def _addresses(self, key: str) -> list[Fields]:
+        return [
+            {key: number, "host": address.host, "port": address.port, "rack": None}
+            for number, address in sorted(self.brokers.items())
+        ]
+
+    def _asked_topic(self, caller: Caller, asked: Any, request: Any) -> Fields:
+        name, topic_id = asked.name, getattr(asked, "topic_id", None)
+        if name is None:
+            by_id = {topic.topic_id: known for known, topic in self.topics.items()}
+            name = None if topic_id is None else by_id.get(topic_id)
+            if name is None or not self._may(caller, "DESCRIBE", "TOPIC", name):
+                error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                return {"error_code": int(error), "name": None, "topic_id": topic_id, "partitions": []}
+        return self._described_topic(caller, name, request)
+
+    def _described_topic(self, caller: Caller, name: str, request: Any) -> Fields:
+        error = self.faults.before or self._topic_error(caller, "DESCRIBE", name)
+        shown: Fields = {"error_code": int(error), "name": name, "topic_id": None, "partitions": []}
+        if getattr(request, "include_topic_authorized_operations", False):
+            shown["authorized_operations"] = self._operations(caller, "TOPIC", name)
+        topic = self.topics.get(name)
+        if error or topic is None:
+            return shown
+        shown["topic_id"], shown["is_internal"] = topic.topic_id, name == OFFSETS_TOPIC
+        for index in range(topic.partitions):
+            leader = self._leader(index)
+            replicas = {"replica_nodes": [leader], "isr_nodes": [leader], "offline_replicas": []}
+            shown["partitions"].append({"partition_index": index, "leader_id": leader, **replicas})
+        return shown
+
+    def _describe_cluster(self, _caller: Caller, _version: int, _request: Any) -> Fields:
+        brokers = self._addresses("broker_id")
+        return {"cluster_id": CLUSTER_ID, "controller_id": next(iter(self.brokers), -1), "brokers": brokers}
+
+    def _find_coordinator(self, caller: Caller, version: int, request: Any) -> Fields:
+        several = version >= SEVERAL_FROM[ApiKey.FIND_COORDINATOR]
+        keys = request.coordinator_keys if several else [request.key]
+        kind = getattr(request, "key_type", GROUP_KEY)
+        found = [self._coordinator_of(caller, key, kind) for key in keys]
+        if several:
+            return {"coordinators": found}
+        return {name: value for name, value in found[0].items() if name != "key"}
+
+    def _coordinator_of(self, caller: Caller, key: str, kind: int) -> Fields:
+        resource = "GROUP" if kind == GROUP_KEY else "TRANSACTIONAL_ID"
+        error = self.faults.before or self.faults.after
+        if not error and kind == GROUP_KEY and not self._may(caller, "DESCRIBE", resource, key):
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        leader = self.coordinator(key)
+        if error or leader is None:
+            error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return {"key": key, "error_code": int(error), "error_message": None} | {
+                "node_id": -1,
+                "host": "",
+                "port": -1,
+            }
+        host, port = self.brokers[leader]
+        return {"key": key, "error_code": 0, "error_message": None} | {
+            "node_id": leader,
+            "host": host,
+            "port": port,
+        }
+
+    # --- records: an answer has what tells its request, and who has asked ---
+
+    def _produce(self, caller: Caller, version: int, request: Any) -> Fields | None:
+        responses, moved = [], False
+        for topic in request.topic_data:
+            rows = []
+            for part in topic.partition_data:
+                error = self._topic_error(caller, "WRITE", topic.name, part.index)
+                leader = self._leader(part.index)
+                if not error and leader != caller.broker:
+                    error, moved = ErrorCode.NOT_LEADER_OR_FOLLOWER, True
+                row: Fields = {"index": part.index, "error_code": int(error), "base_offset": -1}
+                if not error:
+                    row["base_offset"] = int.from_bytes(part.records[:8], "big")
+                rows.append(row)
+            responses.append({"name": topic.name, "partition_responses": rows})
+        if not request.acks:
+            return None
+        answer: Fields = {"responses": responses}
+        return answer | ({"node_endpoints": self._addresses("node_id")} if moved else {})
+
+    def _fetch(self, caller: Caller, _version: int, request: Any) -> Fields:
+        responses = []
+        for topic in request.topics:
+            rows = []
+            for part in topic.partitions:
+                error = self._topic_error(caller, "READ", topic.topic, part.partition)
+                mark = f"{caller.user} {part.fetch_offset} ".encode()
+                size = min(part.partition_max_bytes, RECORDS_BYTES_MAX)
+                row: Fields = {"partition_index": part.partition, "error_code": int(error)}
+                row |= {"high_watermark": part.fetch_offset, "aborted_transactions": None}
+                row["records"] = b"" if error else (mark * (size // len(mark) + 1))[:size]
+                rows.append(row)
+            responses.append({"topic": topic.topic, "partitions": rows})
+        return {"responses": responses}
+
+    def _list_offsets(self, caller: Caller, _version: int, request: Any) -> Fields:
+        topics = []
+        for topic in request.topics:
+            rows = []
+            for part in topic.partitions:
+                error = self._topic_error(caller, "DESCRIBE", topic.name, part.partition_index)
+                row: Fields = {"partition_index": part.partition_index, "error_code": int(error)}
+                told = NO_OFFSET if error else part.timestamp
+                rows.append(row | {"timestamp": NO_OFFSET, "offset": told, "leader_epoch": -1})
+            topics.append({"name": topic.name, "partitions": rows})
+        return {"topics": topics}
+
+    # --- members ---
+
+    def _join(self, caller: Caller, version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "READ", request.group_id)
+        if error and request.group_id:
+            return not_joined(request, version, error)
+        return self.groups.join(request, version, caller.client_id)
+
+    def _sync(self, caller: Caller, _version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "READ", request.group_id)
+        if error:
+            return {"error_code": int(error), "protocol_type": None, "protocol_name": None, "assignment": b""}
+        return self.groups.sync(request)
+
+    def _heartbeat(self, caller: Caller, _version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "READ", request.group_id)
+        return {"error_code": int(error or self.groups.heartbeat(request))}
+
+    def _leave(self, caller: Caller, version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "READ", request.group_id)
+        if version < SEVERAL_FROM[ApiKey.LEAVE_GROUP]:
+            return {"error_code": int(error or self.groups.leave(request.group_id, request.member_id))}
+        rows = [
+            {
+                "member_id": each.member_id,
+                "group_instance_id": each.group_instance_id,
+                "error_code": int(self.groups.leave(request.group_id, each.member_id)),
+            }
+            for each in (() if error else request.members)
+        ]
+        return {"error_code": int(error), "members": rows}
+
+    # --- offsets ---
+
+    def _commit(self, caller: Caller, _version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "READ", request.group_id)
+        rows: list[tuple[Place, Fields]] = []
+        taken: dict[Place, Committed] = {}
+        for place, part in _places(request.topics):
+            code = error or self._topic_error(caller, "READ", *place)
+            if not code:
+                code = self.groups.may_commit(
+                    request.group_id, request.member_id, request.generation_id_or_member_epoch
+                )
+            if not code:
+                metadata = part.committed_metadata or ""
+                taken[place] = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
+            rows.append((place, {"error_code": int(code)}))
+        self.groups.commit(request.group_id, taken)
+        return {"topics": partitions(rows)}
+
+    def _fetch_offsets(self, caller: Caller, version: int, request: Any) -> Fields:
+        if version < SEVERAL_FROM[ApiKey.OFFSET_FETCH]:
+            return self._offsets_of(caller, request.group_id, request.topics)
+        return {
+            "groups": [
+                {"group_id": each.group_id, **self._offsets_of(caller, each.group_id, each.topics)}
+                for each in request.groups
+            ]
+        }
+
+    def _offsets_of(self, caller: Caller, group_id: str, topics: Iterable[Any] | None) -> Fields:
+        error = self._group_error(caller, "DESCRIBE", group_id)
+        group = self.groups.get(group_id)
+        offsets = {} if group is None or error else group.offsets
+        if topics is None:
+            places = [place for place in offsets if self._may(caller, "DESCRIBE", "TOPIC", place[0])]
+        else:
+            places = [(topic.name, index) for topic in topics for index in topic.partition_indexes]
+        rows = []
+        for place in places:
+            offset, epoch, metadata = offsets.get(place, Committed(NO_OFFSET, -1, ""))
+            code = error
+            if not code and not self._may(caller, "DESCRIBE", "TOPIC", place[0]):
+                code, offset, epoch, metadata = ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_OFFSET, -1, ""
+            row = {"committed_offset": offset, "committed_leader_epoch": epoch, "metadata": metadata}
+            rows.append((place, row | {"error_code": int(code)}))
+        return {"error_code": int(error), "topics": partitions(rows)}
+
+    def _delete_offsets(self, caller: Caller, _version: int, request: Any) -> Fields:
+        error = self._group_error(caller, "DELETE", request.group_id)
+        group = self.groups.get(request.group_id)
+        if not error and not request.group_id:
+            error = ErrorCode.INVALID_GROUP_ID
+        if not error and group is None:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        if error or group is None:
+            return {"error_code": int(error), "topics": []}
+        rows: list[tuple[Place, Fields]] = []
+        for place, _ in _places(request.topics):
+            code = self._topic_error(caller, "READ", *place) or self.groups.delete_offset(group, place)
+            rows.append((place, {"error_code": int(code)}))
+        return {"error_code": 0, "topics": partitions(rows)}
+
+    # --- groups ---
+
+    def _describe_groups(self, caller: Caller, version: int, request: Any) -> Fields:
+        rows = []
+        for group_id in request.groups:
+            error = self._group_error(caller, "DESCRIBE", group_id)
+            refused = {"error_code": int(error), "group_id": group_id, "group_state": "", "protocol_type": ""}
+            refused |= {"protocol_data": "", "members": []}
+            rows.append(refused if error else self.groups.described(group_id, version))
+        return {"groups": rows}
+
+    def _list_groups(self, caller: Caller, _version: int, request: Any) -> Fields:
+        states = getattr(request, "states_filter", None)
+        rows = [
+            {
+                "group_id": group.group_id,
+                "protocol_type": group.protocol_type,
+                "group_state": group.state,
+                "group_type": "classic",
+            }
+            for group in self.groups.all()
+            if self.coordinator(group.group_id) == caller.broker
+            and self._may(caller, "DESCRIBE", "GROUP", group.group_id)
+            and (not states or group.state in states)
+        ]
+        return {"error_code": 0, "groups": rows}
+
+    def _delete_groups(self, caller: Caller, _version: int, request: Any) -> Fields:
+        rows = []
+        for group_id in request.groups_names:
+            error = self._group_error(caller, "DELETE", group_id) or self.groups.delete(group_id)
+            rows.append({"group_id": group_id, "error_code": int(error)})
+        return {"results": rows}
+
+
+def _places(topics: Iterable[Any]) -> list[tuple[Place, Any]]:
+    """The partitions of a request, with their places."""
+    return [((topic.name, part.partition_index), part) for topic in topics for part in topic.partitions]
+
+
+def api_versions() -> Fields:
+    """The answer to ApiVersions."""
+    offered = [
+        {"api_key": int(api), "min_version": low, "max_version": high} for api, (low, high) in OFFERED.items()
+    ]
+    return {"error_code": 0, "api_keys": offered}
