@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The classic groups of the model cluster: at most one member each (`group.max.size=1`), and committed offsets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from protocol.errors import ErrorCode
 
@@ -99,11 +100,13 @@ class Groups:
             return not_joined(request, version, ErrorCode.INVALID_GROUP_ID)
         group = self.get(request.group_id)
         protocols = {each.name: each.metadata for each in request.protocols}
+        if not protocols or not request.protocol_type:
+            return not_joined(request, version, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not request.member_id:
             if group is not None and group.member is not None:
                 return not_joined(request, version, ErrorCode.GROUP_MAX_SIZE_REACHED)
             self._count += 1
-            member_id = f"{client_id}-{self._count}"
+            member_id = f"{client_id}-{UUID(int=self._count)}"
             if version >= MEMBER_ID_REQUIRED_FROM and request.group_instance_id is None:
                 self._given_out.add((request.group_id, member_id))
                 return not_joined(request, version, ErrorCode.MEMBER_ID_REQUIRED) | {"member_id": member_id}
@@ -221,8 +224,6 @@ class Groups:
         if group.member is not None:
             return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         group.offsets.pop(place, None)
-        if not group.offsets and not group.generation:
-            del self._groups[group.group_id]
         return ErrorCode.NONE
 
     def topic_is_gone(self, topic: str) -> None:
@@ -280,13 +281,3 @@ def not_joined(request: Any, version: int, error: ErrorCode) -> dict[str, Any]:
         "member_id": request.member_id,
         "members": [],
     }
-
-
-def partitions(rows: Sequence[tuple[Place, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Rows of partitions by their topics, as answers have them."""
-    topics: dict[str, dict[str, Any]] = {}
-    for (topic, index), row in rows:
-        topics.setdefault(topic, {"name": topic, "partitions": []})["partitions"].append(
-            {"partition_index": index, **row}
-        )
-    return list(topics.values())

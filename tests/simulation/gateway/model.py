@@ -10,7 +10,7 @@ from coordinator.config import Address
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
 from protocol.placement import partition_for
-from tests.simulation.gateway.groups import NO_OFFSET, Committed, Groups, Place, not_joined, partitions
+from tests.simulation.gateway.groups import NO_OFFSET, Committed, Groups, Place, not_joined
 from tests.simulation.gateway.permits import Permit, Permits
 from tests.simulation.gateway.settings import OFFSETS_TOPIC
 
@@ -23,9 +23,9 @@ OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.FETCH: VersionRange(4, 12),
     ApiKey.LIST_OFFSETS: VersionRange(1, 7),
     ApiKey.METADATA: VersionRange(1, 12),
-    ApiKey.OFFSET_COMMIT: VersionRange(2, 9),
-    ApiKey.OFFSET_FETCH: VersionRange(1, 9),
-    ApiKey.FIND_COORDINATOR: VersionRange(0, 5),
+    ApiKey.OFFSET_COMMIT: VersionRange(2, 10),
+    ApiKey.OFFSET_FETCH: VersionRange(1, 10),
+    ApiKey.FIND_COORDINATOR: VersionRange(0, 6),
     ApiKey.JOIN_GROUP: VersionRange(2, 9),
     ApiKey.HEARTBEAT: VersionRange(0, 4),
     ApiKey.LEAVE_GROUP: VersionRange(0, 5),
@@ -42,7 +42,14 @@ OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
 BEFORE_LOGIN: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 SEVERAL_FROM: Final = {ApiKey.FIND_COORDINATOR: 4, ApiKey.OFFSET_FETCH: 8, ApiKey.LEAVE_GROUP: 3}
 """The versions from which one request asks about several groups, keys or members."""
+IDS_FROM: Final = 10
+"""OffsetCommit and OffsetFetch name topics by their ids."""
 GROUP_KEY: Final = 0
+KEYS: Final = (GROUP_KEY, 1)
+"""What coordinators are found for: groups, and transactions."""
+CONSUMERS: Final = "consumer"
+"""The protocol type of groups whose members subscribe to topics."""
+METADATA_BYTES_MAX: Final = 4_096
 RECORDS_BYTES_MAX: Final = 200_000
 
 Fields = dict[str, Any]
@@ -62,6 +69,24 @@ class Topic:
 
     topic_id: UUID
     partitions: int
+
+
+class Row(NamedTuple):
+    """What an answer says of a partition."""
+
+    topic: "Named"
+    partition: int
+    fields: Fields
+    is_refused: bool = False
+    """Whether that was so before the group was asked: such rows stand apart."""
+
+
+class Named(NamedTuple):
+    """A topic as a request names it."""
+
+    name: str | None
+    """None where there is no topic of this id."""
+    topic_id: UUID | None = None
 
 
 @dataclass(slots=True)
@@ -216,30 +241,24 @@ class Model:
         several = version >= SEVERAL_FROM[ApiKey.FIND_COORDINATOR]
         keys = request.coordinator_keys if several else [request.key]
         kind = getattr(request, "key_type", GROUP_KEY)
-        found = [self._coordinator_of(caller, key, kind) for key in keys]
+        said = "" if several else "NONE"
+        found = [self._coordinator_of(caller, key, kind, said) for key in keys]
         if several:
             return {"coordinators": found}
         return {name: value for name, value in found[0].items() if name != "key"}
 
-    def _coordinator_of(self, caller: Caller, key: str, kind: int) -> Fields:
-        resource = "GROUP" if kind == GROUP_KEY else "TRANSACTIONAL_ID"
+    def _coordinator_of(self, caller: Caller, key: str, kind: int, said: str) -> Fields:
         error = self.faults.before or self.faults.after
-        if not error and kind == GROUP_KEY and not self._may(caller, "DESCRIBE", resource, key):
+        if not error and kind == GROUP_KEY and not self._may(caller, "DESCRIBE", "GROUP", key):
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         leader = self.coordinator(key)
         if error or leader is None:
             error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
-            return {"key": key, "error_code": int(error), "error_message": None} | {
-                "node_id": -1,
-                "host": "",
-                "port": -1,
-            }
-        host, port = self.brokers[leader]
-        return {"key": key, "error_code": 0, "error_message": None} | {
-            "node_id": leader,
-            "host": host,
-            "port": port,
-        }
+            place: Fields = {"node_id": -1, "host": "", "port": -1}
+        else:
+            host, port = self.brokers[leader]
+            place = {"node_id": leader, "host": host, "port": port}
+        return {"key": key, "error_code": int(error), "error_message": said, **place}
 
     # --- records: an answer has what tells its request, and who has asked ---
 
@@ -323,50 +342,81 @@ class Model:
 
     # --- offsets ---
 
-    def _commit(self, caller: Caller, _version: int, request: Any) -> Fields:
+    def _named(self, topic: Any, version: int) -> Named:
+        if version < IDS_FROM:
+            return Named(topic.name)
+        topic_id = UUID(bytes=topic.topic_id)
+        names = (name for name, known in self.topics.items() if known.topic_id == topic_id)
+        return Named(next(names, None), topic_id)
+
+    def _commit(self, caller: Caller, version: int, request: Any) -> Fields:
         error = self._group_error(caller, "READ", request.group_id)
-        rows: list[tuple[Place, Fields]] = []
+        rows: list[Row] = []
         taken: dict[Place, Committed] = {}
-        for place, part in _places(request.topics):
-            code = error or self._topic_error(caller, "READ", *place)
-            if not code:
-                code = self.groups.may_commit(
+        for topic in request.topics:
+            named = self._named(topic, version)
+            for part in topic.partitions:
+                refused = error or self._named_error(caller, named, part.partition_index)
+                code = refused or self.groups.may_commit(
                     request.group_id, request.member_id, request.generation_id_or_member_epoch
                 )
-            if not code:
-                metadata = part.committed_metadata or ""
-                taken[place] = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
-            rows.append((place, {"error_code": int(code)}))
+                if not code and len(part.committed_metadata or "") > METADATA_BYTES_MAX:
+                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                if not code and named.name is not None:
+                    metadata = part.committed_metadata or ""
+                    offset = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
+                    taken[named.name, part.partition_index] = offset
+                rows.append(Row(named, part.partition_index, {"error_code": int(code)}, bool(refused)))
         self.groups.commit(request.group_id, taken)
-        return {"topics": partitions(rows)}
+        return {"topics": _refused_first(rows)}
+
+    def _named_error(self, caller: Caller, named: Named, index: int) -> ErrorCode:
+        if named.name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return self._topic_error(caller, "READ", named.name, index)
 
     def _fetch_offsets(self, caller: Caller, version: int, request: Any) -> Fields:
         if version < SEVERAL_FROM[ApiKey.OFFSET_FETCH]:
-            return self._offsets_of(caller, request.group_id, request.topics)
+            return self._offsets_of(caller, request.group_id, request.topics, version)
         return {
             "groups": [
-                {"group_id": each.group_id, **self._offsets_of(caller, each.group_id, each.topics)}
+                {"group_id": each.group_id, **self._offsets_of(caller, each.group_id, each.topics, version)}
                 for each in request.groups
             ]
         }
 
-    def _offsets_of(self, caller: Caller, group_id: str, topics: Iterable[Any] | None) -> Fields:
+    def _offsets_of(
+        self, caller: Caller, group_id: str, topics: Iterable[Any] | None, version: int
+    ) -> Fields:
         error = self._group_error(caller, "DESCRIBE", group_id)
         group = self.groups.get(group_id)
         offsets = {} if group is None or error else group.offsets
+        asked: list[tuple[Named, int]]
         if topics is None:
-            places = [place for place in offsets if self._may(caller, "DESCRIBE", "TOPIC", place[0])]
+            visible = [place for place in offsets if self._may(caller, "DESCRIBE", "TOPIC", place[0])]
+            has_ids = version >= IDS_FROM
+            asked = [
+                (Named(name, self.topics[name].topic_id if has_ids else None), index)
+                for name, index in visible
+            ]
         else:
-            places = [(topic.name, index) for topic in topics for index in topic.partition_indexes]
+            asked = [
+                (self._named(topic, version), index) for topic in topics for index in topic.partition_indexes
+            ]
         rows = []
-        for place in places:
-            offset, epoch, metadata = offsets.get(place, Committed(NO_OFFSET, -1, ""))
-            code = error
-            if not code and not self._may(caller, "DESCRIBE", "TOPIC", place[0]):
-                code, offset, epoch, metadata = ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_OFFSET, -1, ""
+        for named, index in asked:
+            code = error or self._error_of_read(caller, named)
+            found = None if code or named.name is None else offsets.get((named.name, index))
+            offset, epoch, metadata = found or Committed(NO_OFFSET, -1, "")
             row = {"committed_offset": offset, "committed_leader_epoch": epoch, "metadata": metadata}
-            rows.append((place, row | {"error_code": int(code)}))
-        return {"error_code": int(error), "topics": partitions(rows)}
+            rows.append(Row(named, index, row | {"error_code": int(code)}, bool(code)))
+        return {"error_code": int(error), "topics": _by_topic(sorted(rows, key=lambda row: row.is_refused))}
+
+    def _error_of_read(self, caller: Caller, named: Named) -> ErrorCode:
+        if named.name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        is_allowed = self._may(caller, "DESCRIBE", "TOPIC", named.name)
+        return ErrorCode.NONE if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def _delete_offsets(self, caller: Caller, _version: int, request: Any) -> Fields:
         error = self._group_error(caller, "DELETE", request.group_id)
@@ -375,13 +425,18 @@ class Model:
             error = ErrorCode.INVALID_GROUP_ID
         if not error and group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
+        if not error and group is not None and group.member is not None and group.protocol_type != CONSUMERS:
+            error = ErrorCode.NON_EMPTY_GROUP
         if error or group is None:
             return {"error_code": int(error), "topics": []}
-        rows: list[tuple[Place, Fields]] = []
-        for place, _ in _places(request.topics):
-            code = self._topic_error(caller, "READ", *place) or self.groups.delete_offset(group, place)
-            rows.append((place, {"error_code": int(code)}))
-        return {"error_code": 0, "topics": partitions(rows)}
+        rows: list[Row] = []
+        for topic in request.topics:
+            for part in topic.partitions:
+                index = part.partition_index
+                refused = self._topic_error(caller, "READ", topic.name, index)
+                code = refused or self.groups.delete_offset(group, (topic.name, index))
+                rows.append(Row(Named(topic.name), index, {"error_code": int(code)}, bool(refused)))
+        return {"error_code": 0, "topics": _refused_first(rows)}
 
     # --- groups ---
 
@@ -418,9 +473,19 @@ class Model:
         return {"results": rows}
 
 
-def _places(topics: Iterable[Any]) -> list[tuple[Place, Any]]:
-    """The partitions of a request, with their places."""
-    return [((topic.name, part.partition_index), part) for topic in topics for part in topic.partitions]
+def _refused_first(rows: Iterable[Row]) -> list[Fields]:
+    """The rows by topic, those first that were refused before the group was asked, as Kafka has them."""
+    return _by_topic(sorted(rows, key=lambda row: not row.is_refused))
+
+
+def _by_topic(rows: Iterable[Row]) -> list[Fields]:
+    topics: dict[Named, Fields] = {}
+    for named, index, fields, _ in rows:
+        made: Fields = {"name": named.name or "", "partitions": []}
+        if named.topic_id is not None:
+            made["topic_id"] = named.topic_id
+        topics.setdefault(named, made)["partitions"].append({"partition_index": index, **fields})
+    return list(topics.values())
 
 
 def api_versions() -> Fields:

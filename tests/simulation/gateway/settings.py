@@ -33,10 +33,12 @@ MOVED: Final = ("moved-0", "moved-1")
 """Groups that are at the cluster and here in turn."""
 OWN: Final = "own"
 """Is here only."""
+RARE: Final = "rare"
+"""Is here only, and commits seldom."""
 HELD: Final = "held"
 """Has a member at the cluster all the time."""
 NOWHERE: Final = "nowhere"
-GROUPS: Final = (*MOVED, OWN, HELD)
+GROUPS: Final = (*MOVED, OWN, RARE, HELD)
 
 
 def gateway_settings(workers: int, **more: Any) -> Settings:
