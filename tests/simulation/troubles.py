@@ -31,14 +31,16 @@ JUMPS_MS = (-3_600_000, -5_000, 5_000, 3_600_000)
 class Troubles:
     """One trouble after the other, each for a node that serves."""
 
+    every_s = EVERY_S
+
     def __init__(self, world: "World") -> None:
         self._world = world
         self._rng = world.rng
         self.over = False
 
-    async def run(self) -> None:
-        """Make trouble until it is `over`."""
-        troubles: list[Callable[[SimulatedNode], Awaitable[None]]] = [
+    def _kinds(self) -> list[Callable[[SimulatedNode], Awaitable[None]]]:
+        """What may happen; what is there twice happens more often."""
+        return [
             self._crash,
             self._crash_in_an_operation,
             self._crash_in_upkeep,
@@ -56,8 +58,12 @@ class Troubles:
             self._lose_sectors,
             self._drain,
         ]
+
+    async def run(self) -> None:
+        """Make trouble until it is `over`."""
+        troubles = self._kinds()
         while not self.over:
-            await self._rest(self._rng.expovariate(1 / EVERY_S))
+            await self._rest(self._rng.expovariate(1 / self.every_s))
             up = [node for node in self._world.nodes if node.is_up]
             if up and not self.over:
                 node = self._rng.choice(up)

@@ -10,6 +10,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.workers.assignment import Unmovable
+from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
 from coordinator.workers.own_settings import worker_settings
@@ -25,9 +26,11 @@ from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topics, s
 from tests.simulation.settings import CLUSTER_ID, ROOT
 
 if TYPE_CHECKING:
+    from coordinator.workers.gateway_process import GatewayProcess
     from tests.simulation.world import World
 
 KILLED = -9
+CANNOT_START = (StorageError, WorkerFailed, GatewayFailed, ClusterUnusable)
 
 
 class Pulse(asyncio.Protocol):
@@ -46,24 +49,26 @@ class Pulse(asyncio.Protocol):
         self._transport.write(ANSWER.pack(self._turns, 0))
 
 
-class WorkerBody(Body):
-    """One worker's process, as its supervisor sees it, and as the worker itself does."""
+class LaunchedBody(Body):
+    """A process that a supervisor has started, as that sees it, and as what runs in it does."""
 
-    def __init__(self, world: "World", node: SimulatedNode, pid: int) -> None:
-        super().__init__(world, f"worker-{node.settings.node_id}")
+    def __init__(self, world: "World", name: str, pid: int) -> None:
+        super().__init__(world, name)
         self.pid = pid
-        self.node = node
         self.pulse = Pulse()
         self.lines: list[Line] = []
-        self.worker: Worker
         self._ended: asyncio.Future[int] = world.loop.create_future()
 
-    def begin(self, channel: tuple[Body, asyncio.Protocol], pulse: tuple[Body, asyncio.Protocol]) -> None:
+    def connect(
+        self,
+        launched: "Worker | GatewayProcess",
+        channel: tuple[Body, asyncio.Protocol],
+        pulse: tuple[Body, asyncio.Protocol],
+    ) -> None:
         """Start, with a line to each of the supervisor's protocols."""
         loop = self.world.loop
-        self.worker = self.process.context.run(Worker, loop, self.machine, self)
-        self.worker.ended.add_done_callback(self._ended_by_itself, context=self.process.context)
-        for (body, protocol), ours in ((channel, self.worker.channel), (pulse, self.pulse)):
+        launched.ended.add_done_callback(self._ended_by_itself, context=self.process.context)
+        for (body, protocol), ours in ((channel, launched.channel), (pulse, self.pulse)):
             _, end = connect(loop, (body.process, protocol), (self.process, ours))
             self.lines.append(end)
 
@@ -84,8 +89,6 @@ class WorkerBody(Body):
         if self._ended.done():
             return
         super().end()
-        if self.node.body is self:
-            self.node.app = None
         for line in self.lines:
             line.other.soon_lost()
         self._ended.set_result(status)
@@ -94,10 +97,35 @@ class WorkerBody(Body):
         self.world.note(f"{self.name} ends with status {ended.result()}")
         self.end(ended.result())
 
-    # --- as the worker sees its process ---
+    # --- as what runs in it sees it ---
 
     def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the simulation's."""
+
+    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+        """It was made, and has done nothing yet."""
+
+    def orphaned(self, reason: str) -> None:
+        self.end()
+
+
+class WorkerBody(LaunchedBody):
+    """One worker's process."""
+
+    def __init__(self, world: "World", node: SimulatedNode, pid: int) -> None:
+        super().__init__(world, f"worker-{node.settings.node_id}", pid)
+        self.node = node
+        self.worker: Worker
+
+    def begin(self, channel: tuple[Body, asyncio.Protocol], pulse: tuple[Body, asyncio.Protocol]) -> None:
+        """Start, with a line to each of the supervisor's protocols."""
+        self.worker = self.process.context.run(Worker, self.world.loop, self.machine, self)
+        self.connect(self.worker, channel, pulse)
+
+    def end(self, status: int = KILLED) -> None:
+        if self.process.is_alive and self.node.body is self:
+            self.node.app = None
+        super().end(status)
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """The node was made, and has written nothing yet."""
@@ -107,9 +135,6 @@ class WorkerBody(Body):
         self.node.app = app
         self.node.began()
         self.start(unwatched(app))
-
-    def orphaned(self, reason: str) -> None:
-        self.end()
 
 
 class SupervisedHost:
@@ -147,12 +172,10 @@ class SupervisedHost:
         try:
             shared, _ = SharedDirectory.open(ROOT, small(log_settings(settings)), body.disk)
             meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
-            launch = partial(self._launch, body)
-            supervisor = Supervisor(settings, world.loop, body.machine, launch, shared, meta.cluster_id)
-            self._supervisor = supervisor
+            supervisor = self._supervisor = self._new_supervisor(body, shared, meta.cluster_id)
             await supervisor.start()
-            await create_topics(supervisor.store, body.machine, wide=world.is_wide)
-        except (StorageError, WorkerFailed) as error:
+            await self._prepare(supervisor, body)
+        except CANNOT_START as error:
             world.note(f"{body.name} cannot start: {error}")
             self.end_all()
             world.could_not_start(error)
@@ -160,6 +183,14 @@ class SupervisedHost:
         else:
             world.note(f"{body.name} serves")
             world.started()
+
+    def _new_supervisor(self, body: Body, shared: SharedDirectory, cluster_id: str) -> Supervisor:
+        launch = partial(self._launch, body)
+        return Supervisor(self.world.settings, self.world.loop, body.machine, launch, shared, cluster_id)
+
+    async def _prepare(self, supervisor: Supervisor, body: Body) -> None:
+        """It serves."""
+        await create_topics(supervisor.store, body.machine, wide=self.world.is_wide)
 
     async def _launch(
         self, body: Body, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol
