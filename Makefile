@@ -99,8 +99,8 @@ test-all: $(DEV_STAMP) install-audit ## every test (a part: ARGS="tests/workers"
 explore: $(DEV_STAMP) ## look for what no test knows yet: fresh examples, orders and seeds (SECONDS=600), printed where they fail
 	$(BIN)/python -m tests.explore --seconds $(or $(SECONDS),600)
 
-simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1)
-	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
+simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), with a gateway (GATEWAY=1), or planted bugs (MUTANTS=1)
+	$(BIN)/python -m tests.simulation $(if $(GATEWAY),--gateway) $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(SIMULATED),--simulated $(SIMULATED)) $(if $(TRACE),--trace) $(if $(MUTANTS),--mutants)
 
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)

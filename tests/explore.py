@@ -32,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quick = [*python, "pytest", "-n", "auto", "--dist", "loadfile", "-p", "randomly", "-m", "quick"]
     failed = not _runs(quick, {"HYPOTHESIS_PROFILE": "explore"})
     failed |= not _runs([*python, "tests.simulation", "--seconds", str(options.seconds)])
+    failed |= not _runs([*python, "tests.simulation", "--gateway", "--seconds", str(options.seconds)])
     first = str(chance.randrange(1 << 31))
     failed |= not _runs([*python, "tests.simulation", "--mutants", "--first-seed", first])
     for variable, path in SEEDED.items():

@@ -19,10 +19,14 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.telemetry import logs
-from tests.simulation import mutants
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.planting import Mutant, load
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 SIMULATED_S = 300.0
 MUTANT_WORLDS = 120
@@ -39,11 +43,11 @@ class Ran(NamedTuple):
     broken: Exception | None
 
 
-def run(seed: int, simulated_s: float, *, trace: bool = False, keep: Path | None = None) -> Ran:
+def run(
+    seed: int, simulated_s: float, *, gateway: bool, trace: bool = False, keep: Path | None = None
+) -> Ran:
     """Run one world; `keep` is a directory for its disk as a stop leaves it, and for what is in its log."""
-    from tests.simulation.world import World  # after a mutant was loaded
-
-    world = World(seed, tracing=trace)
+    world = _new_world(seed, gateway=gateway, trace=trace)
     broken = None
     try:
         world.run(simulated_s, stop=keep is not None)
@@ -57,15 +61,26 @@ def run(seed: int, simulated_s: float, *, trace: bool = False, keep: Path | None
     return Ran(Counter(world.history.counts), world.events, broken)
 
 
-def run_seeds(seeds: Iterable[int], simulated_s: float) -> int:
+def _new_world(seed: int, *, gateway: bool, trace: bool) -> "World":
+    if gateway:  # imported after a mutant was loaded
+        from tests.simulation.gateway.world import GatewayWorld
+
+        return GatewayWorld(seed, tracing=trace)
+    from tests.simulation.world import World
+
+    return World(seed, tracing=trace)
+
+
+def run_seeds(seeds: Iterable[int], simulated_s: float, *, gateway: bool) -> int:
     """Run a world of each seed, or until something is broken; returns the exit status."""
     began, total, simulated = time.process_time(), Counter[str](), 0.0
     for seed in seeds:
-        ran = run(seed, simulated_s)
+        ran = run(seed, simulated_s, gateway=gateway)
         simulated += simulated_s
         total += ran.counts
         if ran.broken is not None:
-            again = f"make simulate SEED={seed} SIMULATED={simulated_s:.0f} TRACE=1"
+            which = " GATEWAY=1" if gateway else ""
+            again = f"make simulate{which} SEED={seed} SIMULATED={simulated_s:.0f} TRACE=1"
             say(f"seed {seed}: {type(ran.broken).__name__}: {ran.broken}")
             say(*ran.events[-LAST_EVENTS:], f"step by step: {again}")
             return 1
@@ -87,7 +102,7 @@ def say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def run_mutants(chosen: Iterable[mutants.Mutant], first_seed: int | None) -> int:
+def run_mutants(chosen: Iterable[Mutant], first_seed: int | None) -> int:
     """Run each mutant in a process of its own, from `first_seed` or its own seed on; returns 1 if one survives."""
     survivors = 0
     for mutant in chosen:
@@ -115,8 +130,8 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _mutant(name: str) -> mutants.Mutant:
-    for mutant in mutants.MUTANTS:
+def _mutant(name: str) -> Mutant:
+    for mutant in MUTANTS:
         if mutant.name == name:
             return mutant
     raise argparse.ArgumentTypeError(f"no such mutant: {name}")
@@ -132,6 +147,9 @@ def main() -> int:
     parser.add_argument(
         "--simulated", type=float, default=SIMULATED_S, help="simulated seconds for each seed"
     )
+    parser.add_argument(
+        "--gateway", action="store_true", help="worlds in which a gateway stands before a model of a cluster"
+    )
     parser.add_argument("--log", action="store_true", help="with --seed: show the nodes' logs as well")
     parser.add_argument(
         "--trace", action="store_true", help="with --seed: show every request, answer and disk operation"
@@ -143,7 +161,10 @@ def main() -> int:
         "--mutants", nargs="*", type=_mutant, metavar="NAME", help="run all mutants, or these"
     )
     parser.add_argument(
-        "--mutant", metavar="NAME", help="run seeds one after the other with this bug in the code"
+        "--mutant",
+        type=_mutant,
+        metavar="NAME",
+        help="run seeds one after the other with this bug in the code",
     )
     parser.add_argument("--first-seed", type=int, help="with mutants: begin with this one")
     parser.add_argument(
@@ -151,7 +172,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.mutants is not None:
-        return run_mutants(options.mutants or mutants.MUTANTS, options.first_seed)
+        return run_mutants(options.mutants or MUTANTS, options.first_seed)
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The order of sets is part of what a seed decides.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -162,17 +183,20 @@ def main() -> int:
         logs.configure("json", "error", io.StringIO())
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if options.mutant:
-        mutants.load(options.mutant)
+        load(options.mutant)
         first = options.first_seed or 1
-        return run_seeds(range(first, first + options.worlds), options.simulated)
+        seeds = range(first, first + options.worlds)
+        return run_seeds(seeds, options.simulated, gateway=options.mutant.is_of_gateway)
     if options.seed is None:
-        return run_seeds(fresh_seeds(options.seconds), options.simulated)
+        return run_seeds(fresh_seeds(options.seconds), options.simulated, gateway=options.gateway)
     return show_seed(options)
 
 
 def show_seed(options: argparse.Namespace) -> int:
     """Run one seed, and show all that happened; returns the exit status."""
-    ran = run(options.seed, options.simulated, trace=options.trace, keep=options.keep)
+    ran = run(
+        options.seed, options.simulated, gateway=options.gateway, trace=options.trace, keep=options.keep
+    )
     say(*ran.events, str(dict(ran.counts)))
     if ran.broken is not None:
         traceback.print_exception(ran.broken)

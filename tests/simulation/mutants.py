@@ -1,49 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs of the kinds that such systems have had, each a change of a line or two of ours, for the simulation to find.
+"""Bugs of the kinds that such systems have had, each a change of a line or two of ours, for the simulation to find."""
 
-A mutant is loaded in place of its module's source, in a process of its own.
-"""
+from typing import Final
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from types import CodeType, ModuleType
-from typing import Final, NamedTuple
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-
-
-class Mutant(NamedTuple):
-    """One bug: in `module`, what stands there once is replaced with something else."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-    also: tuple[str, str] | None = None
-    """Another replacement, where one alone is made good by another part."""
-    seed: int = 1
-    """One that finds it."""
-
-    def source(self) -> str:
-        """The module with the bug. Raises ValueError when the code is not what the mutant was written for."""
-        text = path_of(self.module).read_text()
-        for old, new in ((self.old, self.new), *([self.also] if self.also else [])):
-            if text.count(old) != 1:
-                raise ValueError(
-                    f"mutant {self.name}: {old!r} stands {text.count(old)} times in {self.module}"
-                )
-            text = text.replace(old, new)
-        return text
-
-
-def path_of(module: str) -> Path:
-    """Where a module's source is."""
-    return ROOT / (module.replace(".", "/") + ".py")
-
+from tests.simulation.gateway.mutants import GATEWAY_MUTANTS
+from tests.simulation.planting import Mutant
 
 MUTANTS: Final = (
     Mutant(
@@ -395,34 +356,5 @@ MUTANTS: Final = (
         "        others = []\n",
         seed=5,
     ),
+    *GATEWAY_MUTANTS,
 )
-
-
-class _Loader(importlib.abc.InspectLoader):
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-
-    def get_source(self, fullname: str) -> str:
-        return self._mutant.source()
-
-    def get_code(self, fullname: str) -> CodeType:
-        return compile(self.get_source(fullname), str(path_of(fullname)), "exec")
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant = mutant
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self._mutant.module:
-            return None
-        return importlib.util.spec_from_loader(fullname, _Loader(self._mutant), origin=str(path_of(fullname)))
-
-
-def load(name: str) -> None:
-    """Put the mutant of this name in its module's place; before anything imports that."""
-    mutant = next(each for each in MUTANTS if each.name == name)
-    assert mutant.module not in sys.modules, f"{mutant.module} was imported too early"
-    sys.meta_path.insert(0, _Finder(mutant))

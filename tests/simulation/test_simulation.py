@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.simulation import mutants
 from tests.simulation.history import NOTHING, Broken, History
 from tests.simulation.loop import Endless, SimulatedLoop, Spinning
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.planting import Mutant, path_of
 from tests.simulation.processes import simulate
 
 SEEDS = [
@@ -17,6 +18,8 @@ SEEDS = [
     for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
+GATED = 3
+"""So many seeds of a gateway are in the gate."""
 KEY = ("group", "topic", 0)
 
 
@@ -32,6 +35,25 @@ def test_a_seed(seed: int) -> None:
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
 
 
+def _of_gateway(seed: int) -> Any:
+    return pytest.param(seed, marks=pytest.mark.gate if seed <= GATED else pytest.mark.slow)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seed", [_of_gateway(seed) for seed in range(1, 9)])
+def test_a_seed_of_a_gateway(seed: int) -> None:
+    done = simulate("--gateway", "--seed", seed, "--simulated", 120)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
+
+
+@pytest.mark.process
+def test_a_seed_decides_everything_of_a_gateway() -> None:
+    asked = ("--gateway", "--seed", 2, "--simulated", 60, "--trace")
+    once, again = (simulate(*asked).stdout for _ in range(2))
+    assert once == again
+    assert "OFFSET_COMMIT" in once
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(("seed", "process"), [(3, "node/1"), (2, "worker-3")])
 def test_a_seed_decides_everything(seed: int, process: str) -> None:
@@ -42,9 +64,9 @@ def test_a_seed_decides_everything(seed: int, process: str) -> None:
     assert "disk: pwrite" in once
 
 
-@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
-def test_a_mutant_fits_the_code(mutant: mutants.Mutant) -> None:
-    compile(mutant.source(), str(mutants.path_of(mutant.module)), "exec")
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_mutant_fits_the_code(mutant: Mutant) -> None:
+    compile(mutant.source(), str(path_of(mutant.module)), "exec")
 
 
 @pytest.mark.process
@@ -55,8 +77,8 @@ def test_what_is_no_mutant_is_refused() -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
-def test_a_mutant_is_caught_by_its_seed(mutant: mutants.Mutant) -> None:
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_mutant_is_caught_by_its_seed(mutant: Mutant) -> None:
     """Where it is not: `make simulate MUTANTS=1` finds another seed, or shows that a rule has gone."""
     done = simulate("--mutant", mutant.name, "--first-seed", mutant.seed, "--worlds", 1)
     assert done.stdout.startswith(f"seed {mutant.seed}: "), done.stdout + done.stderr

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the simulated gateway and the model cluster are set up."""
 
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from coordinator.config import Address, Settings
-from tests.simulation.settings import ROOT, SETTINGS, SIDE_TOPIC
+from tests.simulation.settings import ROOT, SETTINGS
 
 GATEWAY_HOST: Final = "gateway.example"
 PORT_BASE: Final = 30_000
@@ -41,7 +40,7 @@ NOWHERE: Final = "nowhere"
 GROUPS: Final = (*MOVED, OWN, RARE, HELD)
 
 
-def gateway_settings(workers: int, **more: Any) -> Settings:
+def gateway_settings(workers: int) -> Settings:
     """The settings of a world."""
     return msgspec.structs.replace(
         SETTINGS,
@@ -53,7 +52,7 @@ def gateway_settings(workers: int, **more: Any) -> Settings:
         upstream_security_protocol="SASL_PLAINTEXT",
         upstream_sasl_mechanism="PLAIN",
         upstream_sasl_username="gateway",
-        upstream_sasl_password_file=Path(PASSWORD_FILE),
+        upstream_sasl_password_file=PASSWORD_FILE,
         upstream_metadata_refresh_ms=1_000,
         upstream_request_timeout_ms=6_000,
         gateway_host=GATEWAY_HOST,
@@ -62,8 +61,4 @@ def gateway_settings(workers: int, **more: Any) -> Settings:
         connections_unsent_max_bytes=KEPT_BYTES_MAX,
         connections_unread_max_ms=10_000,
         max_connections=CONNECTIONS_MAX,
-        **more,
     )
-
-
-__all__ = ["SIDE_TOPIC"]

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs of the kinds that gateways have, for the simulation of one to find."""
+
+from typing import Final
+
+from tests.simulation.planting import Mutant
+
+GATEWAY_MUTANTS: Final = (
+    Mutant(
+        "a permission is cached for ever",
+        "coordinator.gateway.cluster_authorizer",
+        "if until_ms > now_ms:",
+        "if until_ms:",
+    ),
+    Mutant(
+        "all connections share a cache of permissions",
+        "coordinator.gateway.cluster_authorizer",
+        "self._cache = PermissionCache(counted=shared.remembered)",
+        'self._cache = shared.__dict__.setdefault("cache", PermissionCache())',
+    ),
+    Mutant(
+        "any error but a refusal counts as allowed",
+        "coordinator.gateway.permission_queries",
+        "return NONE if error in ALLOWED[api] else error",
+        'return error if error.name.endswith("TION_FAILED") else NONE',
+    ),
+    Mutant(
+        "what may not be seen is not taken out of answers",
+        "coordinator.gateway.permission_gate",
+        "        if not outcome.is_filtered:\n            return Verdict(HERE, answer)\n",
+        "        if True:\n            return Verdict(HERE, answer)\n",
+    ),
+    Mutant(
+        "a request passes while the one before it is decided",
+        "coordinator.gateway.requests",
+        "        self.is_waiting = verdict is None\n        if verdict is None:\n            return False\n",
+        "        if verdict is None:\n            return True\n",
+    ),
+    Mutant(
+        "an answer made here overtakes others",
+        "coordinator.gateway.lanes",
+        "        if not self.pending:\n            self._outside.to_client(frame)\n",
+        "        if True:\n            self._outside.to_client(frame)\n",
+    ),
+    Mutant(
+        "a lane's answer overtakes the other lane's",
+        "coordinator.gateway.lanes",
+        "if pending.promise is None and pending is not self.pending[0]:",
+        "if False:",
+    ),
+    Mutant(
+        "a lost coordinator's requests are forgotten",
+        "coordinator.gateway.lanes",
+        "                self._wait(pending, pending.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))\n",
+        "                self.pending.remove(pending)\n",
+    ),
+    Mutant(
+        "what is kept is not copied out of the shared buffer",
+        "coordinator.gateway.wire",
+        "self._waiting.append(left if isinstance(data, bytes) else memoryview(bytes(left)))",
+        "self._waiting.append(left)",
+    ),
+    Mutant(
+        "what was sent in part is sent again",
+        "coordinator.gateway.wire",
+        "                    waiting[0] = waiting[0][sent:]\n",
+        "                    pass\n",
+    ),
+    Mutant(
+        "a coordinator's address is not rewritten",
+        "coordinator.gateway.rewriting",
+        "found.host, found.port = moved.host, moved.port",
+        "found.port = moved.port",
+    ),
+    Mutant(
+        "a new leader's address is not rewritten",
+        "coordinator.gateway.rewriting",
+        "return endpoint_mover(version, book.move)",
+        "return endpoint_mover(version, lambda each: each)",
+    ),
+    Mutant(
+        "the budget is not kept",
+        "coordinator.gateway.kept",
+        "while self.total_bytes > self._bytes_max:",
+        "while False:",
+    ),
+    Mutant(
+        "the budget gets nothing back",
+        "coordinator.gateway.kept",
+        "self.total_bytes -= self._by_keeper.pop(keeper, 0)",
+        "self._by_keeper.pop(keeper, 0)",
+    ),
+    Mutant(
+        "connections that are gone count on",
+        "coordinator.gateway.entrance",
+        "        self._admission.leave(peer.host)\n",
+        "        return\n",
+    ),
+    Mutant(
+        "a broker that has come back is not found",
+        "coordinator.gateway.book",
+        "self.brokers = dict(brokers)",
+        "self.brokers = {**dict(brokers), **self.brokers}",
+        seed=2,
+    ),
+    Mutant(
+        "the cluster's offsets topic is read",
+        "coordinator.gateway.offsets_topic",
+        "return None if topic is None or topic not in request else self._refuse",
+        "return None",
+    ),
+    Mutant(
+        "a group that was given back is still known",
+        "coordinator.gateway.adoption",
+        "        self._known.difference_update(map(GroupId, groups))\n",
+        "",
+    ),
+    Mutant(
+        "a refusal to take a group over lasts",
+        "coordinator.gateway.adoption",
+        "if until_ms <= self._mono_ms():",
+        "if not until_ms:",
+        seed=2,
+    ),
+    Mutant(
+        "a group with members at the cluster is taken over",
+        "coordinator.upstream.adoption",
+        "return Adopted.LIVE if state.is_live else None",
+        "return None",
+    ),
+    Mutant(
+        "a group is taken over with some of its offsets",
+        "coordinator.upstream.adoption",
+        "await here.adopt(group, Reading(offsets, mark, is_unknown))",
+        "await here.adopt(group, Reading(dict(list(offsets.items())[1:]), mark, is_unknown))",
+    ),
+    Mutant(
+        "a group is served before it is taken over",
+        "coordinator.upstream.adoption",
+        "        return self not in (Adopted.LIVE, Adopted.SHARE, Adopted.BUSY)\n",
+        "        return self is not Adopted.SHARE\n",
+    ),
+    Mutant(
+        "a group is given back though the cluster refused some of it",
+        "coordinator.upstream.adoption",
+        "        if refused:\n            return self._result(GivenBack.REFUSED, refused=refused)\n        outcome",
+        "        outcome",
+        seed=2,
+    ),
+    Mutant(
+        "a coordinator at the cluster is never looked for again",
+        "coordinator.upstream.cluster",
+        "        self._coordinators.pop(group, None)\n",
+        "        return\n",
+    ),
+    Mutant(
+        "a topic that was made anew is taken for the old one",
+        "coordinator.upstream.differences",
+        "return other is not None and other.topic_id == topic.topic_id",
+        "return other is not None",
+        seed=3,
+    ),
+)
