@@ -291,13 +291,19 @@ class UpstreamCluster:
         response = await self.call(UpstreamQuestion.of(ApiKey.FIND_COORDINATOR, request))
         rows: Sequence[Any] = response.coordinators
         found = {row.key: int(row.node_id) for row in rows if row.error_code == ErrorCode.NONE}
-        if not self.brokers.keys() >= set(found.values()):
-            await self.refresh()
+        places = {int(row.node_id): (row.host, row.port) for row in rows if row.error_code == ErrorCode.NONE}
+        if any(self._place(node_id) != place for node_id, place in places.items()):
+            await self.refresh()  # a broker that is new, or has come back at another address
         if len(self._coordinators) + len(found) > COORDINATORS_MAX:
             self._coordinators.clear()
         lasting = ((name, node_id) for name, node_id in found.items() if len(name) <= REMEMBERED_NAME_MAX)
         self._coordinators.update(islice(lasting, COORDINATORS_MAX))
         return rows
+
+    def _place(self, node_id: int) -> tuple[str, int] | None:
+        """Where a broker is, as far as is known."""
+        broker = self.brokers.get(node_id)
+        return None if broker is None else (broker.host, broker.port)
 
     # --- ourselves ---
 
