@@ -106,7 +106,7 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "the cluster's offsets topic is read",
         "coordinator.gateway.offsets_topic",
-        "return None if topic is None or topic not in request else self._refuse",
+        "return None if topic is None or topic not in request else self._decide",
         "return None",
     ),
     Mutant(
@@ -139,13 +139,14 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.upstream.adoption",
         "        return self not in (Adopted.LIVE, Adopted.SHARE, Adopted.BUSY)\n",
         "        return self is not Adopted.SHARE\n",
+        seed=2,
     ),
     Mutant(
         "a group is given back though the cluster refused some of it",
         "coordinator.upstream.adoption",
         "        if refused:\n            return self._result(GivenBack.REFUSED, refused=refused)\n        outcome",
         "        outcome",
-        seed=2,
+        seed=3,
     ),
     Mutant(
         "a coordinator at the cluster is never looked for again",
