@@ -17,7 +17,13 @@ from tests.simulation.gateway.settings import OFFSETS_TOPIC
 CLUSTER_ID: Final = "bW9kZWwtb2YtYS1jbHVzdGVy"
 OFFSETS_PARTITIONS: Final = 5
 PLAIN: Final = "PLAIN"
-OPERATIONS: Final = {"READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8}
+OPERATIONS: Final = {
+    "GROUP": {"READ": 3, "DELETE": 6, "DESCRIBE": 8, "DESCRIBE_CONFIGS": 10, "ALTER_CONFIGS": 11},
+    "TOPIC": {"READ": 3, "WRITE": 4, "CREATE": 5, "DELETE": 6, "ALTER": 7, "DESCRIBE": 8},
+    "CLUSTER": {"CREATE": 5, "ALTER": 7, "DESCRIBE": 8},
+}
+CLUSTER: Final = "kafka-cluster"
+"""The name of the cluster as a resource."""
 OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(3, 12),
     ApiKey.FETCH: VersionRange(4, 12),
@@ -42,6 +48,10 @@ OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
 BEFORE_LOGIN: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 SEVERAL_FROM: Final = {ApiKey.FIND_COORDINATOR: 4, ApiKey.OFFSET_FETCH: 8, ApiKey.LEAVE_GROUP: 3}
 """The versions from which one request asks about several groups, keys or members."""
+PROTOCOLS_FROM: Final = 5
+"""SyncGroup names the protocol."""
+GROUP_ERROR_FROM: Final = 2
+"""OffsetFetch has an error of the group, and then says nothing of topics."""
 IDS_FROM: Final = 10
 """OffsetCommit and OffsetFetch name topics by their ids."""
 GROUP_KEY: Final = 0
@@ -182,7 +192,8 @@ class Model:
         return self.faults.of_partition()
 
     def _operations(self, caller: Caller, resource: str, name: str) -> set[int]:
-        return {code for each, code in OPERATIONS.items() if self._may(caller, each, resource, name)}
+        operations = OPERATIONS[resource]
+        return {code for each, code in operations.items() if self._may(caller, each, resource, name)}
 
     # --- the cluster ---
 
@@ -199,7 +210,7 @@ class Model:
             "topics": topics,
         }
         if getattr(request, "include_cluster_authorized_operations", False):
-            found["authorized_operations"] = self._operations(caller, "CLUSTER", "kafka-cluster")
+            found["authorized_operations"] = self._operations(caller, "CLUSTER", CLUSTER)
         return found
 
     def _addresses(self, key: str) -> list[Fields]:
@@ -251,6 +262,7 @@ class Model:
         error = self.faults.before or self.faults.after
         if not error and kind == GROUP_KEY and not self._may(caller, "DESCRIBE", "GROUP", key):
             error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            said = said and "Group authorization failed."
         leader = self.coordinator(key)
         if error or leader is None:
             error = error or ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -316,8 +328,10 @@ class Model:
             return not_joined(request, version, error)
         return self.groups.join(request, version, caller.client_id)
 
-    def _sync(self, caller: Caller, _version: int, request: Any) -> Fields:
+    def _sync(self, caller: Caller, version: int, request: Any) -> Fields:
         error = self._group_error(caller, "READ", request.group_id)
+        if version >= PROTOCOLS_FROM and None in (request.protocol_type, request.protocol_name):
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # whoever asks
         if error:
             return {"error_code": int(error), "protocol_type": None, "protocol_name": None, "assignment": b""}
         return self.groups.sync(request)
@@ -389,6 +403,8 @@ class Model:
         self, caller: Caller, group_id: str, topics: Iterable[Any] | None, version: int
     ) -> Fields:
         error = self._group_error(caller, "DESCRIBE", group_id)
+        if error and version >= GROUP_ERROR_FROM:
+            return {"error_code": int(error), "topics": []}
         group = self.groups.get(group_id)
         offsets = {} if group is None or error else group.offsets
         asked: list[tuple[Named, int]]
@@ -446,11 +462,15 @@ class Model:
             error = self._group_error(caller, "DESCRIBE", group_id)
             refused = {"error_code": int(error), "group_id": group_id, "group_state": "", "protocol_type": ""}
             refused |= {"protocol_data": "", "members": []}
-            rows.append(refused if error else self.groups.described(group_id, version))
+            row = refused if error else self.groups.described(group_id, version)
+            if not row.get("error_code") and getattr(request, "include_authorized_operations", False):
+                row = {**row, "authorized_operations": self._operations(caller, "GROUP", group_id)}
+            rows.append(row)
         return {"groups": rows}
 
     def _list_groups(self, caller: Caller, _version: int, request: Any) -> Fields:
         states = getattr(request, "states_filter", None)
+        sees_all = self._may(caller, "DESCRIBE", "CLUSTER", CLUSTER)
         rows = [
             {
                 "group_id": group.group_id,
@@ -460,14 +480,14 @@ class Model:
             }
             for group in self.groups.all()
             if self.coordinator(group.group_id) == caller.broker
-            and self._may(caller, "DESCRIBE", "GROUP", group.group_id)
+            and (sees_all or self._may(caller, "DESCRIBE", "GROUP", group.group_id))
             and (not states or group.state in states)
         ]
         return {"error_code": 0, "groups": rows}
 
     def _delete_groups(self, caller: Caller, _version: int, request: Any) -> Fields:
         rows = []
-        for group_id in request.groups_names:
+        for group_id in dict.fromkeys(request.groups_names):
             error = self._group_error(caller, "DELETE", group_id) or self.groups.delete(group_id)
             rows.append({"group_id": group_id, "error_code": int(error)})
         return {"results": rows}

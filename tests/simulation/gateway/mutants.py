@@ -146,7 +146,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.upstream.adoption",
         "        if refused:\n            return self._result(GivenBack.REFUSED, refused=refused)\n        outcome",
         "        outcome",
-        seed=3,
+        seed=4,
     ),
     Mutant(
         "a coordinator at the cluster is never looked for again",

@@ -7,7 +7,10 @@ from typing import Final, NamedTuple
 
 SUPER_USER: Final = "gateway"
 """The gateway's own user, who may do everything."""
-IMPLIED: Final = {"DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER")}
+IMPLIED: Final = {
+    "DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"),
+    "DESCRIBE_CONFIGS": ("ALTER_CONFIGS",),
+}
 """Whoever may do one of these may do that, too (AclAuthorizer)."""
 
 
