@@ -21,7 +21,7 @@ from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
 from coordinator.gateway.group_parts import GroupParts, parts_of
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.rewriting import decoded_answer
-from coordinator.gateway.ways import COORDINATOR, LENGTH_BYTES, ClientSession, Route
+from coordinator.gateway.ways import COORDINATOR, LENGTH_BYTES, ClientSession, NoAnswer, Route
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -98,10 +98,16 @@ class ClusterGroups:
         """Answer a request of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete about `groups`.
 
         `frame` is the request without its length, the answer has it. None where all groups are here: the request is
-        for the node. Raises NoAnswer where the node is lost.
+        for the node. So it is if the client is gone before the node has said where they are: the node's answer may
+        wait behind that to a JoinGroup. Raises NoAnswer where the node is lost.
         """
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
-        absent = await self._absent(session, unknown)
+        try:
+            absent = await self._absent(session, unknown)
+        except NoAnswer:
+            if session.client_is_gone:
+                return None
+            raise
         if not absent:
             return None
         place = DecodeSlot(self._places, session)

@@ -64,6 +64,11 @@ class Session:
         return self._requests.client_is_gone and not self._requests.is_waiting
 
     @property
+    def client_is_gone(self) -> bool:
+        """Whether the client has closed: nobody reads answers any more."""
+        return self._requests.client_is_gone
+
+    @property
     def is_idle(self) -> bool:
         """Whether no response is pending."""
         return not self._lanes.pending

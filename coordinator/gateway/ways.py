@@ -42,6 +42,10 @@ class ClientSession(Protocol):
     memory: Memory | None
     """What those who are asked remember of this connection."""
 
+    @property
+    def client_is_gone(self) -> bool:
+        """Whether the client has closed: nobody reads answers any more."""
+
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a lane, and return a promise of its answer; both have their length.
 

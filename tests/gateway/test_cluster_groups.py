@@ -352,6 +352,19 @@ async def test_a_group_that_comes_here_while_it_is_deleted_is_deleted_here_too()
     assert play.passed == [["1a"]]
 
 
+async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_node() -> None:
+    """That may come after the answer to a JoinGroup, which waits for other members."""
+    play = Play(Cluster())
+    play.send(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["1a"]))
+    await idle()
+    (location,) = frames(play.outside.lanes[COORDINATOR])
+    assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
+    play.session.client_gone()
+    (deletion,) = frames(play.outside.lanes[COORDINATOR])
+    assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
+    assert play.session.is_done
+
+
 async def test_what_was_read_before_a_deletion_is_not_stored_after_it() -> None:
     play = Play(Cluster(), "3c")
     await play.delete("1a", "3c", "2b")
