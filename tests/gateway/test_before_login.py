@@ -13,11 +13,11 @@ from protocol.messages import (
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
-    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
     ListGroupsRequest,
     ListTransactionsRequest,
     MetadataResponse,
+    OffsetDeleteRequest,
 )
 from tests.gateway.house import BROKER_ID, OUR_ID, asked, housed, read_request
 
@@ -26,7 +26,7 @@ VERSIONS: Final = {
     ApiKey.LIST_GROUPS: 2,
     ApiKey.DESCRIBE_GROUPS: 3,
     ApiKey.DELETE_GROUPS: 1,
-    ApiKey.HEARTBEAT: 2,
+    ApiKey.OFFSET_DELETE: 0,
     ApiKey.DESCRIBE_LOG_DIRS: 1,
     ApiKey.LIST_TRANSACTIONS: 0,
     ApiKey.DESCRIBE_CONFIGS: 1,
@@ -53,7 +53,7 @@ OF_BROKERS: Final = [
     ListGroupsRequest(version=2),
     DescribeGroupsRequest(version=3, groups=["g"], include_authorized_operations=False),
     DeleteGroupsRequest(version=1, groups_names=["g"]),
-    HeartbeatRequest(version=2, group_id="g", generation_id=1, member_id="m"),
+    OffsetDeleteRequest(version=0, group_id="g", topics=[]),
 ]
 ASKED: Final = [(OUR_ID, each) for each in OF_OURS] + [(BROKER_ID, each) for each in OF_BROKERS]
 

@@ -178,7 +178,7 @@ def test_a_documented_difference_is_still_one(
 
 
 def test_the_client_gets_the_clusters_error_where_the_gateways_user_lacks_a_permission(
-    secured: Whole, tmp_path: Path
+    secured: Whole, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Here that user may see topics, and is not allowed to know anything of groups."""
     secured.cluster.allow("alice", "DESCRIBE", "TOPIC", "t-one")
@@ -187,7 +187,8 @@ def test_the_client_gets_the_clusters_error_where_the_gateways_user_lacks_a_perm
     describe = DescribeGroupsRequest(groups=["g-one"], include_authorized_operations=True)
     delete = DeleteGroupsRequest(groups_names=["g-two"])
     offsets = offset_delete("g-two", "t-one", [0])
-    with in_front_of(secured.cluster, tmp_path, "alice") as running:
+    work = tmp_path_factory.mktemp("lacks")  # short, as the paths of sockets have to be
+    with in_front_of(secured.cluster, work, "alice") as running:
         with logged_in(running.bootstrap, "admin") as connection:
             assert [each.error_code for each in connection.call(describe, 5).groups] == [denied]
             assert [each.error_code for each in connection.call(delete, 2).results] == [denied]
