@@ -299,7 +299,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
 
 
 def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
-    """Raises NotKafka."""
+    """Return what a broker has answered, as the client's version has it. Raises NotKafka."""
     parts = parts_of(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
     response = decoded(answer, f"broker {found.node_id}")

@@ -102,7 +102,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
         return Verdict(BROKER), None
     client_id = decode_request_header(frame, version >= FLEXIBLE_FROM)[0].client_id or ""
     if version >= SESSIONS_FROM and request.session_epoch > 0:
-        # Outside of its session nobody knows what else it reads: the client is to begin anew, with all partitions.
+        # A request within a fetch session leaves out what it has named before: the client has to start a new session.
         error = FetchResponse(
             version=version, error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), responses=[]
         )

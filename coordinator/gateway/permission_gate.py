@@ -211,7 +211,7 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
 def _is_of_member(api_key: int, request: Any) -> bool:
     """Whether a member sends this. A group that is not here has no members here, so it is for our node in any case.
 
-    So is a JoinGroup with the empty id: nobody can join that group, which has committed offsets at most.
+    A JoinGroup with the empty id is for our node, too: no member can join that group, which only has committed offsets.
     """
     if api_key == ApiKey.OFFSET_COMMIT:
         return bool(request.generation_id_or_member_epoch >= 0)

@@ -203,7 +203,7 @@ class Requests:
             self._outside.to_lane(BROKER, data if end - start == len(data) else data[start:end])
 
     def _is_cut(self, missing: int) -> bool:
-        """Whether so many bytes of a request that is collected are still to come."""
+        """Note how many bytes of a collected request are missing; return whether any are."""
         self._missing = max(0, missing)
         return missing > 0
 

@@ -18,7 +18,7 @@ from coordinator.runtime.sockets import say_end
 from protocol.native import mypyc_attr, trait
 
 ENDS_AT_ONCE: Final = 100
-"""After so many wires whose peers have closed, others have their turn: when a host dies, all of its close at once."""
+"""How many wires end in one turn of the event loop: when a host dies, its peers see thousands of them close at once."""
 LINGER_S: Final = 5.0
 """How long a wire that was ended may take to have sent what waits, and its peer to close."""
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

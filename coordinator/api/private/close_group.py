@@ -22,7 +22,7 @@ class Step(IntEnum):
     ASK = 0
     """Only say whether the group can be given back."""
     CLOSE = 1
-    """Close the group if it can be given back. If it is closed already, its time begins anew."""
+    """Close the group if it can be given back. If it is closed already, restart the time until it opens."""
     REOPEN = 2
     """Let clients change the group again."""
 
