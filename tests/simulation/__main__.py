@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.telemetry import logs
+from tests.simulation.history import Broken
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.planting import Mutant, load
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 SIMULATED_S = 300.0
 MUTANT_WORLDS = 120
 """In so many, one after the other, a mutant must be caught: counted, as the time depends on the machine."""
+SIMULATION = Path(__file__).parent
+SIMULATION_FAILED = 3
 LAST_EVENTS = 12
 """So many are shown of a seed that failed among fresh ones."""
 
@@ -83,7 +86,7 @@ def run_seeds(seeds: Iterable[int], simulated_s: float, *, gateway: bool) -> int
             again = f"make simulate{which} SEED={seed} SIMULATED={simulated_s:.0f} TRACE=1"
             say(f"seed {seed}: {type(ran.broken).__name__}: {ran.broken}")
             say(*ran.events[-LAST_EVENTS:], f"step by step: {again}")
-            return 1
+            return _status(ran.broken)
     took = time.process_time() - began
     say(f"{simulated:.0f} simulated seconds in {took:.0f} s, {simulated / took:.0f} a second: {dict(total)}")
     return 0
@@ -201,7 +204,16 @@ def show_seed(options: argparse.Namespace) -> int:
     if ran.broken is not None:
         traceback.print_exception(ran.broken)
         say(f"seed {options.seed}: {type(ran.broken).__name__}: {ran.broken}")
-    return 1 if ran.broken is not None else 0
+    return 0 if ran.broken is None else _status(ran.broken)
+
+
+def _status(broken: Exception) -> int:
+    """1 where a rule is broken, or the service itself has failed; 3 where it is the simulation that failed."""
+    first: BaseException = broken
+    while first.__cause__ is not None:
+        first = first.__cause__
+    raised_in = Path(traceback.extract_tb(first.__traceback__)[-1].filename)
+    return SIMULATION_FAILED if SIMULATION in raised_in.parents and not isinstance(broken, Broken) else 1
 
 
 if __name__ == "__main__":
