@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings that a topic can have: Kafka 4.3's (TopicConfig) and one of our own.
+"""The settings that a topic can have: Kafka 4.4's (TopicConfig) and one of our own.
 
 Tools that create topics set Kafka's, and want to read them back; so all of them are known here, checked as Kafka
 checks them, kept and shown. None of them changes anything, because a topic of ours holds no data.
@@ -28,6 +28,8 @@ from coordinator.config import Settings
 from protocol.names import GroupId
 
 _NEVER: Final = str(LONG_MAX)
+_DECOMPRESSED_MAX: Final = 2_147_483_639
+"""The longest array of a JVM."""
 
 END_GROUP: Final = "groupkeeper.end.group"
 """The topic's setting that names the group whose committed offsets are the ends of its partitions."""
@@ -91,6 +93,13 @@ _KEYS: Final = (
         "86400000",
         "log.cleaner.delete.retention.ms",
         "How long compaction keeps a tombstone for readers that are behind.",
+    ),
+    ConfigKey(
+        "errors.deadletterqueue.group.enable",
+        boolean(),
+        "false",
+        None,
+        "Whether share groups may write records here that could not be processed.",
     ),
     ConfigKey(
         "file.delete.delay.ms",
@@ -158,6 +167,13 @@ _KEYS: Final = (
         "The longest time that a record may wait for compaction.",
     ),
     ConfigKey(
+        "max.decompressed.message.bytes",
+        integer(1, _DECOMPRESSED_MAX),
+        str(_DECOMPRESSED_MAX),
+        "max.decompressed.message.bytes",
+        "The largest record that the topic takes, after it was decompressed.",
+    ),
+    ConfigKey(
         "max.message.bytes",
         integer(),
         "1048588",
@@ -212,6 +228,20 @@ _KEYS: Final = (
         "false",
         "log.preallocate",
         "Whether the file of a new segment gets its full size at once.",
+    ),
+    ConfigKey(
+        "remote.copy.lag.bytes",
+        long(-1),
+        "-1",
+        "log.remote.copy.lag.bytes",
+        "The size of newer records from which a segment is copied to remote storage; -1 takes local.retention.bytes.",
+    ),
+    ConfigKey(
+        "remote.copy.lag.ms",
+        long(-1),
+        "0",
+        "log.remote.copy.lag.ms",
+        "The age from which a segment is copied to remote storage; -1 takes local.retention.ms.",
     ),
     ConfigKey(
         "remote.log.copy.disable",
