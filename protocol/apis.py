@@ -9,7 +9,7 @@ PRIVATE_FROM: Final = 30_000
 
 
 class ApiKey(IntEnum):
-    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.3), and those of our private apis."""
+    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.4), and those of our private apis."""
 
     PRODUCE = 0
     FETCH = 1
@@ -104,6 +104,8 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
     # ours, for gateways
     ADOPT_GROUP = 30_001

@@ -50,7 +50,7 @@ class UnsupportedVersion(ProtocolError):
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes (org.apache.kafka.common.protocol.Errors of Kafka 4.3)."""
+    """Kafka's error codes (org.apache.kafka.common.protocol.Errors of Kafka 4.4)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -187,3 +187,6 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kafka-python's messages, wrapped in this one place: every one that it has.
+"""kafka-python's messages, wrapped in this one place: every one that it has, some in newer versions.
 
 The classes are kafka-python's: fields by snake-case name as keyword arguments, nested classes as attributes
 (`MetadataResponse.MetadataResponseTopic`), uuids as `uuid.UUID` or None, authorized operations as a set of bits or
@@ -11,7 +11,7 @@ the first message is not hot.
 """
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,10 @@ from kafka.protocol.admin.acl import *
 from kafka.protocol.admin.client_quotas import *
 from kafka.protocol.admin.cluster import *
 from kafka.protocol.admin.configs import *
-from kafka.protocol.admin.groups import *
+from kafka.protocol.admin.groups import DescribeGroupsRequest as DescribeGroupsRequest
+from kafka.protocol.admin.groups import DescribeGroupsResponse as DescribeGroupsResponse
+from kafka.protocol.admin.groups import ListGroupsRequest as ListGroupsRequest
+from kafka.protocol.admin.groups import ListGroupsResponse as ListGroupsResponse
 from kafka.protocol.admin.topics import *
 from kafka.protocol.admin.transactions import *
 from kafka.protocol.admin.users import *
@@ -28,7 +31,6 @@ from kafka.protocol.consumer.fetch import *
 from kafka.protocol.consumer.group import *
 from kafka.protocol.consumer.metadata import *
 from kafka.protocol.consumer.offsets import *
-from kafka.protocol.metadata.api_versions import *
 from kafka.protocol.metadata.find_coordinator import *
 from kafka.protocol.metadata.metadata import *
 from kafka.protocol.producer.produce import *
@@ -39,6 +41,7 @@ from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX, MOVED_MAX
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import ErrorCode
+from protocol.newer_versions import *
 from protocol.reader import StepReader, read_message, struct_reader
 from protocol.wire import MAX_INT32
 from protocol.writer import Writer
@@ -49,9 +52,18 @@ Response = TypeVar("Response", bound="ApiMessage")
 Message = TypeVar("Message", bound="ApiMessage")
 
 
+_NEWER: Final[Mapping[int, tuple[Any, Any]]] = {
+    ApiKey.API_VERSIONS: (ApiVersionsRequest, ApiVersionsResponse),
+    ApiKey.DELETE_GROUPS: (DeleteGroupsRequest, DeleteGroupsResponse),
+}
+
+
 @cache
 def classes(api_key: int) -> tuple[Any, Any]:
     """Return kafka-python's classes of an API's request and response, of a hot API's, too; raises KeyError."""
+    newer = _NEWER.get(api_key)
+    if newer is not None:
+        return newer
     request = response = None
     for cls in ApiMessage.__subclasses__():
         if api_key == cls.API_KEY and cls._class_version is None:

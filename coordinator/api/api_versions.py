@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ApiVersions v0-v4.
+"""ApiVersions v0-v5.
 
 v1: throttle time. v3: flexible body (the header never is), client software name and version (KIP-511).
-v4: features whose range starts at 0.
+v4: features whose range starts at 0. v5: the cluster and the node that the client means (KIP-1242).
 
 No features are offered. Kafka's `group.version` 1 stands for the consumer protocol of KIP-848 and
 `transaction.version` 2 for transactions; a node that names neither is talked to in the classic protocol.
@@ -21,6 +21,9 @@ from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, schema_of
 
 SOFTWARE_FROM: Final = 3
+MEANT_FROM: Final = 5
+NO_NODE: Final = -1
+"""The id that stands for none."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -28,12 +31,31 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     """Answer with every api and version that the node offers."""
     version = ctx.api_version
-    if version >= SOFTWARE_FROM and not (
-        _SOFTWARE.fullmatch(request.client_software_name)
-        and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
+    if not is_valid(request, version):
         return error_response(request, ErrorCode.INVALID_REQUEST, version)
+    if not means(request, node.cluster_id, node.node_id):
+        return error_response(request, ErrorCode.REBOOTSTRAP_REQUIRED, version)
     return ApiVersionsResponse(version=version, api_keys=_told(node.offers, version))
+
+
+def is_valid(request: ApiVersionsRequest, version: int) -> bool:
+    """Whether the client names its software, and either both the cluster and the node or neither.
+
+    As ApiVersionsRequest.isValid has it.
+    """
+    if version < SOFTWARE_FROM:
+        return True
+    software = request.client_software_name, request.client_software_version
+    return all(map(_SOFTWARE.fullmatch, software)) and (request.cluster_id is None) == (
+        request.node_id == NO_NODE
+    )
+
+
+def means(request: ApiVersionsRequest, cluster_id: str | None, node_id: int) -> bool:
+    """Whether the client means this node, or any (KIP-1242). A cluster id of None is not known, and matches all."""
+    if request.cluster_id is None:
+        return True
+    return request.node_id == node_id and cluster_id in (None, request.cluster_id)
 
 
 def error_response(request: ApiVersionsRequest, error: ErrorCode, version: int) -> ApiVersionsResponse:
@@ -59,7 +81,7 @@ def _told(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsResponse.A
 
 API: Final = Api(
     schema_of(ApiVersionsRequest, ApiVersionsResponse),
-    versions=VersionRange(0, 4),
+    versions=VersionRange(0, 5),
     handle=handle,
     error_response=error_response,
     frame=STRINGS,

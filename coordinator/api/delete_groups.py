@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeleteGroups v0-v2. v1: throttle time. v2: flexible."""
+"""DeleteGroups v0-v3. v1: throttle time. v2: flexible. v3: error messages."""
 
 from collections.abc import Generator
 from typing import Final
@@ -41,7 +41,7 @@ def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int)
 
 API: Final = Api(
     schema_of(DeleteGroupsRequest, DeleteGroupsResponse),
-    versions=VersionRange(0, 2),
+    versions=VersionRange(0, 3),
     handle=handle,
     error_response=error_response,
     frame=LISTS,

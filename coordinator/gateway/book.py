@@ -44,6 +44,8 @@ class Book:
         """By id, ours."""
         self.offsets_topic_id: bytes | None = None
         """The id of the cluster's `__consumer_offsets`; None while it is not known."""
+        self.cluster_id: str | None = None
+        """The cluster's own; None while it is not known."""
         self._unconfirmed = 0  # how many brokers are known from answers alone
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:

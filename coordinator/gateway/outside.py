@@ -16,6 +16,9 @@ class Outside:
     What it is given may be a view of a buffer that is used again after the call.
     """
 
+    node_id: int = -1
+    """That of the node that the client has connected to: a broker, or one of ours."""
+
     def to_client(self, data: Bytes) -> None:
         """Send to the client."""
 

@@ -54,6 +54,7 @@ class Relay(Outside, Owner):
     def __init__(self, house: House, port: Port, sock: socket, peer: Endpoint) -> None:
         self._house = house
         self._port = port
+        self.node_id = port.node_id
         self.peer = peer
         self._ours = _endpoint(sock.getsockname())
         self.session = Session(self, port.routes, house.request_bytes_max)

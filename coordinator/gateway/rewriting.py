@@ -101,14 +101,16 @@ def sasl_handshake(version: int, *, refused: bool) -> Change:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: Offered, version: int) -> Change:
-    """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are."""
+def api_versions(ours: Offered, asked: int, told: int) -> Change:
+    """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are.
+
+    `asked` is the version of the answer that is changed, `told` that of the answer that is made.
+    """
 
     @lru_cache(maxsize=16)  # all brokers of a cluster say the same, but for the number of the features
     def rewritten(body: bytes) -> bytes:
-        codec = codec_for(ApiKey.API_VERSIONS, version)
-        response = codec.decode_response(body, 0)
-        answered = codec_for(ApiKey.API_VERSIONS, 0) if response.error_code else codec
+        response = codec_for(ApiKey.API_VERSIONS, asked).decode_response(body, 0)
+        version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else told
         if response.error_code == ErrorCode.NONE:
             theirs = {
                 each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys
@@ -120,7 +122,7 @@ def api_versions(ours: Offered, version: int) -> Change:
                 for offer in common_offers(ours, theirs)
             ]
             _hide_features(response)
-        return answered.encode_response(response)
+        return codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
 
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of each api: on the port of a broker, and on that of a node of ours.
 
-The first table has what passes to a broker, in the versions that Kafka 4.3 has, so far as a gateway can pass them on:
+The first table has what passes to a broker, in the versions that Kafka 4.4 has, so far as a gateway can pass them on:
 the answers to Fetch from v16 on have addresses at their end. (Those to DescribeQuorum have the controllers', to which
 no client of a broker connects.) The other tables have what is done with some of them on the way. An api that is in none
 of them is not offered, and ends its connection, as in Kafka.
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from coordinator.api.table import AnyApi
 from coordinator.gateway import answers, rewriting
+from coordinator.gateway.api_versions import JUDGED_FROM, ApiVersions
 from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.offsets_topic import OffsetsTopic
@@ -41,7 +42,7 @@ FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.METADATA: VersionRange(0, 13),
     ApiKey.FIND_COORDINATOR: VersionRange(0, 6),
     ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),  # behind v0 come tokens that are no frames
-    ApiKey.API_VERSIONS: VersionRange(0, 4),
+    ApiKey.API_VERSIONS: VersionRange(0, 5),
     ApiKey.CREATE_TOPICS: VersionRange(2, 7),
     ApiKey.DELETE_TOPICS: VersionRange(1, 6),
     ApiKey.DELETE_RECORDS: VersionRange(0, 2),
@@ -135,7 +136,10 @@ class PortRoutes:
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
         made_here = (*answers.COORDINATED, *answers.REFUSED)
-        self.offered = Offered(forwarded, answers.versions(made_here))
+        here = {**answers.versions(made_here), ApiKey.API_VERSIONS: forwarded.pop(ApiKey.API_VERSIONS)}
+        self.offered = Offered(forwarded, here)
+        asks_for_login = after_login is not at_any_time
+        self._api_versions = ApiVersions(book, self.offered, offloader, asks_for_login=asks_for_login)
         for key in FORWARDED.keys() - left_out:
             self._add(key, FORWARDED[key])
         for api in made_here:
@@ -182,7 +186,7 @@ class PortRoutes:
         if key is ApiKey.METADATA:
             return rewriting.metadata(self._book, version)
         if key is ApiKey.API_VERSIONS:
-            return self._offloader.rewriting(rewriting.api_versions(self.offered, version))
+            return self._offloader.rewriting(rewriting.api_versions(self.offered, version, version))
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
             return self._offloader.rewriting(rewriting.produce(self._book, version))
         if key is ApiKey.DESCRIBE_CLUSTER:
@@ -194,6 +198,8 @@ class PortRoutes:
         if key is ApiKey.FIND_COORDINATOR:
             rewrite = self._offloader.rewriting(rewriting.find_coordinator(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
+        if key is ApiKey.API_VERSIONS and version >= JUDGED_FROM:
+            return self._api_versions.judge
         if key is ApiKey.SASL_HANDSHAKE:
             return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:
@@ -258,7 +264,8 @@ def _key_type(version: int, frame: bytes) -> int:
     return GROUP if version < KEY_TYPE_FROM else int(answers.decoded(frame).key_type)
 
 
-def _sasl_handshake(offloader: Offloader, _session: ClientSession, asked: Route, frame: bytes) -> Verdict:
+def _sasl_handshake(offloader: Offloader, session: ClientSession, asked: Route, frame: bytes) -> Verdict:
+    session.login_has_begun = True
     refused = answers.forwarded(frame).mechanism == KERBEROS
     change = rewriting.sasl_handshake(asked.version, refused=refused)
     return Verdict(BROKER, rewrite=offloader.rewriting(change))

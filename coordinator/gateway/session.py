@@ -25,7 +25,16 @@ PROBE_BYTES: Final = 4 * 1024
 class Session:
     """The state of one client connection (see the module's docstring)."""
 
-    __slots__ = ("_all_answered", "_busy", "_ended", "_lanes", "_outside", "_requests", "memory")
+    __slots__ = (
+        "_all_answered",
+        "_busy",
+        "_ended",
+        "_lanes",
+        "_outside",
+        "_requests",
+        "login_has_begun",
+        "memory",
+    )
 
     def __init__(self, outside: Outside, routes: Routes, bytes_max: int) -> None:
         """Refuse requests that are longer than `bytes_max` (socket.request.max.bytes)."""
@@ -34,11 +43,18 @@ class Session:
         self._requests = Requests(outside, routes, self._lanes, bytes_max)
         self.memory: Memory | None = None
         """What those who are asked remember of this connection."""
+        self.login_has_begun = False
+        """Whether the client has asked for a mechanism to log in."""
         self._all_answered: Promise[None] | None = None
         self._busy = False
         self._ended = False
 
     # --- flow ---
+
+    @property
+    def node_id(self) -> int:
+        """That of the node that the client has connected to."""
+        return self._outside.node_id
 
     @property
     def wants_requests(self) -> bool:

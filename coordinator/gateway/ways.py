@@ -42,6 +42,13 @@ class ClientSession(Protocol):
     memory: Memory | None
     """What those who are asked remember of this connection."""
 
+    login_has_begun: bool
+    """Whether the client has asked for a mechanism to log in."""
+
+    @property
+    def node_id(self) -> int:
+        """That of the node that the client has connected to."""
+
     @property
     def client_is_gone(self) -> bool:
         """Whether the client has closed: nobody reads answers any more."""

@@ -21,12 +21,14 @@ class GatewayView(msgspec.Struct, frozen=True):
     """All of it; a new one comes whenever something changes.
 
     `brokers` are the cluster's, with their real addresses, and none while it has not answered yet.
-    `offsets_topic_id` is the id of the cluster's `__consumer_offsets`, None while it is not known.
+    `offsets_topic_id` is the id of the cluster's `__consumer_offsets`, and `cluster_id` its own; each is None while it
+    is not known.
     """
 
     nodes: tuple[OwnNode, ...] = ()
     brokers: tuple[Broker, ...] = ()
     offsets_topic_id: bytes | None = None
+    cluster_id: str | None = None
 
 
 class BrokerState(msgspec.Struct, frozen=True, array_like=True):

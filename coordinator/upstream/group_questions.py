@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import TooOld, TooSlow, Unreachable, UpstreamError
-from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.questions import NEEDED, OPTIONAL, UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -81,7 +81,7 @@ class GroupQuestions:
         self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
     ) -> GroupAnswer:
         has_ids = api is ApiKey.OFFSET_FETCH and version >= TOPIC_IDS_FROM
-        supported = NEEDED.get(api, VersionRange(version, version))
+        supported = NEEDED.get(api) or OPTIONAL[api]
         oldest = version if has_ids else min(version, supported.min)
 
         def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamQuestion:

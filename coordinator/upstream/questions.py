@@ -26,6 +26,7 @@ OPTIONAL: Final = {
     ApiKey.STREAMS_GROUP_DESCRIBE: VersionRange(0, 0),
     ApiKey.SHARE_GROUP_DESCRIBE: VersionRange(0, 1),
     ApiKey.OFFSET_DELETE: VersionRange(0, 0),
+    ApiKey.DELETE_GROUPS: VersionRange(1, 3),
 }
 """What newer brokers have, and older ones have no such groups (KIP-848, 1071, 932); and what is seldom asked."""
 

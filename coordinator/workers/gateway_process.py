@@ -208,6 +208,7 @@ class GatewayProcess:
             return
         gateway = self._parts.gateway
         gateway.book.offsets_topic_id = view.offsets_topic_id
+        gateway.book.cluster_id = view.cluster_id
         gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
         gateway.set_nodes(
             {

@@ -478,6 +478,6 @@ class Supervisor:
             OwnNode(each.node_id, each.host, each.port, str(private_path(self._data_dir, each.node_id)))
             for each in self.view().brokers
         ]
-        offsets_topic = self.upstream.state.offsets_topic
-        topic_id = None if offsets_topic is None else offsets_topic[0]
-        self.gateways.show(GatewayView(tuple(nodes), self.upstream.brokers, topic_id))
+        state = self.upstream.state
+        topic_id = None if state.offsets_topic is None else state.offsets_topic[0]
+        self.gateways.show(GatewayView(tuple(nodes), self.upstream.brokers, topic_id, state.cluster_id))

@@ -11,10 +11,11 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsRequest
-from tests.api.asking import FakeNode, versions
+from tests.api.asking import CLUSTER_ID, FakeNode, versions
 from tests.support.apis import SUPPORTED
 
 KEY = ApiKey.API_VERSIONS
+NODE_ID = 7
 
 
 def request(name: str = "client", version: str = "1.0") -> ApiVersionsRequest:
@@ -31,7 +32,7 @@ def test_every_served_version_is_told_in_the_order_of_the_keys(node: FakeNode, v
     ]
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 def test_no_feature_is_told_so_that_clients_stay_with_the_classic_protocol(
     node: FakeNode, version: int
 ) -> None:
@@ -46,7 +47,7 @@ def test_good_client_names_are_taken(node: FakeNode, name: str) -> None:
     assert node.ask(KEY, 4, request(name=name, version=name)).error_code == 0
 
 
-@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("version", [3, 4, 5])
 @pytest.mark.parametrize("name", ["", "a_b", "a-", "-a", ".a", "a b", "ä", "a\n"])
 def test_bad_client_names_are_an_invalid_request_with_no_versions(
     node: FakeNode, version: int, name: str
@@ -65,8 +66,42 @@ def test_early_versions_have_no_client_name_to_check(node: FakeNode, version: in
 def test_unsupported_versions_are_answered_in_version_0_with_this_api_alone(node: FakeNode) -> None:
     refuse: Callable[..., Any] = api_versions.refuse_version
     response = refuse(node)
-    # the bytes that Kafka 4.3 sends after the correlation id
-    assert codec_for(KEY, 0).encode_response(response) == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x04"
+    # the bytes that Kafka 4.4 sends after the correlation id
+    assert codec_for(KEY, 0).encode_response(response) == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x05"
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "error"),
+    [
+        (None, -1, ErrorCode.NONE),
+        (CLUSTER_ID, NODE_ID, ErrorCode.NONE),
+        (CLUSTER_ID, NODE_ID + 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER_ID, -2, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("another", NODE_ID, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("", NODE_ID, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("another", NODE_ID + 1, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (CLUSTER_ID, -1, ErrorCode.INVALID_REQUEST),
+        ("", -1, ErrorCode.INVALID_REQUEST),
+        (None, NODE_ID, ErrorCode.INVALID_REQUEST),
+        (None, NODE_ID + 1, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_who_means_another_node_is_told_so(
+    node: FakeNode, cluster_id: str | None, node_id: int, error: ErrorCode
+) -> None:
+    """As Kafka 4.4 answers each of these (tests/kafka/differential/scenarios/api_versions.py)."""
+    response = node.ask(
+        KEY,
+        5,
+        ApiVersionsRequest(
+            client_software_name="client",
+            client_software_version="1",
+            cluster_id=cluster_id,
+            node_id=node_id,
+        ),
+    )
+    assert response.error_code == error
+    assert bool(response.api_keys) is (error is ErrorCode.NONE)
 
 
 def test_an_invalid_request_has_the_bytes_that_kafka_sends(node: FakeNode) -> None:

@@ -32,7 +32,7 @@ async def test_api_versions_tells_what_the_node_offers(tmp_path: Path) -> None:
     assert [(each.api_key, each.min_version, each.max_version) for each in told] == [
         (ApiKey.PRODUCE, 0, 13),  # v0 to v2 are offered and not served (KAFKA-18659)
         (ApiKey.HEARTBEAT, 1, 3),
-        (ApiKey.API_VERSIONS, 0, 4),
+        (ApiKey.API_VERSIONS, 0, 5),
     ]
 
 

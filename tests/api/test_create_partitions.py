@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreatePartitions, at every version; the refusals are those of a Kafka 4.3 broker."""
+"""CreatePartitions, at every version; the refusals are those of a Kafka 4.4 broker."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreateTopics, at every version; the refusals are those that a Kafka 4.3 broker gave to the same requests."""
+"""CreateTopics, at every version; the refusals are those that a Kafka 4.4 broker gave to the same requests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeleteTopics, at every version; the refusals are those of a Kafka 4.3 broker."""
+"""DeleteTopics, at every version; the refusals are those of a Kafka 4.4 broker."""
 
 import uuid
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IncrementalAlterConfigs, at every version; what Kafka 4.3 answers is in the differential scenarios."""
+"""IncrementalAlterConfigs, at every version; what Kafka 4.4 answers is in the differential scenarios."""
 
 from collections.abc import Mapping
 from typing import Any

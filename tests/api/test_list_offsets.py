@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListOffsets, at every version; where ends are known, the answers are those of a Kafka 4.3 whose logs end there."""
+"""ListOffsets, at every version; where ends are known, the answers are those of a Kafka 4.4 whose logs end there."""
 
 from collections.abc import Callable
 from pathlib import Path

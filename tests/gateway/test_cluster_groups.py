@@ -64,6 +64,8 @@ NOT_AVAILABLE: Final = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 HERE, THERE = "Stable", "Empty"
 """The states of groups in the answers of our node and of brokers."""
 TOPIC_ID: Final = bytes(range(16))
+MESSAGES_FROM: Final = 3
+"""DeleteGroups has error messages."""
 OTHER_ID: Final = bytes(range(1, 17))
 
 
@@ -120,7 +122,8 @@ class Cluster(UpstreamCluster):
             )
         if api is ApiKey.DELETE_GROUPS:
             self.deleted += request.groups_names
-            return deletions(request.groups_names, self._error)
+            reason = "a plug-in says no" if version >= MESSAGES_FROM else None
+            return deletions(request.groups_names, self._error, reason)
         named = [name for name in request.groups if name not in self.left_out]
         self.left_out.clear()
         return descriptions(named, THERE, version, self._error)
@@ -186,10 +189,15 @@ def descriptions(
     return DescribeGroupsResponse(throttle_time_ms=0, groups=rows)
 
 
-def deletions(names: Sequence[str], error: Callable[[str], int] = lambda _: 0) -> Any:
+def deletions(
+    names: Sequence[str], error: Callable[[str], int] = lambda _: 0, reason: str | None = None
+) -> Any:
     """What becomes of groups that are deleted."""
     kind = DeleteGroupsResponse.DeletableGroupResult
-    rows = [kind(group_id=name, error_code=error(name)) for name in names]
+    rows = []
+    for name in names:
+        code = error(name)
+        rows.append(kind(group_id=name, error_code=code, error_message=reason if code else None))
     return DeleteGroupsResponse(throttle_time_ms=0, results=rows)
 
 
@@ -292,6 +300,24 @@ class Play:
     async def delete(self, *names: str) -> list[tuple[str, int]]:
         response = await self.ask(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=list(names)))
         return [(row.group_id, row.error_code) for row in response.results]
+
+
+# --- deletions of 4.4 ---
+
+
+@pytest.mark.parametrize(("newest", "reason"), [(2, None), (3, "a plug-in says no")])
+async def test_a_deletion_is_answered_in_the_version_of_the_client(newest: int, reason: str | None) -> None:
+    cluster = Cluster(DELETE_GROUPS=newest)
+    failed = int(ErrorCode.GROUP_DELETION_FAILED)
+    cluster.errors["1a"] = [failed]
+    play = Play(cluster, "2b")
+    request = DeleteGroupsRequest(groups_names=["2b", "1a", "3c"])
+    response = await play.ask(ApiKey.DELETE_GROUPS, 3, request)
+    assert [(row.group_id, row.error_code, row.error_message) for row in response.results] == [
+        ("2b", 0, None),
+        ("1a", failed, reason),
+        ("3c", 0, None),
+    ]
 
 
 # --- where groups are ---

@@ -206,7 +206,9 @@ def test_api_versions_is_what_both_have(drawn: tuple[int, Values]) -> None:
     common = common_offers(offered, theirs)
     keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in common]
     expected = {**message, "api_keys": keys}
-    got = rewritten(rewriting.api_versions(offered, version), frame_of(ApiKey.API_VERSIONS, message, version))
+    got = rewritten(
+        rewriting.api_versions(offered, version, version), frame_of(ApiKey.API_VERSIONS, message, version)
+    )
     assert got == frame_of(ApiKey.API_VERSIONS, expected, version)
 
 
@@ -236,7 +238,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
     ):
         message[field] = [{"name": name, low: 1, high: 1} for name in (*sorted(HIDDEN_FEATURES), kept)]
     frame = frame_of(ApiKey.API_VERSIONS, message, 4)
-    got = rewritten(rewriting.api_versions(Offered({}, {}), 4), frame)
+    got = rewritten(rewriting.api_versions(Offered({}, {}), 4, 4), frame)
     read: Any = codec_for(ApiKey.API_VERSIONS, 4).decode_response(got, 8)
     assert [each.name for each in read.supported_features] == [kept]
     assert [each.name for each in read.finalized_features] == [kept]
@@ -250,7 +252,7 @@ def test_a_broker_too_old_for_the_version_says_so_in_version_0() -> None:
     }
     frame = frame_of(ApiKey.API_VERSIONS, message, 0)
     assert cls is not None
-    assert rewritten(rewriting.api_versions(Offered({}, {}), 4), frame) == frame
+    assert rewritten(rewriting.api_versions(Offered({}, {}), 4, 4), frame) == frame
 
 
 @pytest.mark.parametrize("refused", [False, True])

@@ -36,6 +36,7 @@ NOT_OFFERED: Final = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: "groups of KIP-848 are not coordinated here",
     ApiKey.ADD_RAFT_VOTER: "for those who run the cluster, at the cluster",
     ApiKey.REMOVE_RAFT_VOTER: "as above",
+    ApiKey.UNREGISTER_CONTROLLER: "as above",
     **{
         key: "share and streams groups are not coordinated here"
         for key in ApiKey
@@ -121,7 +122,7 @@ async def test_newer_api_versions_are_answered_in_version_0(
         answer = await client.frame()
         assert answer[:4] == (5).to_bytes(4, "big")
         assert int.from_bytes(answer[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
-        assert answer[6:] == bytes([0, 0, 0, 1, 0, 18, 0, 0, 0, 4]), "it, and the versions of it"
+        assert answer[6:] == bytes([0, 0, 0, 1, 0, 18, 0, 0, 0, 5]), "it, and the versions of it"
 
 
 @pytest.mark.parametrize(("mechanism", "error"), [("GSSAPI", 33), ("PLAIN", 0)])

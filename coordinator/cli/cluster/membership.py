@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups and members that are taken away: DeleteGroups v1-v2, LeaveGroup v3-v5."""
+"""Groups and members that are taken away: DeleteGroups v1-v3, LeaveGroup v3-v5."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, Refused | 
 
     def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, Refused | None]:
         request = DeleteGroupsRequest(groups_names=list(named))
-        results = connection.ask(ApiKey.DELETE_GROUPS, KnownVersions(1, 2), request).results
+        results = connection.ask(ApiKey.DELETE_GROUPS, KnownVersions(1, 3), request).results
         return {each.group_id: _refused(each) for each in results}
 
     return client.of_groups("deleting", groups, ask)
@@ -69,7 +69,11 @@ def remove_on(
 
 
 def _refused(answer: Any) -> Refused | None:
-    return None if answer.error_code == ErrorCode.NONE else Refused(answer.error_code)
+    return (
+        None
+        if answer.error_code == ErrorCode.NONE
+        else Refused(answer.error_code, getattr(answer, "error_message", None))
+    )
 
 
 def is_active(details: GroupDetails) -> bool:

@@ -175,10 +175,13 @@ class BrokerConnection(asyncio.Protocol):
             self._world.fail(error)
             return None
         api, version = ApiKey(header.api_key), header.api_version
+        if api is ApiKey.API_VERSIONS:
+            told, versions = api_versions(version)
+            return answer(api, told, header.correlation_id, versions)
         low, high = OFFERED.get(api, (0, -1))
         if not low <= version <= high or (self.user is None and api not in BEFORE_LOGIN):
             return None
-        fields = self._login(api, version, request) if api in BEFORE_LOGIN else self._asked(header, request)
+        fields = self._login(api, request) if api in BEFORE_LOGIN else self._asked(header, request)
         return b"" if fields is None else answer(api, version, header.correlation_id, fields)
 
     def _asked(self, header: RequestHeader, request: Any) -> Fields | None:
@@ -191,9 +194,7 @@ class BrokerConnection(asyncio.Protocol):
         finally:
             model.faults = Faults()
 
-    def _login(self, api: ApiKey, version: int, request: Any) -> Fields:
-        if api is ApiKey.API_VERSIONS:
-            return api_versions()
+    def _login(self, api: ApiKey, request: Any) -> Fields:
         if api is ApiKey.SASL_HANDSHAKE:
             known = request.mechanism == PLAIN
             error = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM

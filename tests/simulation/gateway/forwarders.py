@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from tests.simulation.gateway.model import CLUSTER_ID
 from tests.simulation.gateway.permits import Permit
 from tests.simulation.gateway.settings import (
     GROUPS,
@@ -250,10 +251,15 @@ class Forwarder:
         self.world.rules.leads_to((each.broker_id, each.host, each.port) for each in asked.answer.brokers)
 
     def _api_versions(self, talk: Talk) -> Asked:
-        return talk.ask(ApiKey.API_VERSIONS, 3, client_software_name="simulated", client_software_version="1")
+        there = talk.node_id
+        meant = self.rng.choice(({}, *({"cluster_id": CLUSTER_ID, "node_id": there + n} for n in (0, 1))))
+        software = {"client_software_name": "simulated", "client_software_version": "1"}
+        return talk.ask(ApiKey.API_VERSIONS, 5, **software, **meant)
 
     def _see_versions(self, asked: Asked) -> None:
-        self._same(asked, ErrorCode.NONE, asked.answer.error_code)
+        is_another = asked.fields.get("node_id", asked.node_id) != asked.node_id
+        error = ErrorCode.REBOOTSTRAP_REQUIRED if is_another else ErrorCode.NONE
+        self._same(asked, error, asked.answer.error_code)
 
     def _find_transactions(self, talk: Talk) -> Asked:
         version = self.rng.choice((1, 3, 4))
@@ -342,7 +348,7 @@ class Forwarder:
 
     def _delete_groups(self, talk: Talk) -> Asked:
         """A group that there never is."""
-        return talk.ask(ApiKey.DELETE_GROUPS, self.rng.choice((0, 2)), groups_names=[NOWHERE])
+        return talk.ask(ApiKey.DELETE_GROUPS, self.rng.choice((0, 3)), groups_names=[NOWHERE])
 
     def _see_deleted(self, asked: Asked) -> None:
         (row,) = asked.answer.results

@@ -40,7 +40,7 @@ OFFERED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.LIST_GROUPS: VersionRange(0, 5),
     ApiKey.SASL_HANDSHAKE: VersionRange(0, 1),
     ApiKey.API_VERSIONS: VersionRange(0, 3),
-    ApiKey.DELETE_GROUPS: VersionRange(0, 2),
+    ApiKey.DELETE_GROUPS: VersionRange(0, 3),
     ApiKey.OFFSET_DELETE: VersionRange(0, 0),
     ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 1),
     ApiKey.SASL_AUTHENTICATE: VersionRange(0, 2),
@@ -508,9 +508,13 @@ def _by_topic(rows: Iterable[Row]) -> list[Fields]:
     return list(topics.values())
 
 
-def api_versions() -> Fields:
-    """The answer to ApiVersions."""
+def api_versions(version: int) -> tuple[int, Fields]:
+    """The answer to ApiVersions, and the version that it is in."""
+    is_known = version <= OFFERED[ApiKey.API_VERSIONS].max
     offered = [
-        {"api_key": int(api), "min_version": low, "max_version": high} for api, (low, high) in OFFERED.items()
+        {"api_key": int(api), "min_version": low, "max_version": high}
+        for api, (low, high) in OFFERED.items()
+        if is_known or api is ApiKey.API_VERSIONS
     ]
-    return {"error_code": 0, "api_keys": offered}
+    error = ErrorCode.NONE if is_known else ErrorCode.UNSUPPORTED_VERSION
+    return version if is_known else 0, {"error_code": int(error), "api_keys": offered}

@@ -114,6 +114,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.gateway.adoption",
         "        self._known.difference_update(map(GroupId, groups))\n",
         "",
+        seed=2,
     ),
     Mutant(
         "a refusal to take a group over lasts",
@@ -146,7 +147,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.upstream.adoption",
         "        if refused:\n            return self._result(GivenBack.REFUSED, refused=refused)\n        outcome",
         "        outcome",
-        seed=4,
+        seed=5,
     ),
     Mutant(
         "a coordinator at the cluster is never looked for again",
@@ -159,6 +160,6 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.upstream.differences",
         "return other is not None and other.topic_id == topic.topic_id",
         "return other is not None",
-        seed=3,
+        seed=4,
     ),
 )

@@ -44,13 +44,16 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
             return
         api, version = ApiKey(header.api_key), header.api_version
+        if api is ApiKey.API_VERSIONS:
+            told, versions = api_versions(version)
+            self._transport.write(answer(api, told, header.correlation_id, versions))
+            return
         low, high = OFFERED.get(api, (0, -1))
         if not low <= version <= high:
             self._transport.close()
             return
         caller = Caller(SUPER_USER, BROKER, header.client_id or "")
-        is_asked = api is ApiKey.API_VERSIONS
-        fields = api_versions() if is_asked else self._model.handle(caller, api, version, request)
+        fields = self._model.handle(caller, api, version, request)
         if fields is not None:
             self._transport.write(answer(api, version, header.correlation_id, fields))
 

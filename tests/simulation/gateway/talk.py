@@ -10,6 +10,7 @@ from protocol.errors import ProtocolError
 from tests.simulation.client import brief
 from tests.simulation.gateway.messages import read_answer, request
 from tests.simulation.gateway.model import PLAIN
+from tests.simulation.gateway.settings import BROKERS, OUR_ID_FIRST, PORT_BASE
 from tests.simulation.history import Broken
 from tests.simulation.network import ClientEnd, Lost, Port
 
@@ -30,6 +31,8 @@ class Asked:
     at_s: float
     fields: dict[str, Any] = field(default_factory=dict)
     answer: Any = None
+    node_id: int = -1
+    """That of the node that was asked."""
 
 
 class Talk:
@@ -50,6 +53,14 @@ class Talk:
     @property
     def is_open(self) -> bool:
         return not self.end.closed
+
+    @property
+    def node_id(self) -> int:
+        """That of the node at the other end of a gateway's port; -1 for other ports."""
+        if not isinstance(self.port, int):
+            return -1
+        number = self.port - PORT_BASE
+        return number if number in BROKERS else OUR_ID_FIRST + self.port - self.world.settings.listen.port
 
     @property
     def awaited(self) -> int:
@@ -122,7 +133,7 @@ class Talk:
         self._count += 1
         if self.world.tracing:
             self.world.note(f"{self.name} asks {self._count} {api.name} {str(fields)[:300]} at {self.port}")
-        return Asked(self._count, api, version, self.world.loop.time(), fields)
+        return Asked(self._count, api, version, self.world.loop.time(), fields, node_id=self.node_id)
 
     def _bytes(self, asked: Asked) -> bytes:
         client_id = f"{self.user}/{self.name}"

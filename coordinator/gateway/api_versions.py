@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ApiVersions v4 and v5 on the ports of a gateway. v5 names the cluster and the node that a client means (KIP-1242).
+
+Brokers do not know our nodes, and older ones lack these versions. So what is named is checked here, and a broker is
+asked in a version that it has, without names.
+"""
+
+from functools import partial
+from typing import Final
+
+from coordinator.api import api_versions
+from coordinator.gateway import answers, rewriting
+from coordinator.gateway.book import Book
+from coordinator.gateway.offload import Offloader, changed, is_long
+from coordinator.gateway.rewriting import Offered
+from coordinator.gateway.ways import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
+from protocol.apis import ApiKey
+from protocol.asking import decode_answer, encode_request
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.headers import RequestHeader, decode_request_header
+from protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+
+JUDGED_FROM: Final = 4
+"""What brokers before 3.9 lack."""
+NAMELESS_MAX: Final = api_versions.MEANT_FROM - 1
+"""The newest version that names neither cluster nor node."""
+
+
+class ApiVersions:
+    """Answers ApiVersions from v4 on, as the broker of a connection would for the node that was connected to."""
+
+    def __init__(self, book: Book, offered: Offered, offloader: Offloader, *, asks_for_login: bool) -> None:
+        """`offered` is what there is on the ports; `asks_for_login` whether brokers take nothing before a login."""
+        self._book = book
+        self._offered = offered
+        self._offloader = offloader
+        self._asks_for_login = asks_for_login
+
+    async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
+        """Ask the broker, but where the request itself is wrong. Raises ProtocolError for what is none."""
+        request: ApiVersionsRequest = answers.forwarded(frame)
+        if not api_versions.is_valid(request, route.version):
+            return _error(frame, request, ErrorCode.INVALID_REQUEST, route.version)
+        # A broker looks at what is meant only after the login, and closes if it is asked twice before.
+        is_checked = session.login_has_begun or not self._asks_for_login
+        asked, answer = await self._ask(session, frame, request)
+        if is_checked and not api_versions.means(request, self._book.cluster_id, session.node_id):
+            return _error(frame, request, ErrorCode.REBOOTSTRAP_REQUIRED, route.version)
+        change = rewriting.api_versions(self._offered, asked, route.version)
+        made, _ = await self._offloader.run(
+            session, partial(changed, change, answer), is_long=is_long(answer)
+        )
+        return Verdict(HERE, made)
+
+    async def _ask(
+        self, session: ClientSession, frame: bytes, request: ApiVersionsRequest
+    ) -> tuple[int, bytes]:
+        """Ask in the newest version that the broker has; returns that, and the answer with its length."""
+        answer = await session.ask(BROKER, _nameless(frame, request, NAMELESS_MAX))
+        newest = _newest_instead(answer)
+        if newest is None:
+            return NAMELESS_MAX, answer
+        return newest, await session.ask(BROKER, _nameless(frame, request, newest))
+
+
+def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:
+    """The request in an older version, with its length and the correlation id of the client's."""
+    header, _ = decode_request_header(frame, True)
+    older = ApiVersionsRequest(
+        client_software_name=request.client_software_name,
+        client_software_version=request.client_software_version,
+    )
+    codec = codec_for(ApiKey.API_VERSIONS, version)
+    older_header = RequestHeader(ApiKey.API_VERSIONS, version, header.correlation_id, header.client_id)
+    return encode_request(codec, older_header, older)
+
+
+def _newest_instead(answer: bytes) -> int | None:
+    """The newest version that the broker has, None where it has that of the request (KIP-511).
+
+    Brokers before 2.4 do not tell it, and have version 0.
+    """
+    codec = codec_for(ApiKey.API_VERSIONS, NAMELESS_MAX)
+    response: ApiVersionsResponse = decode_answer(codec, ApiKey.API_VERSIONS, answer, LENGTH_BYTES)
+    if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
+        return None
+    told = (each.max_version for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS)
+    return min(next(told, 0), NAMELESS_MAX - 1)
+
+
+def _error(frame: bytes, request: ApiVersionsRequest, error: ErrorCode, version: int) -> Verdict:
+    response = api_versions.error_response(request, error, version)
+    body = codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
+    return Verdict(HERE, answers.with_body(frame, body))
