@@ -12,7 +12,7 @@ from bench.maven import Missing, locate_jars
 from bench.ports import HOST, free_ports
 from bench.servers import REPOSITORY, NotStarted, Server
 
-KAFKA_VERSION: Final = "4.3.0"
+KAFKA_VERSION: Final = "4.4.0"
 POM: Final = REPOSITORY / "tests" / "kafka" / "pom.xml"  # names the jars for the tests and for us
 CLUSTER_ID: Final = "R3JvdXBrZWVwZXJCZW5jaA"
 # What bin/kafka-server-start.sh gives the JVM.

@@ -56,7 +56,7 @@ CHECKS: Final = (
     Check(
         name="unknown_type",
         severity="warning",
-        about="A record is of a type that Kafka 4.3 does not have.",
+        about="A record is of a type that Kafka 4.4 does not have.",
         todo="A newer Kafka has written this directory. It is kept, and not served.",
         query=sightings_of("unknown_type"),
     ),

@@ -16,7 +16,7 @@ from audit.fold.sightings import Sightings
 from storage.columns.schema import NULL_KEY, UNKNOWN
 
 KEY_VERSIONS_OF_KAFKA: Final = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23)
-"""What Kafka 4.3 writes: `CoordinatorRecordType`, for groups of all its protocols; each key starts with the group."""
+"""What Kafka 4.4 writes: `CoordinatorRecordType`, for groups of all its protocols; each key starts with the group."""
 
 _HEAD: Final = Struct(">hh")
 

@@ -15,7 +15,7 @@ HEAD: Final = """\
 
 Every setting of `groupkeeper serve`, made from the program itself by `groupkeeper settings --markdown`. Later sources
 win: the file that `--config` names, then the environment (`GROUPKEEPER_LOG_FLUSH=os` for `log.flush`), then flags
-(`--set log.flush=os`). Names are Kafka's wherever Kafka 4.3 has the thing, and so are defaults and bounds. Times are in
+(`--set log.flush=os`). Names are Kafka's wherever Kafka 4.4 has the thing, and so are defaults and bounds. Times are in
 milliseconds and sizes in bytes, unless a name says otherwise.
 
 `groupkeeper settings` prints a file with all of them to start from

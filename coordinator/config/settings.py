@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every setting: its type, bounds, default, and a sentence on what it does.
 
-A setting has Kafka's name, default and bounds wherever Kafka 4.3 has the thing (GroupCoordinatorConfig,
+A setting has Kafka's name, default and bounds wherever Kafka 4.4 has the thing (GroupCoordinatorConfig,
 SocketServerConfigs, ServerLogConfigs, TopicConfig); the attribute has underscores for the name's dots.
 """
 
@@ -108,7 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = 5 * MIB
     offsets_value_version: Annotated[
         Literal[3, 4],
-        "The version of new offset records: 3, which every tool knows, or 4, as Kafka 4.3 writes, with the "
+        "The version of new offset records: 3, which every tool knows, or 4, as Kafka 4.4 writes, with the "
         "topic's id.",
     ] = 3
     segment_ms: Annotated[LongPositive, "The age at which a segment file is followed by a new one."] = (

@@ -44,7 +44,7 @@ def test_every_section_starts_at_a_setting() -> None:
     assert SECTIONS.keys() <= {field.encode_name for field in FIELDS}
 
 
-KAFKA_DEFAULTS = {  # of Apache Kafka 4.3
+KAFKA_DEFAULTS = {  # of Apache Kafka 4.4
     "offsets.topic.num.partitions": 50,
     "offsets.topic.segment.bytes": 104_857_600,
     "offsets.topic.compression.codec": "none",

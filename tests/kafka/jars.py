@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka 4.3.0's jars."""
+"""Kafka's jars."""
 
 import subprocess
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's own tools read our `__consumer_offsets`, and what is read of it is what a Kafka 4.3 would serve."""
+"""Kafka's own tools read our `__consumer_offsets`, and what is read of it is what a Kafka 4.4 would serve."""
 
 import json
 import subprocess

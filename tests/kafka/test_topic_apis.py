@@ -166,7 +166,7 @@ def test_creating_topics(peers: Peers, version: int) -> None:
             for topic in answer["topics"]:
                 topic["topic_id"] = None  # validation invents one
                 for config in topic["configs"] or ():
-                    if config["name"] == "min.insync.replicas":  # Kafka 4.3 sets it for the whole cluster
+                    if config["name"] == "min.insync.replicas":  # Kafka 4.4 sets it for the whole cluster
                         config["config_source"] = 5
             return answer
 

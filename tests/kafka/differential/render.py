@@ -57,13 +57,16 @@ TEXTS: Final = frozenset(
 """APIs whose error messages we word ourselves: that there is a text is compared, not which."""
 
 LEFT_OUT: Final = frozenset({"min.insync.replicas"})
-"""Settings of topics that are left out of answers: Kafka 4.3 sets this one for the whole cluster by itself."""
+"""Settings of topics that are left out of answers: Kafka sets this one for the whole cluster by itself."""
 
 OWN_ONLY: Final[Mapping[ApiKey, tuple[str, str]]] = {
     ApiKey.LIST_GROUPS: ("groups", "group_id"),
     ApiKey.METADATA: ("topics", "name"),
 }
 """Responses that, asked for all, tell of the groups or topics of other scenarios as well: these are left out."""
+
+CLUSTER_ID_LENGTH: Final = 22
+"""Of those that servers make for themselves."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NO_UUID: Final = UUID(int=0)
@@ -121,7 +124,7 @@ class Names:
 
     def _chance(self, field: str, value: Any) -> str | None:
         """The name of a value that every server chooses for itself."""
-        if field == "cluster_id":
+        if field == "cluster_id" and len(value) == CLUSTER_ID_LENGTH:
             return "<cluster>"
         if field == "port" and value == self._port:
             return "<port>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groupkeeper answers every scenario as the golden transcripts say that Kafka 4.3 does, but for what is on purpose."""
+"""Groupkeeper answers every scenario as the golden transcripts say that Kafka 4.4 does, but for what is on purpose."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden transcripts are what a real Kafka 4.3 says."""
+"""The golden transcripts are what a real Kafka 4.4 says."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """ApiVersions: the ranges of what is served, unsupported versions, and the software that asks."""
 
+from typing import Any, Final
+
 from protocol.apis import ApiKey
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.script import Script
 from tests.support.apis import SUPPORTED
 
 VERSIONS = ApiKey.API_VERSIONS
+NODE_ID: Final = 1
+"""Of both servers."""
 
 
 @scenario(version=every(VERSIONS))
@@ -27,7 +31,7 @@ def everything_that_is_told(s: Script, version: int) -> None:
     s.connect().ask(VERSIONS, version)
 
 
-@scenario(version=[5, 6, 99, 32_767])
+@scenario(version=[6, 7, 99, 32_767])
 def later_versions(s: Script, version: int) -> None:
     a = s.connect()
     a.send_body(VERSIONS, version, b"", {}, header_tags=b"\0").reply()
@@ -53,7 +57,7 @@ def a_later_version_whose_header_has_no_tags(s: Script) -> None:
     version=every(VERSIONS, since=3),
     software={
         "short": ("a", "1"),
-        "usual": ("apache-kafka-java", "4.3.0"),
+        "usual": ("apache-kafka-java", "4.4.0"),
         "dots and dashes": ("a.b-c", "1.0-rc.1"),
         "digits first": ("1a", "1"),
     },
@@ -87,3 +91,28 @@ def bad_software(s: Script, version: int, software: tuple[str, str]) -> None:
     a = s.connect()
     a.ask(VERSIONS, version, client_software_name=software[0], client_software_version=software[1])
     a.heartbeat(group_id="")
+
+
+@scenario(
+    cluster={"right": "right", "wrong": "wrong", "empty": "", "none": None},
+    node={"right": NODE_ID, "wrong": NODE_ID + 1, "negative": -2, "none": -1},
+)
+def who_is_meant(s: Script, cluster: str | None, node: int) -> None:
+    a = s.connect()
+    with s.quietly():
+        right = a.ask(ApiKey.DESCRIBE_CLUSTER).cluster_id
+        answer = a.ask(VERSIONS, cluster_id=right if cluster == "right" else cluster, node_id=node)
+    s.note(f"error {answer.error_code}, tells apis: {bool(answer.api_keys)}")
+    a.heartbeat(group_id="")
+
+
+@scenario(
+    meant={
+        "nobody": {},
+        "another": {"cluster_id": "wrong", "node_id": 9},
+        "half": {"cluster_id": ""},
+        "a negative node": {"node_id": -2},
+    },
+)
+def bad_software_of_who_means(s: Script, meant: dict[str, Any]) -> None:
+    s.connect().ask(VERSIONS, client_software_name="a_b", **meant)

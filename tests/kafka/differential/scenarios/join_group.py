@@ -178,6 +178,9 @@ def protocol_names(s: Script, name: str) -> None:
         "version only": b"\0\0",
         "short": b"\0",
         "version 9": b"\0\x09\0\0\0\0\xff\xff\xff\xff",
+        "text": b"some text",
+        "a count without names": b"\0\0\0\0\0\x05",
+        "names cut off": b"\0\0\0\0\0\1\0\x09ab",
     }
 )
 def metadata_of_consumers(s: Script, metadata: bytes) -> None:
@@ -186,19 +189,6 @@ def metadata_of_consumers(s: Script, metadata: bytes) -> None:
     a.sync(member_id=joined.member_id)
     a.describe()
     a.delete_offsets()
-
-
-@scenario(
-    differs="unreadable-subscriptions",
-    metadata={
-        "text": b"some text",
-        "a count without names": b"\0\0\0\0\0\x05",
-        "names cut off": b"\0\0\0\0\0\1\0\x09ab",
-    },
-)
-def unreadable_metadata_of_consumers(s: Script, metadata: bytes) -> None:
-    a = s.connect()
-    a.send_join(3, protocols=protocols("range", metadata=metadata)).is_silent()
 
 
 @scenario(metadata={"empty": b"", "text": b"some text", "large": b"x" * 100_000})
