@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +29,13 @@ def cache_directory() -> Path:
 
 
 @functools.cache
-def locate_jars(name: str, pom: Path, chosen: str | None = None) -> Path | Missing:
+def locate_jars(
+    name: str, pom: Path, chosen: str | None = None, properties: tuple[str, ...] = ()
+) -> Path | Missing:
     """Return the directory `name` of the cache with the dependencies of `pom`, or what is missing for that.
 
     They are downloaded when it is the first time; a directory that somebody has `chosen` is taken in its place.
+    `properties` of the pom, as `name=value`, stand in place of those that it sets.
     """
     java = java_version()
     if java is None or not _is_new_enough(java):
@@ -47,7 +51,7 @@ def locate_jars(name: str, pom: Path, chosen: str | None = None) -> Path | Missi
     # Test runs side by side: the first one downloads, the others wait here and find it done.
     with (jars.parent / f"{jars.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return jars if _complete(jars) else _download(pom, jars)
+        return jars if _complete(jars) else _download(pom, jars, properties)
 
 
 def java_version() -> str | None:
@@ -70,10 +74,11 @@ def _complete(jars: Path) -> bool:
     return (jars / ".complete").exists()
 
 
-def _download(pom: Path, jars: Path) -> Path | Missing:
+def _download(pom: Path, jars: Path, properties: Iterable[str]) -> Path | Missing:
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix="download-") as work:
         unpacked = Path(work) / "jars"
         copy = ["dependency:copy-dependencies", f"-DoutputDirectory={unpacked}"]
+        copy += [f"-D{each}" for each in properties]
         try:
             maven = subprocess.run(
                 ["mvn", "-q", "-B", "-f", shutil.copy(pom, work), *copy],

@@ -108,4 +108,4 @@ def test_addresses() -> None:
 
 
 def test_kafka_is_the_one_that_the_tests_use() -> None:
-    assert f"<version>{KAFKA_VERSION}</version>" in POM.read_text()
+    assert f"<kafka.version>{KAFKA_VERSION}</kafka.version>" in POM.read_text()

@@ -8,9 +8,10 @@ import pytest
 
 from tests.clients.group import Group, Groups
 from tests.clients.member import CLIENTS, Client
+from tests.kafka.java_shell import java_shell
 from tests.support.target import Target, own_target, target
 
-__all__ = ["own_target", "target"]
+__all__ = ["java_shell", "own_target", "target"]
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda client: str(client.name))

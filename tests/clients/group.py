@@ -20,7 +20,7 @@ class Group:
         """Create the topic, unless that is left to the members, and wait for the group's coordinator."""
         self.client = client
         self.bootstrap = bootstrap
-        self.id = f"group-{client.module}-{uuid.uuid4().hex[:12]}"
+        self.id = f"group-{client.name}-{uuid.uuid4().hex[:12]}"
         self.topic = f"topic-{uuid.uuid4().hex[:12]}"
         self._work = work
         self._members: list[Member] = []

@@ -5,13 +5,15 @@ import itertools
 import json
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.clients.commands import COMMANDS
+from tests.peers.fetching import UnavailableError
+from tests.support.missing import skip_or_fail
 from tests.support.processes import REPOSITORY, environment, tied_to_us
 from tests.support.waiting import wait_until
 
@@ -21,7 +23,6 @@ class Client:
     """A client library and what it can do."""
 
     name: str
-    module: str
     cooperative: bool
     tells_when_fenced: bool
     creates_topics: bool
@@ -29,12 +30,22 @@ class Client:
 
 CLIENTS = (
     # librdkafka's consumers by default do not have topics created.
-    Client("confluent-kafka", "confluent", cooperative=True, tells_when_fenced=True, creates_topics=False),
+    Client("confluent-kafka", cooperative=True, tells_when_fenced=True, creates_topics=False),
     # aiokafka has the eager assignors only, and sends heartbeats without the instance id (v1): a fenced member
     # learns no more than that its member id is unknown.
-    Client("aiokafka", "aio", cooperative=False, tells_when_fenced=False, creates_topics=True),
-    Client("kafka-python", "kafka_python", cooperative=True, tells_when_fenced=True, creates_topics=True),
+    Client("aiokafka", cooperative=False, tells_when_fenced=False, creates_topics=True),
+    Client("kafka-python", cooperative=True, tells_when_fenced=True, creates_topics=True),
+    Client("java", cooperative=True, tells_when_fenced=True, creates_topics=True),
 )
+"""Those that all tests here run with."""
+JAVA_DEBUG = Client("java-debug", cooperative=True, tells_when_fenced=True, creates_topics=True)
+"""Tells on standard error what it sends and receives."""
+ALSO = (
+    Client("franz-go", cooperative=True, tells_when_fenced=False, creates_topics=False),
+    Client("sarama", cooperative=False, tells_when_fenced=False, creates_topics=False),
+    Client("platformatic", cooperative=False, tells_when_fenced=False, creates_topics=False),
+)
+"""Those that need Go or Node, and run in test_every_client.py."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +87,10 @@ class Member:
         }
         if options.instance_id is not None:
             flags["instance-id"] = options.instance_id
-        module = f"tests.clients.members.{client.module}"
-        command = [sys.executable, "-m", module, *(f"--{key}={value}" for key, value in flags.items())]
+        try:
+            command = [*COMMANDS[client.name](), *(f"--{key}={value}" for key, value in flags.items())]
+        except UnavailableError as error:
+            skip_or_fail(str(error))
         with self._log.open("ab") as errors:
             self._process = subprocess.Popen(
                 tied_to_us(command),
@@ -154,10 +167,14 @@ class Member:
             assert pipe is not None
             pipe.close()
 
+    def printed(self) -> str:
+        """Return what it has printed on standard error."""
+        return self._log.read_text()
+
     def diagnosis(self) -> str:
         """Return what it told and what it printed, for a failure's message."""
         told = "\n".join(json.dumps(event) for event in list(self.events)[-20:])
-        return f"--- {self.name} told\n{told}\n--- {self.name} printed\n{self._log.read_text()[-3000:]}"
+        return f"--- {self.name} told\n{told}\n--- {self.name} printed\n{self.printed()[-3000:]}"
 
     def _ask(self, command: dict[str, Any]) -> dict[str, Any]:
         answers = {"committed", "offsets", "refused", "fenced"}

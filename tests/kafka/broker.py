@@ -42,6 +42,7 @@ class KafkaNode:
         formatting: Sequence[str] = (),
         java: Sequence[str] | None = None,
         classes: Path | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
         """Prepare a node under `work` that accepts connections at `port` of 127.0.0.1 once it is up.
 
@@ -49,10 +50,9 @@ class KafkaNode:
         `classes` a directory with classes of the test. Skips the test where Java 17+ or Maven is missing (fails it in
         CI).
         """
-        self._classpath = (
-            require_kafka_classpath() if classes is None else f"{classes}:{require_kafka_classpath()}"
-        )
-        self._java = java or _java_with_classes()
+        jars = require_kafka_classpath(version)
+        self._classpath = jars if classes is None else f"{classes}:{jars}"
+        self._java = java or _java_with_classes(version)
         self.port = port
         self.data_dir = work / "data"
         self.log = work / "kafka.log"
@@ -153,8 +153,9 @@ class KafkaBroker(KafkaNode):
         *,
         formatting: Sequence[str] = (),
         java: Sequence[str] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
-        """Prepare a broker under `work`; `settings` come on top of a single node's.
+        """Prepare a broker of this version under `work`; `settings` come on top of a single node's.
 
         `formatting` are arguments for the formatting of its data directory.
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
@@ -162,26 +163,24 @@ class KafkaBroker(KafkaNode):
         port, controller_port = free_ports(2)
         node_id = (settings or {}).get("node.id", 1)
         ours = _single_node(node_id, f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}")
-        super().__init__(
-            work, port=port, settings={**ours, **(settings or {})}, formatting=formatting, java=java
-        )
+        chosen = {**ours, **(settings or {})}
+        super().__init__(work, port=port, settings=chosen, formatting=formatting, java=java, version=version)
 
 
 @functools.cache
-def _java_with_classes() -> list[str]:
+def _java_with_classes(version: str) -> list[str]:
     """The command for a broker's Java, with an archive of the classes that a broker loads: it halves the start.
 
     The first test of a machine makes the archive: a broker that Java watches until it stops.
     """
-    archive = cache_directory() / f"kafka-{KAFKA_VERSION}-java-{java_version()}.jsa"
+    archive = cache_directory() / f"kafka-{version}-java-{java_version()}.jsa"
     with archive.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             with tempfile.TemporaryDirectory(dir=archive.parent, prefix="archive-") as work:
                 made = Path(work) / "classes.jsa"
-                broker = KafkaBroker(
-                    Path(work), java=[*_JAVA, f"-XX:ArchiveClassesAtExit={made}", *_QUIET_JAVA]
-                )
+                watched = [*_JAVA, f"-XX:ArchiveClassesAtExit={made}", *_QUIET_JAVA]
+                broker = KafkaBroker(Path(work), java=watched, version=version)
                 try:
                     broker.start()
                     broker.terminate()

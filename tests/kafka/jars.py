@@ -9,9 +9,9 @@ from bench.maven import Missing, locate_jars
 from tests.support.missing import skip_or_fail
 
 
-def locate_kafka() -> Path | Missing:
+def locate_kafka(version: str = KAFKA_VERSION) -> Path | Missing:
     """Return the directory of Kafka's jars, or what is missing for that."""
-    return locate_jars(f"kafka-{KAFKA_VERSION}", POM)
+    return locate_jars(f"kafka-{version}", POM, properties=(f"kafka.version={version}",))
 
 
 def kafka_classpath() -> str | None:
@@ -20,9 +20,9 @@ def kafka_classpath() -> str | None:
     return None if isinstance(found, Missing) else f"{found}/*"
 
 
-def require_kafka_classpath() -> str:
+def require_kafka_classpath(version: str = KAFKA_VERSION) -> str:
     """Return the class path; without one skip the test with the reason, or fail it when the environment sets CI."""
-    found = locate_kafka()
+    found = locate_kafka(version)
     return f"{found}/*" if isinstance(found, Path) else skip_or_fail(found.reason)
 
 

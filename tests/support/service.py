@@ -49,7 +49,7 @@ class Service:
     def command(self) -> list[str]:
         """Return the command line that `start` runs."""
         address = f"127.0.0.1:{self.port}"
-        flags = ["--listen", address, "--advertise", address, "--data-dir", str(self.data_dir)]
+        flags = ["--listen", address, "--data-dir", str(self.data_dir)]
         flags += ["--metrics", f"127.0.0.1:{self.metrics_port}"]
         for key, value in self.settings.items():
             flags += ["--set", f"{key}={value}"]

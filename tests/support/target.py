@@ -13,6 +13,7 @@ from typing import Protocol
 
 import pytest
 
+from bench.kafka import KAFKA_VERSION
 from bench.ports import free_port_run
 from tests.kafka.broker import KafkaBroker
 from tests.support.service import Service
@@ -59,10 +60,14 @@ class Gateway(Service):
     kind = "gateway"
 
     def __init__(
-        self, work: Path, settings: Mapping[str, str | int], brokers: Mapping[str, str | int] | None = None
+        self,
+        work: Path,
+        settings: Mapping[str, str | int],
+        brokers: Mapping[str, str | int] | None = None,
+        version: str = KAFKA_VERSION,
     ) -> None:
-        """`settings` are given to both, `brokers` to Kafka alone."""
-        self.broker = KafkaBroker(work / "kafka", {**settings, **(brokers or {})})
+        """`settings` are given to both, `brokers` to Kafka alone, which has this version."""
+        self.broker = KafkaBroker(work / "kafka", {**settings, **(brokers or {})}, version=version)
         ours = {name: value for name, value in settings.items() if name != "node.id"}
         ours["upstream.bootstrap.servers"] = self.broker.bootstrap
         node_id = int(settings.get("node.id", 1))
