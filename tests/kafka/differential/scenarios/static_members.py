@@ -302,7 +302,8 @@ def nobody_of_the_static_members_rejoins(s: Script) -> None:
 def a_follower_restarts_before_its_first_sync(s: Script) -> None:
     group = completing_group(s, instances=[None, "i"], rebalance_timeout_ms=3_000)
     group.leader.sync(assignments=assignments(group.members))
-    joined = group.outsider.join(group_instance_id="i", rebalance_timeout_ms=3_000)
+    # With its long timeout the rebalance, where there is one, lasts until the script has looked.
+    joined = group.outsider.join(group_instance_id="i", rebalance_timeout_ms=60_000)
     back = Member(group.outsider, joined.member_id, joined.generation_id, "i")
     back.sync()
     s.let_pass(4_500)
