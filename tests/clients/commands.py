@@ -15,15 +15,16 @@ from tests.peers.fetching import UnavailableError, locked, require, run_command
 MEMBERS: Final = Path(__file__).parent / "members"
 JAVA: Final = ("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LOG_LEVEL: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel"
+KEEPS_METADATA: Final = "-Dmetadata.recovery.strategy=none"
+"""By default (KIP-899) a client that reaches no node forgets the topics, and then joins again, as they have changed."""
 BUILD_TIMEOUT_S: Final = 600.0
 
 
-def java(log_level: str = "warn") -> list[str]:
-    """Java compiles the one file by itself. Raises UnavailableError."""
+def java(*properties: str) -> list[str]:
+    """Java compiles the one file by itself. `properties` are Java's, as `-Dname=value`. Raises UnavailableError."""
     if missing := java_compiler():
         raise UnavailableError(missing)
-    classpath = require_kafka_classpath()
-    return [*JAVA, f"{LOG_LEVEL}={log_level}", "-cp", classpath, str(MEMBERS / "java" / "Member.java")]
+    return [*JAVA, *properties, "-cp", require_kafka_classpath(), str(MEMBERS / "java" / "Member.java")]
 
 
 def _python(module: str) -> list[str]:
@@ -83,8 +84,8 @@ COMMANDS: Final[dict[str, Callable[[], list[str]]]] = {
     "aiokafka": partial(_python, "aio"),
     "confluent-kafka": partial(_python, "confluent"),
     "franz-go": partial(_go, "franz"),
-    "java": java,
-    "java-debug": partial(java, "debug"),
+    "java": partial(java, f"{LOG_LEVEL}=warn", KEEPS_METADATA),
+    "java-debug": partial(java, f"{LOG_LEVEL}=debug"),
     "kafka-python": partial(_python, "kafka_python"),
     "platformatic": _node,
     "sarama": partial(_go, "sarama"),

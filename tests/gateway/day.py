@@ -213,8 +213,6 @@ class Member:
 
     def __init__(self, library: str, bootstrap: str, group: str, topic: str, ledger: Ledger) -> None:
         self.group = group
-        self.has_share = threading.Event()
-        """Set once it has read something."""
         self._ledger = ledger
         command = [sys.executable, "-m", "tests.gateway.day", library, bootstrap, group, topic]
         self._process = subprocess.Popen(
@@ -235,7 +233,6 @@ class Member:
             offsets = {int(partition): value for partition, value in said["partitions"].items()}
             if said["what"] == "read":
                 self._ledger.read(self.group, offsets)
-                self.has_share.set()
             else:
                 self._ledger.acknowledged(self.group, offsets, said["began"], said["ended"])
 

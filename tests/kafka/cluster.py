@@ -31,6 +31,7 @@ from confluent_kafka.admin import (
 from bench.ports import free_ports
 from tests.kafka.broker import KafkaNode, replicated
 from tests.kafka.jars import compiled
+from tests.support.kafka_python import closed_after
 from tests.support.raw import metadata
 from tests.support.tls import TestAuthority
 from tests.support.waiting import wait_until
@@ -199,11 +200,8 @@ class KafkaCluster:
         """kafka-python's admin client, which reassigns partitions, where no right is asked for."""
         from kafka import KafkaAdminClient
 
-        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap())
-        try:
+        with closed_after(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
             yield admin
-        finally:
-            admin.close()
 
     def metadata(self, node_id: int | None = None, topic: str | None = None) -> Any:
         """confluent-kafka's cluster metadata, as one broker (or any) has it."""

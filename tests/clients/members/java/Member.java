@@ -111,6 +111,7 @@ public final class Member implements ConsumerRebalanceListener {
         settings.put("session.timeout.ms", options.get("session-timeout-ms"));
         settings.put("heartbeat.interval.ms", options.get("heartbeat-interval-ms"));
         settings.put("enable.auto.commit", "false");
+        settings.put("metadata.recovery.strategy", System.getProperty("metadata.recovery.strategy", "rebootstrap"));
         settings.put("auto.offset.reset", "earliest");
         if (options.containsKey("instance-id")) {
             settings.put("group.instance.id", options.get("instance-id"));
