@@ -68,7 +68,7 @@ def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
 
 
 def write_metadata_head(frame: bytes, head: MetadataHead, brokers: Iterable[Listed], version: int) -> bytes:
-    """Return what stands in place of the first `head.end` bytes of the response `frame`, its length mended.
+    """Return what replaces the first `head.end` bytes of the response `frame`; its length is adjusted.
 
     Raises FrameTooLarge where the response would be longer than its length can say.
     """

@@ -5,7 +5,7 @@ Brokers do not know our nodes, and older ones lack these versions. So what is na
 asked in a version that it has, without names.
 """
 
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from coordinator.api import api_versions
@@ -26,6 +26,10 @@ JUDGED_FROM: Final = 4
 NAMELESS_MAX: Final = api_versions.MEANT_FROM - 1
 """The newest version that names neither cluster nor node."""
 
+ERROR_AT: Final = 8
+"""In an answer: behind its length and correlation id, in every version."""
+UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+
 
 class ApiVersions:
     """Answers ApiVersions from v4 on, as the broker of a connection would for the node that was connected to."""
@@ -33,7 +37,7 @@ class ApiVersions:
     def __init__(self, book: Book, offered: Offered, offloader: Offloader, *, asks_for_login: bool) -> None:
         """`offered` is what there is on the ports; `asks_for_login` whether brokers take nothing before a login."""
         self._book = book
-        self._offered = offered
+        self._changes = cache(partial(rewriting.api_versions, offered))
         self._offloader = offloader
         self._asks_for_login = asks_for_login
 
@@ -47,10 +51,8 @@ class ApiVersions:
         asked, answer = await self._ask(session, frame, request)
         if is_checked and not api_versions.means(request, self._book.cluster_id, session.node_id):
             return _error(frame, request, ErrorCode.REBOOTSTRAP_REQUIRED, route.version)
-        change = rewriting.api_versions(self._offered, asked, route.version)
-        made, _ = await self._offloader.run(
-            session, partial(changed, change, answer), is_long=is_long(answer)
-        )
+        work = partial(changed, self._changes(asked, route.version), answer)
+        made, _ = await self._offloader.run(session, work, is_long=is_long(answer))
         return Verdict(HERE, made)
 
     async def _ask(
@@ -79,12 +81,12 @@ def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:
 def _newest_instead(answer: bytes) -> int | None:
     """The newest version that the broker has, None where it has that of the request (KIP-511).
 
-    Brokers before 2.4 do not tell it, and have version 0.
+    Brokers before 2.4 do not tell it, and have version 0. Raises ProtocolError.
     """
+    if answer[ERROR_AT : ERROR_AT + 2] != UNSUPPORTED_VERSION:
+        return None
     codec = codec_for(ApiKey.API_VERSIONS, NAMELESS_MAX)
     response: ApiVersionsResponse = decode_answer(codec, ApiKey.API_VERSIONS, answer, LENGTH_BYTES)
-    if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
-        return None
     told = (each.max_version for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS)
     return min(next(told, 0), NAMELESS_MAX - 1)
 

@@ -81,7 +81,7 @@ class Session:
 
     @property
     def client_is_gone(self) -> bool:
-        """Whether the client has closed: nobody reads answers any more."""
+        """Whether the client has closed its connection, so that nobody reads answers any more."""
         return self._requests.client_is_gone
 
     @property

@@ -51,7 +51,7 @@ class ClientSession(Protocol):
 
     @property
     def client_is_gone(self) -> bool:
-        """Whether the client has closed: nobody reads answers any more."""
+        """Whether the client has closed its connection, so that nobody reads answers any more."""
 
     def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a lane, and return a promise of its answer; both have their length.
