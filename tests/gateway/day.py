@@ -24,6 +24,13 @@ from tests.support.processes import REPOSITORY
 SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 500
 POLL_S: Final = 0.1
+IN_PYTHON: Final[Mapping[str, Any]] = {
+    "auto_offset_reset": "earliest",
+    "enable_auto_commit": False,
+    "session_timeout_ms": SESSION_MS,
+    "heartbeat_interval_ms": HEARTBEAT_MS,
+}
+"""Settings of kafka-python and aiokafka."""
 
 Records = Mapping[int, list[int]]
 """By partition the offsets of the records, in order."""
@@ -133,11 +140,8 @@ class KafkaPython:
             topic,
             bootstrap_servers=bootstrap.split(","),
             group_id=group,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
             reconnect_backoff_max_ms=500,
+            **IN_PYTHON,
         )
 
     def poll(self) -> Records:
@@ -171,11 +175,8 @@ class Aiokafka:
             self._topic,
             bootstrap_servers=bootstrap.split(","),
             group_id=group,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=1_000,
+            **IN_PYTHON,
         )
         await consumer.start()
         return consumer

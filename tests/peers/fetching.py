@@ -2,6 +2,7 @@
 """Brings a peer's sources from its package registry into the user's cache directory, once a version."""
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -85,6 +86,40 @@ def locked(name: str) -> Iterator[Path]:
     with (cache / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield cache / name
+
+
+def built_once(name: str, sources: Sequence[Path], build: Callable[[Path], None]) -> Path:
+    """What `build` puts into the directory that it is given, kept in the cache until one of the sources changes.
+
+    Raises what `build` raises.
+    """
+    digest = hashlib.sha256()
+    for each in sources:
+        digest.update(each.name.encode() + b"\0" + each.read_bytes())
+    with locked(name) as target:
+        target.mkdir(exist_ok=True)
+        found = target / digest.hexdigest()[:16]
+        if not found.exists():
+            unfinished = target / "unfinished"
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            build(unfinished)
+            unfinished.rename(found)
+    return found
+
+
+def build_in_go(sources: Path, into: Path, *programs: str) -> None:
+    """Build these packages of a module in Go. Raises UnavailableError."""
+    require("go", "it fetches and builds clients in Go")
+    command = ["go", "build", "-o", f"{into}/", *programs]
+    # CGO would compile C for nothing.
+    run_command(
+        command,
+        "go cannot build the clients",
+        cwd=sources,
+        env={"CGO_ENABLED": "0"},
+        timeout_s=BUILD_TIMEOUT_S,
+    )
 
 
 def require(program: str, what_for: str) -> None:

@@ -171,47 +171,23 @@ class _Pipe:
         self._loop.call_at(self._last, self._deliver, data, context=self._context)
 
 
-class ServerEnd(asyncio.Transport):
-    """The node's transport of one connection."""
+class _ProcessEnd(asyncio.Transport):
+    """The transport of a process: what has come and waits to be read, and how much of what it sent is unread."""
 
-    def __init__(
-        self, network: Network, rng: random.Random, client: "ClientEnd | DialedEnd", listener: Listener
-    ) -> None:
+    def __init__(self, network: Network, process: Process, number: int) -> None:
         super().__init__()
-        self.process = listener.process
+        self.number = number
+        self.process = process
         self.protocol: Any
-        self.client = client
-        self.number = client.number
-        self._factory = listener.factory
+        self.gone = False
         self._network = network
-        self._to_client = _Pipe(network.loop, rng, client.arrived, client.context)
-        self._from_client: deque[bytes] = deque()
+        self._inbox: deque[bytes] = deque()
         self._unread = 0
         self._reading = True
         self._full = False
-        self.gone = False
-        self._soon(self._made)
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("10.0.0.1", self.number) if name == "peername" else default
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
-
-    # what the node's connection does
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self.gone:
-            return
-        self.client.written(bytes(data))
-        self._to_client.send(bytes(data))
-        self._unread += len(data)
-        if self._unread > HIGH_WATER and not self._full:
-            self._full = True
-            self.protocol.pause_writing()
-
-    def get_write_buffer_size(self) -> int:
-        return self._unread if self.client.stalled else 0
 
     def pause_reading(self) -> None:
         self._reading = False
@@ -223,6 +199,67 @@ class ServerEnd(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.gone
+
+    # what the network does
+
+    def arrived(self, data: bytes) -> None:
+        """Bytes from the other end."""
+        if not self.gone:
+            self._inbox.append(data)
+            self._feed()
+
+    def was_read(self, size: int) -> None:
+        """The other end has read so many bytes."""
+        self._unread -= size
+        if self._full and self._unread <= HIGH_WATER // 4 and not self.gone:
+            self._full = False
+            self._soon(self._resume)
+
+    def _has_sent(self, size: int) -> None:
+        self._unread += size
+        if self._unread > HIGH_WATER and not self._full:
+            self._full = True
+            self.protocol.pause_writing()
+
+    def _resume(self) -> None:
+        if not self.gone:
+            self.protocol.resume_writing()
+
+    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call what belongs to the process."""
+        self._network.loop.call_soon(call, *arguments, context=self.process.context)
+
+    def _feed(self) -> None:
+        """Give what has come to the protocol, as far as it reads."""
+        raise NotImplementedError
+
+
+class ServerEnd(_ProcessEnd):
+    """The node's transport of one connection."""
+
+    def __init__(
+        self, network: Network, rng: random.Random, client: "ClientEnd | DialedEnd", listener: Listener
+    ) -> None:
+        super().__init__(network, listener.process, client.number)
+        self.client = client
+        self._factory = listener.factory
+        self._to_client = _Pipe(network.loop, rng, client.arrived, client.context)
+        self._soon(self._made)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("10.0.0.1", self.number) if name == "peername" else default
+
+    # what the node's connection does
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.gone:
+            return
+        self.client.written(bytes(data))
+        self._to_client.send(bytes(data))
+        self._has_sent(len(data))
+
+    def get_write_buffer_size(self) -> int:
+        return self._unread if self.client.stalled else 0
 
     def write_eof(self) -> None:
         """Let the client see the end, behind all that was written."""
@@ -236,18 +273,6 @@ class ServerEnd(asyncio.Transport):
 
     # what the network does
 
-    def arrived(self, data: bytes) -> None:
-        """Bytes from the client."""
-        self._from_client.append(data)
-        self._feed()
-
-    def taken(self, size: int) -> None:
-        """The client has read so many bytes."""
-        self._unread -= size
-        if self._full and self._unread <= HIGH_WATER // 4 and not self.gone:
-            self._full = False
-            self._soon(self._resume)
-
     def vanish(self) -> None:
         """The process ended: the client sees the connection reset, the node sees nothing."""
         if not self.gone:
@@ -258,21 +283,13 @@ class ServerEnd(asyncio.Transport):
         """The client is gone."""
         self._soon(self._end, ConnectionResetError())
 
-    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call what belongs to the process."""
-        self._network.loop.call_soon(call, *arguments, context=self.process.context)
-
-    def _resume(self) -> None:
-        if not self.gone:
-            self.protocol.resume_writing()
-
     def _made(self) -> None:
         self.protocol = self._factory()
         self.protocol.connection_made(self)
 
     def _feed(self) -> None:
-        while self._reading and self._from_client and not self.gone:
-            data = self._from_client.popleft()
+        while self._reading and self._inbox and not self.gone:
+            data = self._inbox.popleft()
             if data:
                 self.protocol.data_received(data)
                 self.client.was_read(len(data))
@@ -395,7 +412,7 @@ class ClientEnd:
             self.server.arrived(data)
 
     def _cut_frames(self) -> None:
-        self.server.taken(self._untaken)
+        self.server.was_read(self._untaken)
         self._untaken = 0
         buffer = self._bytes
         while len(buffer) >= 4 and len(buffer) >= (size := int.from_bytes(buffer[:4], "big") + 4):
@@ -409,44 +426,30 @@ class ClientEnd:
             self._waiting.set_result(None)
 
 
-class DialedEnd(asyncio.Transport):
+class DialedEnd(_ProcessEnd):
     """The transport of a process that has connected to another one."""
 
     def __init__(
         self, network: Network, rng: random.Random, number: int, protocol: asyncio.BaseProtocol
     ) -> None:
-        super().__init__()
-        self.number = number
-        self.process = network.process()
+        super().__init__(network, network.process(), number)
         self.context = self.process.context
         self.server: ServerEnd
         self.stalled = False
-        self._protocol: Any = protocol
-        self._network = network
+        self.protocol = protocol
         self._rng = rng
         self._to_server: _Pipe | None = None
-        self._inbox: deque[bytes] = deque()
-        self._reading = True
-        self._unread = 0
-        self._full = False
-        self._closed = False
 
     # what the process does
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closed or not data:
+        if self.gone or not data:
             return
-        self._unread += len(data)
         self._pipe().send(bytes(data))
-        if self._unread > HIGH_WATER and not self._full:
-            self._full = True
-            self._protocol.pause_writing()
+        self._has_sent(len(data))
 
     def write_eof(self) -> None:
         """Let the server see the end, behind all that was written."""
@@ -455,25 +458,14 @@ class DialedEnd(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return self._unread
 
-    def pause_reading(self) -> None:
-        self._reading = False
-
-    def resume_reading(self) -> None:
-        if not self._reading:
-            self._reading = True
-            self._soon(self._feed)
-
-    def is_closing(self) -> bool:
-        return self._closed
-
     def close(self) -> None:
         """Close; what was written still arrives."""
-        if not self._closed:
+        if not self.gone:
             self.write_eof()
             self._end(None)
 
     def abort(self) -> None:
-        if not self._closed:
+        if not self.gone:
             self.server.dropped()
             self._end(None)
 
@@ -482,22 +474,9 @@ class DialedEnd(asyncio.Transport):
     def written(self, data: bytes) -> None:
         """The server sends this."""
 
-    def arrived(self, data: bytes) -> None:
-        """Bytes from the server."""
-        if not self._closed:
-            self._inbox.append(data)
-            self._feed()
-
-    def was_read(self, size: int) -> None:
-        """The server has read so many bytes."""
-        self._unread -= size
-        if self._full and self._unread <= HIGH_WATER // 4 and not self._closed:
-            self._full = False
-            self._soon(self._resume)
-
     def lost(self) -> None:
         """The server is gone."""
-        if not self._closed:
+        if not self.gone:
             self._end(ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)))
 
     def _pipe(self) -> _Pipe:
@@ -510,23 +489,16 @@ class DialedEnd(asyncio.Transport):
         if not self.server.gone:
             self.server.arrived(data)
 
-    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
-        self._network.loop.call_soon(call, *arguments, context=self.context)
-
-    def _resume(self) -> None:
-        if not self._closed:
-            self._protocol.resume_writing()
-
     def _feed(self) -> None:
-        while self._reading and self._inbox and not self._closed:
+        while self._reading and self._inbox and not self.gone:
             data = self._inbox.popleft()
             if data:
-                self.server.taken(len(data))
-                self._protocol.data_received(data)
-            elif not self._protocol.eof_received():
+                self.server.was_read(len(data))
+                self.protocol.data_received(data)
+            elif not self.protocol.eof_received():
                 self.close()
 
     def _end(self, error: Exception | None) -> None:
-        self._closed = True
+        self.gone = True
         self._network.dialed.pop(self.number, None)
-        self._soon(self._protocol.connection_lost, error)
+        self._soon(self.protocol.connection_lost, error)

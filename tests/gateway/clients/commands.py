@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """How each client library's process is started."""
 
-import hashlib
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.kafka.jars import java_compiler, require_kafka_classpath
-from tests.peers.fetching import UnavailableError, locked, require, run_command
+from tests.clients.commands import LOG_LEVEL, java_program
+from tests.peers.fetching import build_in_go, built_once
 from tests.peers.franz_go import MODULE
 
 HERE: Final = Path(__file__).parent
-JAVA: Final = ("java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-BUILD_TIMEOUT_S: Final = 600.0
 
 
 def command(library: str) -> list[str]:
@@ -28,33 +24,19 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 
 def _java() -> list[str]:
-    """Java compiles the one file by itself."""
-    if missing := java_compiler():
-        raise UnavailableError(missing)
-    return [*JAVA, QUIET, "-cp", require_kafka_classpath(), str(HERE / "java" / "Client.java")]
+    return java_program(HERE / "java" / "Client.java", f"{LOG_LEVEL}=warn")
 
 
 def _go() -> list[str]:
-    """Built once for its sources, with the modules that the peers' tests pin."""
-    require("go", "it fetches and builds franz-go")
+    """With the modules that the peers' tests pin."""
     sources = (MODULE / "go.mod", MODULE / "go.sum", HERE / "go" / "main.go")
-    digest = hashlib.sha256(b"".join(each.read_bytes() for each in sources)).hexdigest()[:16]
-    with locked("franz-go-client") as target:
-        target.mkdir(exist_ok=True)
-        binary = target / f"client-{digest}"
-        if not binary.exists():
-            for each in sources:
-                shutil.copyfile(each, target / each.name)
-            made = target / "client"
-            run_command(
-                ["go", "build", "-o", str(made), "."],
-                "go cannot build a client of franz-go",
-                cwd=target,
-                env={"CGO_ENABLED": "0"},  # which would compile C for nothing
-                timeout_s=BUILD_TIMEOUT_S,
-            )
-            made.rename(binary)
-    return [str(binary)]
+
+    def build(into: Path) -> None:
+        for each in sources:
+            shutil.copyfile(each, into / each.name)
+        build_in_go(into, into, ".")
+
+    return [str(built_once("franz-go-client", sources, build) / "peers")]
 
 
 COMMANDS: Final[dict[str, Callable[[], list[str]]]] = {

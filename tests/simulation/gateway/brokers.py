@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator.config import Address
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
+from protocol.framing import FrameReader
 from protocol.headers import RequestHeader
+from protocol.wire import MAX_INT32
 from tests.simulation.gateway.messages import answer, read_request
 from tests.simulation.gateway.model import (
     BEFORE_LOGIN,
@@ -131,7 +133,7 @@ class BrokerConnection(asyncio.Protocol):
         self._world = broker.world
         self._mischief = broker.world.mischief
         self._transport: Any = None
-        self._data = bytearray()
+        self._frames = FrameReader(MAX_INT32)
         self._requests: deque[bytes] = deque()
         self._is_busy = False
         self.user: str | None = None
@@ -141,11 +143,7 @@ class BrokerConnection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._data
-        buffer += data
-        while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "big")):
-            self._requests.append(bytes(buffer[4:end]))
-            del buffer[:end]
+        self._requests += self._frames.feed(data)
         self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:

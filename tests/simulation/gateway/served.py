@@ -12,6 +12,8 @@ from bench.ports import HOST, free_port_run
 from coordinator.config import Address
 from protocol.apis import ApiKey
 from protocol.errors import ProtocolError
+from protocol.framing import FrameReader
+from protocol.wire import MAX_INT32
 from tests.simulation.gateway.messages import answer, read_request
 from tests.simulation.gateway.model import OFFERED, Caller, Model, api_versions
 from tests.simulation.gateway.permits import SUPER_USER, Permits
@@ -25,17 +27,14 @@ class _Connection(asyncio.Protocol):
     def __init__(self, model: Model) -> None:
         self._model = model
         self._transport: Any = None
-        self._data = bytearray()
+        self._frames = FrameReader(MAX_INT32)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        buffer = self._data
-        buffer += data
-        while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4], "big")):
-            self._take(bytes(buffer[4:end]))
-            del buffer[:end]
+        for frame in self._frames.feed(data):
+            self._take(frame)
 
     def _take(self, frame: bytes) -> None:
         try:
