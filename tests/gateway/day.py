@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import Any, Final, Protocol
 
 import confluent_kafka as ck
@@ -24,6 +26,7 @@ from tests.support.processes import REPOSITORY
 SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 500
 POLL_S: Final = 0.1
+MONITOR: Final = "monitor"
 IN_PYTHON: Final[Mapping[str, Any]] = {
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
@@ -209,46 +212,71 @@ KINDS: Final[Mapping[str, Callable[[str, str, str], Client]]] = {
 """(bootstrap, group, topic) -> a client, by its library."""
 
 
-class Member:
-    """One member, in a process of its own, until it is closed."""
+class ClientProcess(ABC):
+    """A client in a process of its own, until it is closed: what it leaves open is not the test's."""
 
-    def __init__(self, library: str, bootstrap: str, group: str, topic: str, ledger: Ledger) -> None:
-        self.group = group
-        self._ledger = ledger
-        command = [sys.executable, "-m", "tests.gateway.day", library, bootstrap, group, topic]
+    def __init__(self, name: str, *arguments: str) -> None:
+        self._name = name
         self._process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "tests.gateway.day", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=REPOSITORY,
         )
-        self._thread = threading.Thread(target=self._hear, name=f"member of {group}")
+        self._thread = threading.Thread(target=self._read_reports, name=name)
         self._thread.start()
 
-    def _hear(self) -> None:
+    def _read_reports(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            said = json.loads(line)
-            offsets = {int(partition): value for partition, value in said["partitions"].items()}
-            if said["what"] == "read":
-                self._ledger.read(self.group, offsets)
-            else:
-                self._ledger.acknowledged(self.group, offsets, said["began"], said["ended"])
+            self.take(json.loads(line))
+
+    @abstractmethod
+    def take(self, report: dict[str, Any]) -> None:
+        """Take what the process reports, in a thread."""
 
     def close(self) -> None:
-        """Have it leave its group."""
+        """Have it close its client."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._thread.join()
-        assert self._process.wait() == 0, f"a member of {self.group} has failed"
+        assert self._process.wait() == 0, f"{self._name} has failed"
         assert self._process.stdout is not None
         self._process.stdout.close()
 
 
-def main(library: str, bootstrap: str, group: str, topic: str) -> None:
-    """Consume and commit until the standard input is closed, and tell each record and each acknowledged commit."""
+class Member(ClientProcess):
+    """One member of a group."""
+
+    def __init__(self, library: str, bootstrap: str, group: str, topic: str, ledger: Ledger) -> None:
+        self.group = group
+        self._ledger = ledger
+        super().__init__(f"a member of {group}", library, bootstrap, group, topic)
+
+    def take(self, report: dict[str, Any]) -> None:
+        offsets = {int(partition): value for partition, value in report["partitions"].items()}
+        if report["what"] == "read":
+            self._ledger.read(self.group, offsets)
+        else:
+            self._ledger.acknowledged(self.group, offsets, report["began"], report["ended"])
+
+
+class Monitor(ClientProcess):
+    """Asks for all groups and their offsets again and again, as monitors do."""
+
+    def __init__(self, bootstrap: str, groups: Iterable[str]) -> None:
+        self.polls = 0
+        """How often it has got all that it has asked for."""
+        super().__init__("a monitor", MONITOR, bootstrap, *groups)
+
+    def take(self, report: dict[str, Any]) -> None:
+        self.polls += 1
+
+
+def main(kind: str, bootstrap: str, *arguments: str) -> None:
+    """Be a monitor or a member until the standard input is closed."""
     ends = threading.Event()
 
     def wait_for_the_end() -> None:
@@ -256,10 +284,31 @@ def main(library: str, bootstrap: str, group: str, topic: str) -> None:
         ends.set()
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
+    if kind == MONITOR:
+        _monitor(bootstrap, arguments, ends)
+    else:
+        _consume(partial(KINDS[kind], bootstrap, *arguments), ends)
+
+
+def _monitor(bootstrap: str, groups: Sequence[str], ends: threading.Event) -> None:
+    """Report each time that everything was read."""
+    while not ends.wait(POLL_S):
+        with (
+            suppress(*FAILURES),
+            closing(kafka.KafkaAdminClient(bootstrap_servers=bootstrap.split(","))) as admin,
+        ):
+            admin.list_groups()
+            admin.describe_groups(list(groups))
+            admin.list_group_offsets(dict.fromkeys(groups))
+            _report(what="polled")
+
+
+def _consume(start: Callable[[], Client], ends: threading.Event) -> None:
+    """Consume and commit; report each record and each acknowledged commit."""
     client = None
     while client is None and not ends.is_set():
         with suppress(*FAILURES):
-            client = KINDS[library](bootstrap, group, topic)
+            client = start()
     if client is None:
         return
     while not ends.is_set():
@@ -273,15 +322,15 @@ def _step(client: Client) -> None:
     records = {partition: offsets for partition, offsets in client.poll().items() if offsets}
     if not records:
         return
-    _tell(what="read", partitions=records)
+    _report(what="read", partitions=records)
     began_s = time.monotonic()
     offsets = {partition: read[-1] + 1 for partition, read in records.items()}
     client.commit(offsets)
-    _tell(what="committed", partitions=offsets, began=began_s, ended=time.monotonic())
+    _report(what="committed", partitions=offsets, began=began_s, ended=time.monotonic())
 
 
-def _tell(**said: object) -> None:
-    sys.stdout.write(f"{json.dumps(said)}\n")
+def _report(**report: object) -> None:
+    sys.stdout.write(f"{json.dumps(report)}\n")
     sys.stdout.flush()
 
 

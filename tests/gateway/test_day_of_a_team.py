@@ -15,13 +15,11 @@ from functools import partial
 from typing import Final
 
 import pytest
-from kafka import KafkaAdminClient
 
-from tests.gateway.day import Ledger, Member, looking
+from tests.gateway.day import Ledger, Member, Monitor, looking
 from tests.gateway.whole import Whole
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
-from tests.support.kafka_python import closed_after
 from tests.support.raw import commit_offsets, fetch_offsets, find_coordinator, list_groups
 from tests.support.waiting import wait_until
 
@@ -70,8 +68,6 @@ class Day:
         self.members: dict[str, list[Member]] = {}
         self._produced = 0
         self._commits = 0
-        self.polls = 0
-        """How often a monitor has got all that it has asked for."""
         self.looks = 0
         """How often all groups were looked at, and found to be in one place at most."""
 
@@ -146,14 +142,14 @@ class Day:
 
     # --- who looks ---
 
-    def monitor(self) -> None:
-        """Ask through the gateway for all groups and their offsets, as monitors do."""
-        everything = [*GROUPS, *LOOKED_AT]
-        with closed_after(KafkaAdminClient(bootstrap_servers=self.whole.brokers.split(","))) as admin:
-            admin.list_groups()
-            admin.describe_groups(everything)
-            admin.list_group_offsets(dict.fromkeys(everything))
-            self.polls += 1
+    @contextmanager
+    def monitored(self) -> Iterator[Monitor]:
+        """Ask through the gateway for all groups and their offsets meanwhile."""
+        monitor = Monitor(self.whole.brokers, (*GROUPS, *LOOKED_AT))
+        try:
+            yield monitor
+        finally:
+            monitor.close()
 
     def watch(self) -> None:
         """See that no group has members in two places, and that no committed offset has moved back."""
@@ -239,15 +235,15 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
     work = tmp_path_factory.mktemp("day")
     cluster = KafkaCluster(work / "kafka", 3, settings={"group.initial.rebalance.delay.ms": 0})
     whole = Whole(work / "node", cluster, {"workers": WORKERS, "gateway.workers": 1})
-    with ExitStack() as closing:
-        closing.callback(cluster.close)
-        closing.callback(whole.close)
+    with ExitStack() as stack:
+        stack.callback(cluster.close)
+        stack.callback(whole.close)
         cluster.start()
         cluster.create_topic(TOPIC, PARTITIONS)
         cluster.wait_until_in_sync()
         whole.start()
         day = Day(whole)
-        closing.callback(day.close)
+        stack.callback(day.close)
         yield day
 
 
@@ -258,7 +254,7 @@ def test_a_day_of_a_team_that_moves(day: Day) -> None:
             day.join(group, at_cluster)
     day.commit_where_it_is()
     day.goes_on(*GROUPS)
-    with looking(day.monitor) as monitors, looking(day.watch) as watchers:
+    with day.monitored() as monitor, looking(day.watch) as watchers:
         wait_until(lambda: day.looks or watchers, what="a first look")
         first, second, third, *others = GROUPS
         day.moves_in(first)
@@ -279,8 +275,8 @@ def test_a_day_of_a_team_that_moves(day: Day) -> None:
         day.goes_on(*GROUPS)
         looks = day.looks
         wait_until(lambda: day.looks > looks or watchers, what="a last look")
-    assert (monitors, watchers) == ([], [])
-    assert day.polls
+    assert not watchers
+    assert monitor.polls
     assert not day.ledger.went_back
     for group in GROUPS:
         assert not day.ledger.missing(group, day.cluster.ends(TOPIC)), group
