@@ -26,8 +26,8 @@ class WatchedAll(WatchedGateway):
     module = MODULE
 
     def turns_of(self, kind: str) -> list[Turn]:
-        """The turns of all processes of a kind, WORKER or GATEWAY, once it was stopped."""
-        files = self.work.glob(f"{self.turns_file.name}{kind}*")
+        """The turns of all processes of a kind, WORKER or GATEWAY, once it was stopped; a spare serves nobody yet."""
+        files = self.work.glob(f"{self.turns_file.name}{kind}[0-9]*")
         names = [each.name.removeprefix(self.turns_file.name) for each in files]
         return [turn for name in names for turn in self.turns(name)]
 
