@@ -106,12 +106,13 @@ simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=12
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
 	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)
 
-lint: $(DEV_STAMP) ## ruff, mypy --strict, import rules, generated code up to date
+lint: $(DEV_STAMP) ## ruff, mypy --strict, import rules, generated code, limits of bench/code_limits.json
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
 	$(BIN)/lint-imports
 	$(BIN)/python -m protocol.codegen --check
+	$(BIN)/python bench/code.py --check
 
 format: $(DEV_STAMP) ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix .
