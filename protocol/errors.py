@@ -2,10 +2,6 @@
 """Kafka's error codes, and the exceptions for bytes that break the protocol."""
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from protocol.headers import RequestHeader
 
 
 class ProtocolError(ValueError):
@@ -41,12 +37,11 @@ _SASL = (17, 36)
 
 
 class UnsupportedVersion(ProtocolError):
-    """An API key or version that is not served; `header` says which, as far as it could be read."""
+    """An API key or version that is not served."""
 
-    def __init__(self, header: "RequestHeader") -> None:
-        why = "; there is no authentication here" if header.api_key in _SASL else ""
-        super().__init__(f"version {header.api_version} of API key {header.api_key} is not supported{why}")
-        self.header = header
+    def __init__(self, api_key: int, api_version: int) -> None:
+        why = "; there is no authentication here" if api_key in _SASL else ""
+        super().__init__(f"version {api_version} of API key {api_key} is not supported{why}")
 
 
 class ErrorCode(IntEnum):

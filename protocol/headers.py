@@ -83,7 +83,8 @@ def unsupported(frame: bytes) -> UnsupportedVersion:
     Its header is read as far as every version has it: the connection is closed in any case. Raises Truncated and
     InvalidLength for bytes that are no header.
     """
-    return UnsupportedVersion(decode_request_header(frame, False)[0])
+    header, _ = decode_request_header(frame, False)
+    return UnsupportedVersion(header.api_key, header.api_version)
 
 
 def has_flexible_response_header(api_key: int, flexible: bool) -> bool:

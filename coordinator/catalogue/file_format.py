@@ -24,12 +24,13 @@ topics whose offsets may still be somewhere in `gone`; they count as deleted the
 which has no end or holds zeros; behind zeros lines may be whole that continue the same change, since pages reach the
 disk in any order. No answer has shown it, and it is cut. Everything else that cannot be read is damage.
 
-Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; version 2 had no `dropped`,
-`gone` and `deletions`. Both are read, and replaced by version 3 at the next start. Changing this format: add a version
-with structs of its own where they differ, keep reading every earlier one, write only the newest. A reader refuses
+Version 1 was one JSON document; no release wrote it, and it is refused. Version 2 had no `dropped`, `gone` and
+`deletions`; it is read, and replaced by version 3 at the next start. Changing this format: add a version with structs
+of its own where they differ, keep reading every one that a release wrote, write only the newest. A reader refuses
 unknown fields and unknown versions, so that an older build cannot lose anything.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
@@ -37,7 +38,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from crc32c import crc32c
 
-from coordinator.catalogue import configs, file_format_v1
+from coordinator.catalogue import configs
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import (
     PIECE_TOPICS_MAX,
@@ -60,6 +61,7 @@ WITHOUT_DROPS: Final = 2
 _PREFIX: Final = b'{"crc":"'
 _CRC_END: Final = len(_PREFIX) + 8
 _BODY_AT: Final = _CRC_END + len(b'",')
+_VERSION_1: Final = re.compile(rb'\s*\{\s*"version"\s*:\s*1\b')
 
 Partitions = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Line = TypeVar("Line", bound=msgspec.Struct)
@@ -176,18 +178,11 @@ def _line(content: msgspec.Struct) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> Decoded:
-    """What a file of any version holds; `path` is its name in errors. Raises CorruptCatalogue."""
-    if not data.startswith(_PREFIX):
-        old = file_format_v1.decode(data, path)
-        return Decoded(old, _no_deletions(old), made_bytes=0, end=len(data), is_torn=False)
+    """Return what a file holds; `path` is its name in errors. Raises CorruptCatalogue."""
     found = _decode_lines(data, path)
     if _header(data, path)[0].version == WITHOUT_DROPS:
-        found.made_bytes, found.deletions = 0, _no_deletions(found.catalogue)
+        found.made_bytes, found.deletions = 0, Deletions(found.catalogue.offsets_topic.partitions)
     return found
-
-
-def _no_deletions(catalogue: Catalogue) -> Deletions:
-    return Deletions(catalogue.offsets_topic.partitions)
 
 
 def _decode_lines(data: bytes, path: Path) -> Decoded:
@@ -214,18 +209,18 @@ def _decode_lines(data: bytes, path: Path) -> Decoded:
 
 
 def offsets_partitions(data: bytes, path: Path) -> int:
-    """How many partitions `__consumer_offsets` has by a file of any version. Raises CorruptCatalogue."""
-    if data.startswith(_PREFIX):
-        return _header(data, path)[0].offsets_topic.partitions
-    return file_format_v1.decode(data, path).offsets_topic.partitions
+    """Return how many partitions `__consumer_offsets` has by a file. Raises CorruptCatalogue."""
+    return _header(data, path)[0].offsets_topic.partitions
 
 
 def _header(data: bytes, path: Path) -> tuple[_Header, int]:
     text = data[: data.find(b"\n") + 1].rstrip(b"\n") or data
-    version = _read(text, 0, path, _Version).version
+    version = 1 if _VERSION_1.match(data) else _read(text, 0, path, _Version).version
     if version not in (WITHOUT_DROPS, VERSION):
         raise CorruptCatalogue(
-            path, f"its version is {version}, but this build reads versions 1 to {VERSION}", position=0
+            path,
+            f"its version is {version}, but this build reads versions {WITHOUT_DROPS} and {VERSION}",
+            position=0,
         )
     return _read(text, 0, path, _Header), len(text) + 1
 

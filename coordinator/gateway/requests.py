@@ -30,7 +30,6 @@ from coordinator.gateway.ways import (
 from coordinator.runtime.promise import run
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed import int32_at
-from protocol.headers import RequestHeader
 from protocol.produce_endpoints import HEAD_BYTES_MAX
 from protocol.strangers import stranger
 
@@ -237,7 +236,7 @@ class Requests:
         if len(head) < _REQUEST_BYTES or self._has_enough_pending():
             return None
         number = int32_at(head, LENGTH_BYTES) & 0xFFFFFFFF
-        route = self._found.get(number) or self._unrouted(number, int32_at(head, CORRELATION_ID_AT))
+        route = self._found.get(number) or self._unrouted(number)
         if (route.ask is not None or route.screen is not None) and length > route.bytes_max:
             raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
         return route
@@ -252,11 +251,11 @@ class Requests:
             raise InvalidLength(f"a request of {length} bytes")
         raise FrameTooLarge(f"a request of {length} bytes; the limit is {self._bytes_max}")
 
-    def _unrouted(self, number: int, correlation_id: int) -> Route:
+    def _unrouted(self, number: int) -> Route:
         api_key, version = number >> 16, number & 0xFFFF
         route = self._routes.unrouted(api_key, version)
         if route is None:
-            raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
+            raise UnsupportedVersion(api_key, version)
         return route
 
     def _pass(self, route: Route, head: bytes, data: memoryview, pos: int) -> bool:

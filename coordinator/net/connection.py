@@ -87,7 +87,7 @@ class Connection:
         self._repeated = Repeated()
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
-        self._owed = Owed(server)
+        self._owed = Owed(server.unsent, server.stats, server.pieces_from_bytes)
         self._replies = Replies(server.stats, self._owed)
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog

@@ -5,7 +5,8 @@ import asyncio
 from collections import deque
 
 from coordinator.api.context import RequestContext
-from coordinator.net.server import Server
+from coordinator.net.budget import Unsent
+from coordinator.telemetry.stats import Stats
 from protocol.headers import response_head
 
 
@@ -17,11 +18,21 @@ class Owed:
     transport is full: it would copy what it keeps, all of it in one turn of the event loop.
     """
 
-    __slots__ = ("_server", "_unsent", "_unwritten", "answers_bytes", "buffered_bytes", "is_full")
+    __slots__ = (
+        "_pieces_from_bytes",
+        "_stats",
+        "_unsent",
+        "_unwritten",
+        "answers_bytes",
+        "buffered_bytes",
+        "is_full",
+    )
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._unsent = server.unsent
+    def __init__(self, unsent: Unsent, stats: Stats, pieces_from_bytes: int) -> None:
+        """Answers above `pieces_from_bytes` are not joined."""
+        self._unsent = unsent
+        self._stats = stats
+        self._pieces_from_bytes = pieces_from_bytes
         self._unwritten: deque[bytes] = deque()  # pieces that wait for the transport to have room
         self.answers_bytes = 0
         """Of answers that were not given to the transport yet."""
@@ -45,7 +56,7 @@ class Owed:
         """Give a request its answer, whose body is in pieces; they are joined where that does not take too long."""
         size = size_of(body)
         head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
-        if size <= self._server.pieces_from_bytes:
+        if size <= self._pieces_from_bytes:
             self.put(ctx, b"".join([head, *body]), None)
         else:
             self.put(ctx, head, body)
@@ -64,7 +75,7 @@ class Owed:
             self._unwritten.extend(out)
         elif len(out) == 1:
             self._write_piece(transport, out[0])
-        elif size_of(out) <= self._server.pieces_from_bytes:
+        elif size_of(out) <= self._pieces_from_bytes:
             self._write_piece(transport, b"".join(out))
         else:
             self._unwritten.extend(out)
@@ -87,7 +98,7 @@ class Owed:
 
     def _write_piece(self, transport: asyncio.Transport, data: bytes) -> None:
         self._written(len(data))
-        self._server.stats.bytes_sent += len(data)
+        self._stats.bytes_sent += len(data)
         transport.write(data)
 
     def _written(self, count: int) -> None:

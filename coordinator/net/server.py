@@ -2,7 +2,7 @@
 """What all connections of a listener share."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from coordinator.api.handled import Handled
 from coordinator.api.slices import PIECES_FROM_BYTES
@@ -14,12 +14,37 @@ from coordinator.net.turns import Turns
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 
-if TYPE_CHECKING:
-    from coordinator.net.connection import Connection
-
 log = get_logger("connection")
 
 LINGER_S: Final = 5.0
+
+
+class OpenConnection(Protocol):
+    """A connection as the server knows it."""
+
+    last_active_ns: int
+    """When it last asked or was sent anything, by `Clock.nanos`."""
+
+    @property
+    def peer(self) -> str:
+        """The address of its client, for the log."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reply is still to come, but for that of a parked request."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was asked that is not answered."""
+
+    def refuse_lost(self) -> None:
+        """Turn every reply that depends on a lost append into an error."""
+
+    def close(self) -> None:
+        """Close it after what was written has left."""
+
+    def drop(self) -> None:
+        """Close it, and drop the requests that are not carried out yet."""
 
 
 class Server:
@@ -52,9 +77,9 @@ class Server:
         self.pieces_from_bytes = PIECES_FROM_BYTES
         self.linger_s = LINGER_S
         """How long a connection that was closed may take to read what was written to it."""
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenConnection] = set()
 
-    def admit(self, connection: "Connection", address: str) -> bool:
+    def admit(self, connection: OpenConnection, address: str) -> bool:
         """Count a connection; False where there are too many, or too many from its client's address."""
         if not self.admission.admit(address):
             self.stats.connections_refused += 1
@@ -63,7 +88,7 @@ class Server:
         self.connections.add(connection)
         return True
 
-    def leave(self, connection: "Connection", address: str) -> None:
+    def leave(self, connection: OpenConnection, address: str) -> None:
         """A connection is gone, which may have been admitted."""
         if connection in self.connections:
             self.connections.discard(connection)

@@ -47,11 +47,6 @@ class Turns:
             self._ends_ns = now_ns + self._turn_ns
         return self._ends_ns
 
-    @property
-    def is_asked(self) -> bool:
-        """Whether anything is to be called in the next turn."""
-        return self._scheduled
-
     def go_on_later(self, go_on: Callable[[], None], *, again: bool = False) -> None:
         """Call `go_on` in the next turn, or in one after that where those who wait already take long.
 

@@ -11,7 +11,7 @@ from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.machine import Machine
-from coordinator.net.connection import Connection
+from coordinator.net.server import OpenConnection
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
@@ -42,7 +42,7 @@ class Running:
         self._stack.push_async_callback(client.close)
         return client
 
-    def connection_of(self, client: "Client") -> Connection:
+    def connection_of(self, client: "Client") -> OpenConnection:
         """The node's end of a client's connection."""
         assert self.app.server is not None
         (found,) = [each for each in self.app.server.connections if each.peer == client.address]

@@ -67,7 +67,6 @@ class GroupMetadata:
         "static_members",
         "subscribed_topics",
         "sync_deadline_ms",
-        "ticket",
         "usage",
         "wakeup_ms",
     )
