@@ -23,7 +23,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
 from coordinator.machine import Machine
 from coordinator.net.connection import Connection
-from coordinator.net.turns import Turns
+from coordinator.net.fair_queue import FairQueue
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry import logs
 from protocol import hot
@@ -311,7 +311,9 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         await asyncio.sleep(0)
     await create_topic(app)
     assert app.server is not None
-    app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 60)  # the clock on the wall decides on nothing
+    app.server.fair_queue = FairQueue(
+        app.clock.nanos, turn_ns=1 << 60
+    )  # the clock on the wall decides on nothing
     client = Client(app)
     member = await Member.join(client)
     for thread in (app.io, app.flush_thread):  # nothing else runs from here on

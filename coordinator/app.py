@@ -18,9 +18,9 @@ from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
 from coordinator.machine import Machine
-from coordinator.net.budget import CHECK_INTERVAL_MS
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
+from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.opening import CannotStart
@@ -221,11 +221,11 @@ class App(Parts):
             capabilities,
             self.stats,
             Admission(settings.max_connections, settings.max_connections_per_ip),
-            self.unsent,
+            self.budget,
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
             frame_bounds=capabilities.frame_bounds(settings.message_max_bytes),
-            turns=self.turns,
+            fair_queue=self.fair_queue,
         )
 
     async def _start_admin(self) -> str | None:
@@ -279,7 +279,7 @@ class App(Parts):
         every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
         every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
-        every("close_unread_connections", CHECK_INTERVAL_MS, lambda: self.unsent.check(self.clock.mono_ms()))
+        every("close_unread_connections", CHECK_INTERVAL_MS, lambda: self.budget.check(self.clock.mono_ms()))
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)

@@ -16,9 +16,9 @@ from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.jobs.loop_watch import LoopWatch
 from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.machine import Machine
-from coordinator.net.budget import Unsent
-from coordinator.net.hearing import Hearing
-from coordinator.net.turns import Turns
+from coordinator.net.fair_queue import FairQueue
+from coordinator.net.input_barrier import InputBarrier
+from coordinator.net.response_budget import ResponseBudget
 from coordinator.opening import open_log
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.door import Door
@@ -71,7 +71,7 @@ class Parts:
         )
         self._make_groups()
         self._make_jobs()
-        self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
+        self.reads = LogReads(self.log, self.io, self.timers, self.budget)
 
     def _make_watches(self) -> None:
         """What looks at the clocks, the event loop, the connections and the limits."""
@@ -79,14 +79,14 @@ class Parts:
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
         # Not behind what is due at the same time: that is no pause.
         self.loop_watch = LoopWatch(Timers(self.loop, self.clock), self.clock, self.stats)
-        self.unsent = Unsent(
+        self.budget = ResponseBudget(
             self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
         )
-        self.turns = Turns(self.clock.nanos)
-        self.deadlines = Timers(self.loop, self.clock, Hearing(self.turns).listen)
+        self.fair_queue = FairQueue(self.clock.nanos)
+        self.deadlines = Timers(self.loop, self.clock, InputBarrier(self.fair_queue).call_after_input)
         self.totals = Totals()
         """What there is of topics."""
-        limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.unsent.total_bytes)
+        limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.budget.total_bytes)
         self.limits = LimitWatch(limits, self.stats.limit_refusals)
 
     def _make_committer(self) -> Committer:

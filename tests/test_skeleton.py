@@ -87,10 +87,10 @@ PLANTED = (
     ({"coordinator/upstream/adoption.py": "import time"}, "What changed, and in which order a group moves"),
     ({"coordinator/upstream/probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
     (
-        {"coordinator/gateway/book.py": "import coordinator.partitions.door"},
+        {"coordinator/gateway/address_book.py": "import coordinator.partitions.door"},
         "The gateway knows of groups only how their apis are spoken",
     ),
-    ({"coordinator/gateway/lanes.py": "import asyncio"}, "What a gateway does with bytes is decided"),
+    ({"coordinator/gateway/pipelines.py": "import asyncio"}, "What a gateway does with bytes is decided"),
     (
         {"coordinator/gateway/session.py": "import coordinator.gateway.relay"},
         "What a gateway does with bytes is decided",

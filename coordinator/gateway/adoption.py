@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from coordinator.gateway.coordinators import NotServed
-from coordinator.gateway.refusals import PASS, Refusal, refusal_of, to_all
+from coordinator.gateway.coordinators import GroupNotServed
+from coordinator.gateway.refusals import PASS, TakeoverErrors, refusal_of, to_all
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -42,7 +42,7 @@ _STAYS: Final = {
 """What the log says of a group that is not taken over for what it is at the cluster."""
 
 
-class WaitedFor(NamedTuple):
+class AwaitedCounts(NamedTuple):
     """How many groups clients wait for, and how many members those have at the cluster."""
 
     groups: int
@@ -71,9 +71,11 @@ class Adoption:
         """How often a group was taken over, was ours already, was nowhere, lives at the cluster, or could not be asked
         about."""
         self._known: set[GroupId] = set()
-        self._waiting: dict[GroupId, list[Promise[Refusal]]] = {}
+        self._waiting: dict[GroupId, list[Promise[TakeoverErrors]]] = {}
         self._given_back: set[GroupId] = set()  # while they were being asked about
-        self._refused: dict[GroupId, tuple[Refusal, int]] = {}  # with the millisecond until which it counts
+        self._refused: dict[
+            GroupId, tuple[TakeoverErrors, int]
+        ] = {}  # with the millisecond until which it counts
         self._waited_for: dict[
             GroupId, tuple[int, int]
         ] = {}  # members, and the millisecond until which it counts
@@ -99,12 +101,12 @@ class Adoption:
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
-    def waited_for(self) -> WaitedFor:
+    def waited_for(self) -> AwaitedCounts:
         """Count the groups that clients have wanted to be in of late, and that stay at the cluster."""
         now_ms = self._mono_ms()
         self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}
         members = sum(members for members, _ in self._waited_for.values())
-        return WaitedFor(len(self._waited_for), members)
+        return AwaitedCounts(len(self._waited_for), members)
 
     def _wait_for(self, group: GroupId, members: int) -> None:
         self._waited_for.pop(group, None)  # the newest comes last
@@ -112,12 +114,12 @@ class Adoption:
             del self._waited_for[next(iter(self._waited_for))]
         self._waited_for[group] = (members, self._mono_ms() + WAITED_MS)
 
-    def _begin(self, group: GroupId, wake: Wake) -> Promise[Refusal]:
+    def _begin(self, group: GroupId, wake: Wake) -> Promise[TakeoverErrors]:
         """Take a group over, unless others have that done already."""
         if group not in self._waiting:
             self._waiting[group] = []
             self._tasks.start(self._take(group), "adopt a group")
-        promise: Promise[Refusal] = Promise(wake)
+        promise: Promise[TakeoverErrors] = Promise(wake)
         self._waiting[group].append(promise)
         return promise
 
@@ -131,7 +133,7 @@ class Adoption:
             for promise in self._waiting.pop(group):
                 promise.resolve(refusal)
 
-    def _note(self, group: GroupId, refusal: Refusal, outcome: Adopted | None) -> None:
+    def _note(self, group: GroupId, refusal: TakeoverErrors, outcome: Adopted | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
             return
@@ -157,7 +159,7 @@ class Adoption:
                 return
             del self._refused[group]
 
-    async def _adopt(self, group: GroupId) -> tuple[Refusal, Adopted | None]:
+    async def _adopt(self, group: GroupId) -> tuple[TakeoverErrors, Adopted | None]:
         """PASS once the group may be served; else what clients get, who try again where waiting helps."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
@@ -165,7 +167,7 @@ class Adoption:
             self.counts["failed"] += 1
             self._incidents.fails(group, "a group cannot be taken over now", group=group, reason=str(error))
             return to_all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
-        except NotServed as error:
+        except GroupNotServed as error:
             # Of an id that no group can have the coordinator says that itself.
             return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else to_all(error.code)), None
         except OSError as error:

@@ -22,7 +22,7 @@ from coordinator.api import (
 )
 from coordinator.api.handled import Handled
 from coordinator.api.table import AnyApi, Capabilities
-from coordinator.gateway.ways import with_length
+from coordinator.gateway.routing import with_length
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode

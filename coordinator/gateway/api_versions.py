@@ -10,10 +10,10 @@ from typing import Final
 
 from coordinator.api import api_versions
 from coordinator.gateway import answers, rewriting
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Offloader, changed, is_long
-from coordinator.gateway.rewriting import Offered
-from coordinator.gateway.ways import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
+from coordinator.gateway.rewriting import OfferedVersions
+from coordinator.gateway.routing import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
 from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
@@ -34,7 +34,9 @@ UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 class ApiVersions:
     """Answers ApiVersions from v4 on, as the broker of a connection would for the node that was connected to."""
 
-    def __init__(self, book: Book, offered: Offered, offloader: Offloader, *, asks_for_login: bool) -> None:
+    def __init__(
+        self, book: AddressBook, offered: OfferedVersions, offloader: Offloader, *, asks_for_login: bool
+    ) -> None:
         """`offered` is what there is on the ports; `asks_for_login` whether brokers take nothing before a login."""
         self._book = book
         self._changes = cache(partial(rewriting.api_versions, offered))

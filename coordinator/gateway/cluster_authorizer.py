@@ -15,7 +15,7 @@ from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, P
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
-from coordinator.gateway.ways import BROKER, Ask, ClientSession, Route, Verdict
+from coordinator.gateway.routing import BROKER, Ask, ClientSession, Route, Verdict
 from coordinator.runtime.promise import Promise
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode

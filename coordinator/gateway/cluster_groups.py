@@ -21,7 +21,7 @@ from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
 from coordinator.gateway.group_parts import GroupParts, parts_of
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.rewriting import decoded_answer
-from coordinator.gateway.ways import COORDINATOR, LENGTH_BYTES, ClientSession, NoAnswer, Route
+from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponse, Route
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -65,7 +65,7 @@ Errors: TypeAlias = list[tuple[Sequence[str], UpstreamError | None]]
 """Of each broker that was asked the groups, and why there is no answer about them; None where there is one."""
 
 
-class Lack(NamedTuple):
+class MissingPermission(NamedTuple):
     """A permission at the cluster that the gateway's user lacks."""
 
     operation: str
@@ -104,7 +104,7 @@ class ClusterGroups:
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
             absent = await self._absent(session, unknown)
-        except NoAnswer:
+        except NoResponse:
             if session.client_is_gone:
                 return None
             raise
@@ -197,7 +197,7 @@ class ClusterGroups:
             else:
                 self._incidents.fails("asking", NOT_ASKED, groups=len(groups), reason=str(error))
 
-    def _note_lacking(self, lacking: Iterable[Lack]) -> None:
+    def _note_lacking(self, lacking: Iterable[MissingPermission]) -> None:
         for each in lacking:
             self._incidents.fails(
                 each, LACKING, operation=each.operation, resource=each.resource, name=each.name
@@ -250,7 +250,7 @@ def _request(route: Route, request: Any, groups: Sequence[str], version: int, id
 
 def _read(
     route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]
-) -> tuple[Rows, set[Lack], Errors]:
+) -> tuple[Rows, set[MissingPermission], Errors]:
     """What the cluster says of the groups, as the client's version has it.
 
     With what the gateway's user lacks there, and of each broker that was asked why it has not answered.
@@ -273,10 +273,10 @@ def _read(
     return rows, _lacking(ApiKey(route.api_key), parts_of(route.api_key, route.version), rows), errors
 
 
-def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[Lack]:
+def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[MissingPermission]:
     on_groups, on_topics = NEEDS[api]
     lacking = {
-        Lack(on_groups, "group", group)
+        MissingPermission(on_groups, "group", group)
         for group, row in rows
         if parts.error(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED
     }
@@ -285,7 +285,7 @@ def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[Lack]:
         partition = next(iter(topic.partitions), None)  # all of a topic have this error, or none
         if partition is not None and partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             topic_id = getattr(topic, "topic_id", ZERO_UUID)
-            lacking.add(Lack(on_topics, "topic", topic.name or UUID(bytes=topic_id)))
+            lacking.add(MissingPermission(on_topics, "topic", topic.name or UUID(bytes=topic_id)))
     return lacking
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator.config import Address
 from coordinator.config.settings import GATEWAY_NODE_ID
-from coordinator.gateway.book import PORT_MAX
+from coordinator.gateway.address_book import PORT_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

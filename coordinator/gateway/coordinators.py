@@ -5,8 +5,8 @@ import asyncio
 from socket import socket
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.dialing import Dialer
+from coordinator.gateway.address_book import AddressBook, OurNode
+from coordinator.gateway.connector import Connector
 from coordinator.runtime.turns import in_turns
 from coordinator.upstream.adoption import Mark, Reading, Stored
 from coordinator.upstream.private import adopt_request, mark_of, stored_of
@@ -29,7 +29,7 @@ ANSWER_BYTES_MAX: Final = 1 << 20
 FIND_COORDINATOR_VERSION: Final = 4
 
 
-class NotServed(Exception):
+class GroupNotServed(Exception):
     """No coordinator serves the group now; `code` is Kafka's error, which passes."""
 
     def __init__(self, code: ErrorCode) -> None:
@@ -40,10 +40,12 @@ class NotServed(Exception):
 class Coordinators:
     """The port `Adopting`. Raises OSError, TimeoutError among them, and NotServed."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, book: Book, dialer: Dialer, timeout_s: float) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, book: AddressBook, connector: Connector, timeout_s: float
+    ) -> None:
         self._loop = loop
         self._book = book
-        self._dialer = dialer
+        self._connector = connector
         self._timeout_s = timeout_s
 
     async def mark(self, group: GroupId) -> Mark:
@@ -57,7 +59,7 @@ class Coordinators:
         answer = await self._adopt(group, reading)
         stored = stored_of(answer, reading)
         if stored is None:
-            raise NotServed(ErrorCode(answer.error_code))
+            raise GroupNotServed(ErrorCode(answer.error_code))
         return stored
 
     async def _adopt(self, group: GroupId, reading: Reading | None) -> "AdoptGroupResponse":
@@ -75,7 +77,7 @@ class Coordinators:
 
         nodes = list(self._book.nodes.values())
         if not nodes:
-            raise NotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise GroupNotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         version = FIND_COORDINATOR_VERSION
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
         codec = codec_for(ApiKey.FIND_COORDINATOR, version)
@@ -85,7 +87,7 @@ class Coordinators:
         _check(found.error_code)
         node = self._book.nodes.get(found.node_id)
         if node is None:  # it has ended since
-            raise NotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise GroupNotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return node
 
     async def _ask(
@@ -94,9 +96,9 @@ class Coordinators:
         """The answer to a request whose body is in pieces."""
         asked = framed(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
-            dialed = await self._dialer.coordinator(node, None, None)
-            with dialed.sock as sock:
-                for piece in (dialed.preface + asked[0], *asked[1:]):
+            connected_socket = await self._connector.coordinator(node, None, None)
+            with connected_socket.sock as sock:
+                for piece in (connected_socket.preface + asked[0], *asked[1:]):
                     await self._loop.sock_sendall(sock, piece)
                 length = int.from_bytes(await self._read(sock, LENGTH_BYTES), "big")
                 if length > ANSWER_BYTES_MAX:
@@ -116,4 +118,4 @@ class Coordinators:
 
 def _check(code: int) -> None:
     if code != ErrorCode.NONE:
-        raise NotServed(ErrorCode(code))
+        raise GroupNotServed(ErrorCode(code))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway process: its ports, and the connections that come to them."""
+"""One process of a gateway: its ports, and the connections of clients."""
 
 import asyncio
 from collections import Counter
@@ -8,12 +8,12 @@ from socket import socket
 from typing import Final, NamedTuple
 
 from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.address_book import AddressBook, OurNode
+from coordinator.gateway.buffer_budget import BufferBudget
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.dialing import Dialer
-from coordinator.gateway.entrance import Entrance
-from coordinator.gateway.kept import Kept
+from coordinator.gateway.connector import Connector
+from coordinator.gateway.listeners import Listeners
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import (
     Adopt,
@@ -24,9 +24,9 @@ from coordinator.gateway.permission_gate import (
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
+from coordinator.gateway.routing import Ask, at_any_time
 from coordinator.gateway.session import READ_BYTES
-from coordinator.gateway.ways import Ask, at_any_time
-from coordinator.gateway.wire import Ends
+from coordinator.gateway.socket_stream import EndedStreams
 from coordinator.machine import Machine
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import empty_free_lists
@@ -37,28 +37,28 @@ from protocol.proxy_header import Endpoint
 log = get_logger("gateway")
 
 REASONS: Final = ("protocol", "unread", "room", "idle", "fault")
-"""For which a connection is closed."""
+"""The reasons for which a connection is closed."""
 CHECKS: Final = 10
-"""So often within the time for which a connection may be idle, or unread, it is looked who was that for all of it."""
+"""The number of checks within the time after which an idle or unread connection is closed."""
 GONE_S: Final = 30.0
-"""How long the requests of a client that is gone may wait for the cluster."""
+"""How long the requests of a client that is gone may wait for the cluster, in seconds."""
 
 Discovered = Callable[[int, Address], None]
 
 
-class Counts(NamedTuple):
-    """What a gateway's process has had to do with clients, since it began but for `open`."""
+class ConnectionCounts(NamedTuple):
+    """The connections of a process: `open` now, the others since its start."""
 
     open: int
     accepted: int
     refused: int
     unreached: int
     closed: Mapping[str, int]
-    """By the reason."""
+    """The connections that were closed, by the reason."""
 
 
 class Gateway:
-    """One process of a gateway; `brokers` and `nodes` are what its supervisor says there is."""
+    """One process of a gateway; its supervisor sets the brokers and the nodes."""
 
     def __init__(
         self,
@@ -83,62 +83,62 @@ class Gateway:
         self._config = config
         self._discovered = discovered
         self.buffer = memoryview(bytearray(READ_BYTES))
-        self.ends = Ends(loop)
-        self.book = Book(config.place, self._discover)
-        self.dialer = Dialer(loop, config, machine.unconnected)
+        self.ends = EndedStreams(loop)
+        self.book = AddressBook(config.place, self._discover)
+        self.connector = Connector(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max
         self.closed: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
-        """How many connections were closed by this process, by the reason."""
-        self.kept = Kept(config.kept_bytes_max, self.closed)
+        """The number of connections that this process has closed, by the reason."""
+        self.buffer_budget = BufferBudget(config.kept_bytes_max, self.closed)
         self.relays: set[Relay] = set()
-        """The connections that are open."""
+        """The open connections."""
         self._left: set[Relay] = set()
-        """Those whose client is gone, while another side may still be told so."""
+        """The connections whose client is gone, and whose other sides are not closed yet."""
         self.offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
         cache_ms = config.authorization_cache_ms
         authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
         if gate is None:
             gate = PermissionGate(authorizers.of, self.offloader, adopt, answer_absent).judge
         after_login = authorizers.after_login if config.asks_for_login else at_any_time
-        self._entrance = Entrance(self, machine, config, gate, self.offloader, after_login)
+        self._listeners = Listeners(self, machine, config, gate, self.offloader, after_login)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
         self._started = False
 
-    # --- what the supervisor says ---
+    # --- called by the supervisor ---
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:
-        """These are the brokers now. Ports of those that are gone stay."""
+        """Replace the brokers, and listen on the ports of new ones; the ports of old ones stay bound."""
         self.book.set_brokers(brokers)
         if self._started:
             for node_id in brokers:
-                self._entrance.listen_for_broker(node_id)
+                self._listeners.listen_for_broker(node_id)
 
     def set_nodes(self, nodes: Mapping[int, OurNode]) -> None:
-        """These are our nodes now. Raises OSError where a port of one cannot be had."""
+        """Replace our nodes, and listen on the ports of new ones. Raises OSError if a port cannot be bound."""
         self.book.set_nodes(nodes)
         if self._started:
             for node in nodes.values():
-                self._entrance.listen_for_node(node)
+                self._listeners.listen_for_node(node)
 
     # --- the life of the process ---
 
     def start(self) -> None:
-        """Listen on all ports. Raises OSError where one of our own nodes' cannot be had."""
+        """Listen on all ports. Raises OSError if the port of a node of ours cannot be bound."""
         self._started = True
         for node in self.book.nodes.values():
-            self._entrance.listen_for_node(node)
+            self._listeners.listen_for_node(node)
         for node_id in self.book.brokers:
-            self._entrance.listen_for_broker(node_id)
+            self._listeners.listen_for_broker(node_id)
         self._check()
 
     def stop_accepting(self) -> None:
-        """Accept no more connections; those that are open go on."""
+        """Accept no more connections; open ones go on."""
         self._started = False
-        self._entrance.close()
+        self._listeners.close()
 
     async def stop(self) -> None:
-        """Accept no more connections, and close all that there are."""
+        """Accept no more connections, and close all open ones."""
         self.stop_accepting()
         if self._check_timer is not None:
             self._check_timer.cancel()
@@ -154,21 +154,21 @@ class Gateway:
 
     @property
     def ports(self) -> dict[int, int]:
-        """Where it listens, by the id of the node that clients find there."""
-        return self._entrance.ports
+        """The numbers of the ports, by the ids of the nodes that clients find there."""
+        return self._listeners.ports
 
     @property
-    def counts(self) -> Counts:
-        """Connections: open now, taken, refused because of a limit, and those of ours that could not be made."""
-        entrance = self._entrance
-        return Counts(
-            len(self.relays), entrance.accepted, entrance.refused, self.dialer.failures, self.closed
+    def counts(self) -> ConnectionCounts:
+        """The connections: open now, accepted, refused because of a limit, and those of ours that could not be made."""
+        listeners = self._listeners
+        return ConnectionCounts(
+            len(self.relays), listeners.accepted, listeners.refused, self.connector.failures, self.closed
         )
 
     def _discover(self, node_id: int, address: Address) -> None:
         log.info("an answer names an unknown broker", broker=node_id, address=str(address))
         if self._started:
-            self._entrance.listen_for_broker(node_id)
+            self._listeners.listen_for_broker(node_id)
         if self._discovered is not None:
             self._discovered(node_id, address)
 
@@ -182,13 +182,13 @@ class Gateway:
             relay.open_broker()
 
     def left(self, relay: Relay) -> None:
-        """The client of this connection is gone."""
+        """Count a connection no longer, as its client is gone."""
         self.relays.discard(relay)
         self._left.add(relay)
-        self._entrance.left(relay.peer)
+        self._listeners.left(relay.peer)
 
     def gone(self, relay: Relay) -> None:
-        """This connection is over."""
+        """Forget a connection, as all its sockets are closed."""
         self._left.discard(relay)
 
     def _check(self) -> None:
@@ -204,9 +204,9 @@ class Gateway:
             elif relay.idle_s(now_s) >= idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
-        if self.offloader.has_run or self.kept.most_bytes:
-            self.offloader.has_run, self.kept.most_bytes = False, self.kept.total_bytes
-            if not self.kept.total_bytes:  # else a collection walks through what has been decoded
+        if self.offloader.has_run or self.buffer_budget.most_bytes:
+            self.offloader.has_run, self.buffer_budget.most_bytes = False, self.buffer_budget.total_bytes
+            if not self.buffer_budget.total_bytes:  # else a collection walks through what has been decoded
                 empty_free_lists()
             self.offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

@@ -16,14 +16,14 @@ from coordinator.admin.reference.cluster import (
     GATEWAY_MEMBERS_WAITED_FOR,
     GATEWAY_REFUSED,
 )
-from coordinator.gateway.adoption import Adoption, WaitedFor
-from coordinator.gateway.gateway import Counts
+from coordinator.gateway.adoption import Adoption, AwaitedCounts
+from coordinator.gateway.gateway import ConnectionCounts
 
 
 class GatewayCollector(Collector):
     """Collects the metrics of one process."""
 
-    def __init__(self, counts: Callable[[], Counts], adoption: Adoption | None) -> None:
+    def __init__(self, counts: Callable[[], ConnectionCounts], adoption: Adoption | None) -> None:
         """`adoption` takes groups over; None where that is not done."""
         self._counts = counts
         self._adoption = adoption
@@ -43,7 +43,7 @@ class GatewayCollector(Collector):
 
     def _moving(self) -> Iterable[Metric]:
         adoptions = GATEWAY_ADOPTIONS.family()
-        waited_for = WaitedFor(0, 0)
+        waited_for = AwaitedCounts(0, 0)
         if self._adoption is not None:
             waited_for = self._adoption.waited_for()
             for outcome, count in self._adoption.counts.items():

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from coordinator.gateway.ways import (
+from coordinator.gateway.routing import (
     COLLECTED_BYTES_MAX,
     LENGTH_BYTES,
     UNCHANGED,

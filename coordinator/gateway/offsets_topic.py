@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.gateway import answers
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.ways import (
+from coordinator.gateway.routing import (
     BROKER,
     HERE,
     LENGTH_BYTES,
@@ -66,7 +66,7 @@ class OffsetsTopic:
 
     def __init__(
         self,
-        book: Book,
+        book: AddressBook,
         offloader: Offloader,
         mono_ms: Callable[[], int],
         after_login: AfterLogin = at_any_time,

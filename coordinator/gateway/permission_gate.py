@@ -12,12 +12,12 @@ from coordinator.authorization.rules import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.ways import (
+from coordinator.gateway.routing import (
     COORDINATOR,
     HERE,
     LENGTH_BYTES,
     ClientSession,
-    NoAnswer,
+    NoResponse,
     Route,
     Verdict,
     with_length,
@@ -50,7 +50,7 @@ async def all_are_here(_session: ClientSession, _route: Route, _frame: bytes, _g
     """The `AnswerAbsent` of a gateway that takes no groups over."""
 
 
-class Needs(NamedTuple):
+class NeededPermissions(NamedTuple):
     """A request or response, and the permissions that it needs."""
 
     message: Any
@@ -65,7 +65,7 @@ class Restricted(NamedTuple):
     result: AuthorizationResult
 
 
-class Outcome(NamedTuple):
+class GateDecision(NamedTuple):
     """What becomes of a request once its permissions are known."""
 
     answer: bytes | None
@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
     """Whether the coordinator's response is changed before the client gets it."""
 
 
-Look = Callable[[bool], Needs | None]
+FindNeeds = Callable[[bool], NeededPermissions | None]
 """(whether a decode slot is held) -> what is needed; None if that needs a slot and none is held."""
 
 
@@ -132,7 +132,7 @@ class PermissionGate:
                 return await self._refused(session, frame, error)
         try:
             answer = await self._answered(session, route, frame, outcome)
-        except NoAnswer:
+        except NoResponse:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if answer is None:
             return Verdict(COORDINATOR, outcome.sent)
@@ -146,7 +146,7 @@ class PermissionGate:
         return Verdict(HERE, await run(session, seen, is_long=long))
 
     async def _answered(
-        self, session: ClientSession, route: Route, frame: bytes, outcome: Outcome
+        self, session: ClientSession, route: Route, frame: bytes, outcome: GateDecision
     ) -> bytes | None:
         """The answer of the coordinators; None where the request is for our node, and its response for the client."""
         if outcome.groups and route.api_key in ABOUT_ABSENT:
@@ -160,7 +160,9 @@ class PermissionGate:
             else None
         )
 
-    async def _needs(self, session: ClientSession, look: Look, slot: DecodeSlot, *, is_long: bool) -> Needs:
+    async def _needs(
+        self, session: ClientSession, look: FindNeeds, slot: DecodeSlot, *, is_long: bool
+    ) -> NeededPermissions:
         needs = await self._offloader.run(session, partial(look, slot.is_held), is_long=is_long)
         if needs is None:
             await slot.acquire()
@@ -173,17 +175,19 @@ class PermissionGate:
         return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
 
-def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> Needs | None:
+def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> NeededPermissions | None:
     request = answers.decoded(frame)
     # The broker is asked something even if the request names nothing: the client may not have logged in.
     permissions = RULES[route.api_key].permissions(request, route.version) or [DESCRIBE_CLUSTER]
     return _unless_many(request, permissions, is_long, has_slot)
 
 
-def _unless_many(message: Any, permissions: list[Permission], is_long: bool, has_slot: bool) -> Needs | None:
+def _unless_many(
+    message: Any, permissions: list[Permission], is_long: bool, has_slot: bool
+) -> NeededPermissions | None:
     if len(permissions) > MANY_PERMISSIONS and not has_slot:
         return None
-    return Needs(None if is_long else message, permissions)
+    return NeededPermissions(None if is_long else message, permissions)
 
 
 def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> Restricted:
@@ -192,12 +196,12 @@ def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) 
     return Restricted(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 
-def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> Outcome:
+def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> GateDecision:
     request, result = restrict()
     if result.error is not None:
-        return Outcome(answers.refusal(frame, result.error), None, [], False)
+        return GateDecision(answers.refusal(frame, result.error), None, [], False)
     if result.response is not None:
-        return Outcome(answers.answer(frame, result.response), None, [], False)
+        return GateDecision(answers.answer(frame, result.response), None, [], False)
     sent = None
     if result.request is not None:
         request, sent = result.request, answers.request(frame, result.request)
@@ -205,7 +209,7 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
     groups = (
         [] if _is_of_member(route.api_key, request) else RULES[route.api_key].groups(request, route.version)
     )
-    return Outcome(None, sent, groups, is_filtered)
+    return GateDecision(None, sent, groups, is_filtered)
 
 
 def _is_of_member(api_key: int, request: Any) -> bool:
@@ -220,7 +224,7 @@ def _is_of_member(api_key: int, request: Any) -> bool:
 
 def _needed_to_see(
     route: Route, restrict: Callable[[], Restricted], answer: bytes, is_long: bool, has_slot: bool
-) -> Needs | None:
+) -> NeededPermissions | None:
     response = rewriting.decoded_answer(route.api_key, route.version, answer)
     needed = restrict().result.needed
     return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_slot)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ports of a gateway: one for each broker, and one for each node of ours.
 
-Every process of a gateway listens on all of them. A port stays bound when its broker is gone, so that clients which
-know it find their way back; until there is a broker with its id again, they are closed as by a machine that is down.
+Every process of a gateway listens on all of them. A port stays bound when its broker is gone, so that its clients can
+come back; until a broker has that id again, their connections are closed, as by a machine that is down.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from socket import socket
 from typing import Final, TypeAlias
 
 from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.ways import BROKER, Routes
+from coordinator.gateway.address_book import AddressBook, OurNode
+from coordinator.gateway.routing import BROKER, Routes
 from coordinator.runtime.sockets import send_at_once
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -21,53 +21,53 @@ log = get_logger("gateway")
 
 ACCEPTED_AT_ONCE: Final = 64
 PAUSE_S: Final = 0.5
-"""How long no connection is accepted when the process has no descriptors left."""
+"""How long no connection is accepted after the process had no descriptor left, in seconds."""
 
 Shuffle = Callable[[list[Address]], list[Address]]
 Accept: TypeAlias = "Callable[[socket, Endpoint], None]"
 
 
 class BrokerPort:
-    """Where clients find a broker; a port's nodes come in the order in which to try them."""
+    """The port of a broker; the nodes that it leads to come in the order in which to try them."""
 
-    def __init__(self, book: Book, routes: Routes, node_id: int) -> None:
+    def __init__(self, book: AddressBook, routes: Routes, node_id: int) -> None:
         self._book = book
         self.routes = routes
         self.node_id = node_id
 
     def brokers(self) -> list[Address]:
-        """The broker with this id, unless it is gone."""
+        """Return the address of the broker with this id, or nothing if it is gone."""
         address = self._book.brokers.get(self.node_id)
         return [] if address is None else [address]
 
-    def wanted(self, lane: int) -> str:
-        """What a lane leads to, in words."""
-        return f"broker {self.node_id}" if lane == BROKER else "any node of ours"
+    def wanted(self, pipeline: int) -> str:
+        """Describe the nodes that a pipeline can lead to, for the log."""
+        return f"broker {self.node_id}" if pipeline == BROKER else "any node of ours"
 
     def coordinators(self) -> list[OurNode]:
-        """Any node of ours knows who coordinates a group."""
+        """Return all our nodes: any of them can answer FindCoordinator."""
         return list(self._book.nodes.values())
 
 
 class OurPort:
-    """Where clients find a node of ours."""
+    """The port of a node of ours."""
 
-    def __init__(self, book: Book, routes: Routes, node_id: int, shuffle: Shuffle) -> None:
+    def __init__(self, book: AddressBook, routes: Routes, node_id: int, shuffle: Shuffle) -> None:
         self._book = book
         self._shuffle = shuffle
         self.routes = routes
         self.node_id = node_id
 
     def brokers(self) -> list[Address]:
-        """All of them: any will do, and not all clients should ask the same one."""
+        """Return all brokers in random order, so that clients spread over them."""
         return self._shuffle(list(self._book.brokers.values()))
 
-    def wanted(self, lane: int) -> str:
-        """What a lane leads to, in words."""
-        return "any broker" if lane == BROKER else f"our node {self.node_id}"
+    def wanted(self, pipeline: int) -> str:
+        """Describe the nodes that a pipeline can lead to, for the log."""
+        return "any broker" if pipeline == BROKER else f"our node {self.node_id}"
 
     def coordinators(self) -> list[OurNode]:
-        """This node, unless it is gone."""
+        """Return this node, or nothing if it is gone."""
         node = self._book.nodes.get(self.node_id)
         return [] if node is None else [node]
 
@@ -75,8 +75,8 @@ class OurPort:
 Port: TypeAlias = BrokerPort | OurPort
 
 
-class Listening:
-    """A socket that listens, and what becomes of those who connect."""
+class PortListener:
+    """A listening socket, which passes on the connections that it accepts."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket, accept: Accept) -> None:
         self._loop = loop

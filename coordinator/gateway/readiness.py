@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator.admin.ready import Ready
 from coordinator.config import Address
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import broker_context
 from coordinator.runtime.clock import Clock
@@ -38,7 +38,7 @@ class GatewayReadiness:
     """Asks a broker for its versions every CHECK_MS, from `run` on: one that accepts and is silent does not count."""
 
     def __init__(
-        self, config: GatewayConfig, book: Book, clock: Clock, is_listening: Callable[[], bool]
+        self, config: GatewayConfig, book: AddressBook, clock: Clock, is_listening: Callable[[], bool]
     ) -> None:
         """Raises ValueError where the certificates of the brokers' authority cannot be used."""
         self._book = book

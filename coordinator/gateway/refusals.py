@@ -25,7 +25,7 @@ from protocol.errors import ErrorCode
 LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-class Refusal(NamedTuple):
+class TakeoverErrors(NamedTuple):
     """The errors for requests that take a group over; both are NONE where it may be served."""
 
     join: ErrorCode
@@ -36,19 +36,19 @@ class Refusal(NamedTuple):
         return self.join if api_key == ApiKey.JOIN_GROUP else self.commit
 
 
-def to_all(error: ErrorCode) -> Refusal:
+def to_all(error: ErrorCode) -> TakeoverErrors:
     """One error for both requests."""
-    return Refusal(error, error)
+    return TakeoverErrors(error, error)
 
 
 PASS: Final = to_all(ErrorCode.NONE)
 _WAIT: Final = to_all(LOADING)
-_LIVE: Final = Refusal(LOADING, ErrorCode.UNKNOWN_MEMBER_ID)
-_STREAMS: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID)
-_SHARE: Final = Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)
+_LIVE: Final = TakeoverErrors(LOADING, ErrorCode.UNKNOWN_MEMBER_ID)
+_STREAMS: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID)
+_SHARE: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def refusal_of(result: AdoptResult) -> Refusal:
+def refusal_of(result: AdoptResult) -> TakeoverErrors:
     """What requests get after this attempt to take their group over."""
     if result.outcome.may_be_served:
         return PASS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sockets of one client connection, around its Session."""
+"""The sockets of one client connection, around its Session, which does no I/O."""
 
 import asyncio
 from collections import Counter
@@ -8,14 +8,14 @@ from functools import partial
 from socket import socket
 from typing import Protocol
 
-from coordinator.gateway.book import Book
-from coordinator.gateway.dialing import Dialed, Dialer
-from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
-from coordinator.gateway.outside import Outside
+from coordinator.gateway.address_book import AddressBook
+from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES, BufferBudget
+from coordinator.gateway.connector import ConnectedSocket, Connector
 from coordinator.gateway.ports import Port
+from coordinator.gateway.routing import BROKER, COORDINATOR, Bytes
 from coordinator.gateway.session import READ_BYTES, Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, Bytes
-from coordinator.gateway.wire import Ends, Owner, Wire
+from coordinator.gateway.session_io import SessionIO
+from coordinator.gateway.socket_stream import EndedStreams, SocketStream, StreamOwner
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -25,16 +25,16 @@ from protocol.strangers import NotKafka
 log = get_logger("gateway")
 
 
-class House(Protocol):
-    """A gateway process, as its entrance and its connections see it."""
+class RelayContext(Protocol):
+    """The parts of a gateway process that its listeners and its connections share."""
 
     loop: asyncio.AbstractEventLoop
     buffer: memoryview
-    ends: Ends
-    book: Book
-    dialer: Dialer
+    ends: EndedStreams
+    book: AddressBook
+    connector: Connector
     request_bytes_max: int
-    kept: Kept
+    buffer_budget: BufferBudget
     closed: Counter[str]
     tasks: Tasks
 
@@ -42,40 +42,40 @@ class House(Protocol):
         """Serve a client that has connected."""
 
     def left(self, relay: "Relay") -> None:
-        """This connection is over, and the client's socket is closed; others of it may not be yet."""
+        """Count a connection no longer, as its client's socket is closed; other sockets of it may still be open."""
 
     def gone(self, relay: "Relay") -> None:
-        """This connection is over, and all its sockets are closed."""
+        """Forget a connection, as all its sockets are closed."""
 
 
-class Relay(Outside, Owner):
-    """One client connection: its socket, and those of its lanes."""
+class Relay(SessionIO, StreamOwner):
+    """One client connection: the client's socket, and those of its pipelines."""
 
-    def __init__(self, house: House, port: Port, sock: socket, peer: Endpoint) -> None:
-        self._house = house
+    def __init__(self, context: RelayContext, port: Port, sock: socket, peer: Endpoint) -> None:
+        self._context = context
         self._port = port
         self.node_id = port.node_id
         self.peer = peer
         self._ours = _endpoint(sock.getsockname())
-        self.session = Session(self, port.routes, house.request_bytes_max)
-        self._client = Wire(house.loop, self, house.buffer, house.ends)
-        self._lanes: list[Wire | None] = [None, None]
-        self._dialing: dict[Wire, asyncio.Task[None]] = {}
+        self.session = Session(self, port.routes, context.request_bytes_max)
+        self._client = SocketStream(context.loop, self, context.buffer, context.ends)
+        self._pipelines: list[SocketStream | None] = [None, None]
+        self._connecting: dict[SocketStream, asyncio.Task[None]] = {}
         self._later: list[Callable[[], None]] = []
         self._over = False
         self._has_left = False
         self._is_counted = False
         self._has_received = False
         # When a side was last seen to have said something, and the client to have taken its answers.
-        self._active_s = self._taken_s = house.loop.time()
+        self._active_s = self._taken_s = context.loop.time()
         self._taken_bytes = 0
         self._client.read(READ_BYTES)
         self._client.connected(sock)
 
     @property
     def waiting_bytes(self) -> int:
-        """How much of what has come is kept, on all sides."""
-        return self.session.kept_bytes + sum(wire.waiting_bytes for wire in self._wires())
+        """The bytes that have come, from all sides, and were not passed on."""
+        return self.session.kept_bytes + sum(stream.waiting_bytes for stream in self._streams())
 
     @property
     def peer_name(self) -> str:
@@ -90,82 +90,82 @@ class Relay(Outside, Owner):
     @property
     def is_gone(self) -> bool:
         """Whether all its sockets are closed."""
-        return all(wire.is_gone for wire in self._wires())
+        return all(stream.is_gone for stream in self._streams())
 
-    def _wires(self) -> Iterator[Wire]:
-        return (wire for wire in (self._client, *self._lanes) if wire is not None)
+    def _streams(self) -> Iterator[SocketStream]:
+        return (stream for stream in (self._client, *self._pipelines) if stream is not None)
 
     def idle_s(self, now_s: float) -> float:
-        """For how long no side has said anything; to be asked again and again."""
+        """Return for how long no side has sent anything, as far as regular calls of this can tell."""
         if self._has_received:
             self._active_s, self._has_received = now_s, False
         return now_s - self._active_s
 
     def unread_s(self, now_s: float) -> float:
-        """For how long the client has taken nothing of what waits for it; to be asked again and again."""
+        """Return for how long the client has read nothing of what waits, as far as regular calls of this can tell."""
         taken_bytes = self._client.sent_bytes
         if not self._client.is_full or taken_bytes != self._taken_bytes:
             self._taken_s, self._taken_bytes = now_s, taken_bytes
         return now_s - self._taken_s
 
-    # --- what the wires say ---
+    # --- called by the streams ---
 
-    def received(self, wire: Wire, data: memoryview) -> None:
-        """Bytes have come."""
+    def received(self, stream: SocketStream, data: memoryview) -> None:
+        """Hand bytes that have come to the session."""
         self._has_received = True
-        if wire is self._client:
+        if stream is self._client:
             self.session.requested(data)
         else:
-            self.session.answered(self._lane_of(wire), data)
+            self.session.answered(self._pipeline_of(stream), data)
         self._settle()
 
-    def drained(self, wire: Wire) -> None:
-        """What waited has left: who writes to this wire may be read again."""
+    def drained(self, stream: SocketStream) -> None:
+        """Read the other sides again, as all that waited for this stream has left."""
         self._call_later()
         self._settle()
 
-    def ended(self, wire: Wire) -> None:
-        """A side has closed: so does the other, but where what was asked of a coordinator can be refused.
+    def ended(self, stream: SocketStream) -> None:
+        """Close the connection after a side has closed, unless requests to a coordinator can be answered with errors.
 
-        What a client has sent whole before is still carried out.
+        Requests that the client has sent whole are still carried out.
         """
-        if wire is self._client:
+        if stream is self._client:
             self.session.client_gone()
             self._settle()
             return
-        self._lane_ended(self._lane_of(wire))
+        self._pipeline_ended(self._pipeline_of(stream))
 
-    def gone(self, wire: Wire) -> None:
-        """A socket is closed."""
+    def gone(self, stream: SocketStream) -> None:
+        """Update what is counted of this connection, as one of its sockets is closed."""
         if self._over and self._is_counted:
             self._count()
         self._leave()
 
     def _leave(self) -> None:
-        """A connection counts until the client's socket is closed, also where the client takes its time for that."""
+        """Report the end of the connection: first that of the client's socket, then that of all sockets."""
         if self._over and not self.has_client and not self._has_left:
             self._has_left = True
-            self._house.left(self)
+            self._context.left(self)
         if self._has_left and self.is_gone:
-            self._house.gone(self)
+            self._context.gone(self)
 
-    def _lane_ended(self, lane: int) -> None:
-        self._lanes[lane] = None
-        if lane == BROKER or not self.session.lost(lane):
+    def _pipeline_ended(self, pipeline: int) -> None:
+        self._pipelines[pipeline] = None
+        if pipeline == BROKER or not self.session.lost(pipeline):
             self.finish()
         else:
             self._settle()
 
-    def _lane_of(self, wire: Wire) -> int:
-        return BROKER if wire is self._lanes[BROKER] else COORDINATOR
+    def _pipeline_of(self, stream: SocketStream) -> int:
+        return BROKER if stream is self._pipelines[BROKER] else COORDINATOR
 
     @property
     def _client_is_full(self) -> bool:
-        """Whether answers wait for the client; one that is gone takes them all, and they are dropped."""
+        """Whether responses wait for the client; those for a client that is gone are dropped and never wait."""
         return self._client.is_full and self.has_client
 
     def _settle(self) -> None:
-        """Read each side as far as the other takes what it says."""
+        """Read each side only while the other side takes what it sends."""
         if self._over:
             return
         session = self.session
@@ -173,49 +173,49 @@ class Relay(Outside, Owner):
             self.finish()
             return
         client_is_full = self._client_is_full
-        broker_is_free = self._settle_lane(BROKER, client_is_full)
-        lanes_are_free = self._settle_lane(COORDINATOR, client_is_full) and broker_is_free
-        # A client that does not read its answers may not ask for more: those made here pass no lane.
-        self._client.read(session.wanted_bytes if lanes_are_free and not client_is_full else 0)
+        broker_is_free = self._settle_pipeline(BROKER, client_is_full)
+        pipelines_are_free = self._settle_pipeline(COORDINATOR, client_is_full) and broker_is_free
+        # A client that does not read may not send more requests: responses made here pass no pipeline.
+        self._client.read(session.wanted_bytes if pipelines_are_free and not client_is_full else 0)
         if (
             self._is_counted
             or client_is_full
-            or not lanes_are_free
+            or not pipelines_are_free
             or session.kept_bytes >= COUNTED_FROM_BYTES
         ):
             self._count()
 
-    def _settle_lane(self, number: int, client_is_full: bool) -> bool:
-        """Read a lane as far as the client takes what it says; returns whether it takes what the client says."""
-        lane = self._lanes[number]
-        if lane is None:
+    def _settle_pipeline(self, number: int, client_is_full: bool) -> bool:
+        """Read a pipeline only while the client reads; return whether the pipeline takes what the client sends."""
+        pipeline = self._pipelines[number]
+        if pipeline is None:
             return True
-        lane.read(READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0)
-        return not lane.is_full
+        pipeline.read(READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0)
+        return not pipeline.is_full
 
     def _count(self) -> None:
-        """Count what is kept in the budget of all connections."""
+        """Report the bytes that are held to the budget of all connections."""
         count = self.waiting_bytes
         self._is_counted = count >= COUNTED_FROM_BYTES
-        self._house.kept.keeps(self, count)
+        self._context.buffer_budget.set(self, count)
 
-    # --- what the session says ---
+    # --- called by the session ---
 
     def to_client(self, data: Bytes) -> None:
-        """Send to the client."""
+        """Send data to the client."""
         self._client.write(data)
 
-    def to_lane(self, lane: int, data: Bytes) -> None:
-        """Send to a broker or coordinator, and connect where that was not done yet."""
-        wire = self._lanes[lane]
-        if wire is None:
-            wire = self._open(lane)
-        wire.write(data)
+    def to_pipeline(self, pipeline: int, data: Bytes) -> None:
+        """Send data to the broker or the coordinator, after connecting to it if necessary."""
+        stream = self._pipelines[pipeline]
+        if stream is None:
+            stream = self._open(pipeline)
+        stream.write(data)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call this in the next turn of the event loop in which the client takes what it is sent."""
+        """Schedule a call for the next turn of the event loop in which nothing waits for the client."""
         self._later.append(call)
-        self._house.loop.call_soon(self._call_later)
+        self._context.loop.call_soon(self._call_later)
 
     def _call_later(self) -> None:
         if not self._client_is_full:
@@ -224,87 +224,92 @@ class Relay(Outside, Owner):
                 call()
 
     def went_on(self) -> None:
-        """Read the sides that may be read again."""
+        """Read the sides again that the session wants to read."""
         self._settle()
 
     def broken(self, error: ProtocolError) -> None:
-        """Somebody does not speak Kafka's protocol."""
-        self._house.closed["protocol"] += 1
+        """Close the connection because a side does not speak Kafka's protocol."""
+        self._context.closed["protocol"] += 1
         log.info("closing a connection that breaks the protocol", peer=str(self.peer), reason=str(error))
         if isinstance(error, NotKafka):
             self._client.write(error.answer)
         self.finish()
 
     def failed(self) -> None:
-        """A fault of ours, which this connection alone is to feel."""
-        self._house.closed["fault"] += 1
+        """Close this connection alone because of an unexpected exception."""
+        self._context.closed["fault"] += 1
         log.exception("a connection has failed", peer=str(self.peer))
         self.abort()
 
-    # --- lanes ---
+    # --- pipelines ---
 
     def open_broker(self) -> None:
-        """Connect to the broker before the client has asked anything: where it is gone, the client learns that."""
+        """Connect to the broker before the first request, so that a client of a dead broker is closed at once."""
         self._open(BROKER)
 
-    def _open(self, lane: int) -> Wire:
-        wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer, self._house.ends)
-        wire.read(READ_BYTES)
-        work = self._dial(wire, self._port.wanted(lane), self._choices(lane))
-        task = self._house.tasks.start(work, "connect to a node", lambda _error: self.abort())
-        self._dialing[wire] = task
-        task.add_done_callback(lambda _task: self._dialing.pop(wire))
-        return wire
+    def _open(self, pipeline: int) -> SocketStream:
+        stream = self._pipelines[pipeline] = SocketStream(
+            self._context.loop, self, self._context.buffer, self._context.ends
+        )
+        stream.read(READ_BYTES)
+        work = self._connect_to(stream, self._port.wanted(pipeline), self._choices(pipeline))
+        task = self._context.tasks.start(work, "connect to a node", lambda _error: self.abort())
+        self._connecting[stream] = task
+        task.add_done_callback(lambda _task: self._connecting.pop(stream))
+        return stream
 
-    def _choices(self, lane: int) -> dict[str, Callable[[], Awaitable[Dialed]]]:
-        """How to connect to each of the nodes of which any will do, by their names for the log."""
-        dialer, port = self._house.dialer, self._port
-        if lane == BROKER:
-            return {str(each): partial(dialer.broker, each) for each in port.brokers()}
-        dial = partial(dialer.coordinator, client=self.peer, ours=self._ours)
-        return {f"our node {each.node_id}": partial(dial, each) for each in port.coordinators()}
+    def _choices(self, pipeline: int) -> dict[str, Callable[[], Awaitable[ConnectedSocket]]]:
+        """Return how to connect to each of the nodes that can serve a pipeline, by their names for the log."""
+        connector, port = self._context.connector, self._port
+        if pipeline == BROKER:
+            return {str(each): partial(connector.broker, each) for each in port.brokers()}
+        connect_to = partial(connector.coordinator, client=self.peer, ours=self._ours)
+        return {f"our node {each.node_id}": partial(connect_to, each) for each in port.coordinators()}
 
-    async def _dial(
-        self, wire: Wire, wanted: str, choices: Mapping[str, Callable[[], Awaitable[Dialed]]]
+    async def _connect_to(
+        self,
+        stream: SocketStream,
+        wanted: str,
+        choices: Mapping[str, Callable[[], Awaitable[ConnectedSocket]]],
     ) -> None:
-        """Connect to the first that can be reached."""
-        for name, dial in choices.items():
+        """Connect to the first node that can be reached."""
+        for name, connect_to in choices.items():
             try:
-                sock, preface = await dial()
+                sock, preface = await connect_to()
             except (OSError, ValueError) as error:  # of a name that can be none, ValueError
-                self._house.dialer.failed(name, error)
+                self._context.connector.failed(name, error)
             else:
-                self._house.dialer.reached(name, wanted)
-                wire.connected(sock, preface)
+                self._context.connector.reached(name, wanted)
+                stream.connected(sock, preface)
                 return
         if not choices:
-            self._house.dialer.missing(wanted)
-        wire.abort()
+            self._context.connector.missing(wanted)
+        stream.abort()
         if not self._over:
-            self._lane_ended(self._lane_of(wire))
+            self._pipeline_ended(self._pipeline_of(stream))
 
     # --- the end ---
 
     def finish(self) -> None:
-        """Close every side, once what was written to it has left; a side that is being connected to takes it, too."""
+        """Close every side once what was written to it has left, also one that is still being connected to."""
         if self._close():
-            for wire in self._wires():
-                wire.end()
-            self._stop_dialing()
+            for stream in self._streams():
+                stream.end()
+            self._stop_connecting()
             self._count()
 
     def abort(self) -> None:
         """Close every side at once."""
         self._close()
         self._is_counted = False
-        self._house.kept.forget(self)
-        for wire in self._wires():
-            wire.abort()
-        self._stop_dialing()
+        self._context.buffer_budget.forget(self)
+        for stream in self._streams():
+            stream.abort()
+        self._stop_connecting()
 
-    def _stop_dialing(self) -> None:
-        for wire, task in self._dialing.items():
-            if wire.is_gone:
+    def _stop_connecting(self) -> None:
+        for stream, task in self._connecting.items():
+            if stream.is_gone:
                 task.cancel()
 
     def _close(self) -> bool:
@@ -318,5 +323,5 @@ class Relay(Outside, Owner):
 
 
 def _endpoint(name: object) -> Endpoint | None:
-    """The address of a TCP socket, as `getpeername` and `getsockname` give it."""
+    """Return the address of a TCP socket from the result of `getpeername` or `getsockname`, None of a Unix socket."""
     return Endpoint(str(name[0]), int(name[1])) if isinstance(name, tuple) else None

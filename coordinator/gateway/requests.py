@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way there: requests of a client, cut by their lengths and looked up by their first four bytes.
+"""The requests of a client, which are split by their lengths and routed by their first four bytes.
 
-Most pass to the broker as they come, in whatever pieces; some are collected and asked about: they are answered here, or
-go to a coordinator.
+Most pass to the broker in the pieces in which they come. The others are collected, and a verdict is asked for: they are
+answered here, or go to a coordinator.
 """
 
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator.gateway.lanes import Lanes, PendingResponse
-from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.ways import (
+from coordinator.gateway.pipelines import PendingResponse, Pipelines
+from coordinator.gateway.routing import (
     BROKER,
     COORDINATOR,
     CORRELATION_ID_AT,
@@ -23,10 +22,11 @@ from coordinator.gateway.ways import (
     Route,
     Routes,
     Verdict,
+    copied,
     head_of,
-    kept,
     with_length,
 )
+from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import run
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed import int32_at
@@ -34,27 +34,27 @@ from protocol.produce_endpoints import HEAD_BYTES_MAX
 from protocol.strangers import stranger
 
 PENDING_MAX: Final = 1_000
-"""A client is read no further while so many of its requests wait for their answers."""
+"""The number of unanswered requests of a client at which it is read no further."""
 ASKED_AT_ONCE: Final = 50
-"""After so many requests that are asked about, of those that came together, others have their turn."""
+"""The number of requests whose verdict is asked for in one step, before other connections have their turn."""
 ASKED_BYTES_AT_ONCE: Final = 2 * 1024
-"""And after so many bytes of them: it is what they name that takes time."""
+"""The bytes of those requests: the time depends on how much they name."""
 
 _REQUEST_BYTES: Final = 12  # the length, API key and version, the correlation id
 _SMALLEST_REQUEST: Final = 10
 
 
-class Deciding(NamedTuple):
-    """A request whose verdict is awaited."""
+class PendingVerdict(NamedTuple):
+    """A request that waits for its verdict."""
 
     coroutine: Coroutine[Any, Any, Verdict]
     route: Route
     frame: bytes
-    """Without its length."""
+    """The request, without its length."""
 
 
-class Requests:
-    """What has come of a client's requests, and was not passed on yet."""
+class RequestReader:
+    """Reads the requests of one client, and holds what was not passed on yet."""
 
     __slots__ = (
         "_asked",
@@ -63,33 +63,33 @@ class Requests:
         "_deciding",
         "_found",
         "_inbox",
-        "_lanes",
+        "_io",
         "_left",
         "_missing",
         "_more",
-        "_outside",
+        "_pipelines",
         "_routes",
         "client_is_gone",
         "is_waiting",
     )
 
-    def __init__(self, outside: Outside, routes: Routes, lanes: Lanes, bytes_max: int) -> None:
-        self._outside: Outside = outside
+    def __init__(self, io: SessionIO, routes: Routes, pipelines: Pipelines, bytes_max: int) -> None:
+        self._io: SessionIO = io
         self._routes = routes
         self._found = routes.found
-        self._lanes = lanes
+        self._pipelines = pipelines
         self._bytes_max = bytes_max
         self._inbox: memoryview = NOTHING  # requests that are not complete, or wait
         self._more = bytearray()  # what has come after the inbox of a request that is collected
         self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
-        self._deciding: Deciding | None = None  # about the request before the inbox
+        self._deciding: PendingVerdict | None = None  # about the request before the inbox
         self._asked = 0  # how many requests were asked about in this step
         self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
         """Whether no request is taken until `ClientSession.go_on` is called."""
         self.client_is_gone = False
-        """Nobody reads responses then, so pending ones no longer limit how many requests are taken."""
+        """Whether the client has closed; unsent responses then no longer limit how many requests are taken."""
 
     @property
     def wants_more(self) -> bool:
@@ -98,17 +98,17 @@ class Requests:
 
     def _has_enough_pending(self) -> bool:
         """Whether the next request has to wait for answers to those before it."""
-        lanes = self._lanes
-        return (lanes.is_full or len(lanes.pending) >= PENDING_MAX) and not self.client_is_gone
+        pipelines = self._pipelines
+        return (pipelines.is_full or len(pipelines.pending) >= PENDING_MAX) and not self.client_is_gone
 
     @property
     def inbox_bytes(self) -> int:
-        """How much has come of requests that were not taken yet."""
+        """The bytes of requests that have come and were not taken yet."""
         return 0 if self._inbox is NOTHING else len(self._inbox) + len(self._more)
 
     @property
     def kept_bytes(self) -> int:
-        """How much of what has come is kept here."""
+        """The bytes of requests that are held."""
         return self.inbox_bytes + (0 if self._deciding is None else len(self._deciding.frame))
 
     @property
@@ -119,13 +119,13 @@ class Requests:
         return self._deciding is not None or (self._inbox is not NOTHING and not self._missing)
 
     def keep(self) -> None:
-        """Copy what is left of a buffer that is not ours."""
+        """Copy what is left in the shared read buffer, which the next read overwrites."""
         if self._inbox is not NOTHING:
-            self._inbox = kept(self._inbox)
+            self._inbox = copied(self._inbox)
 
     def end(self) -> None:
-        """Take nothing any more, and forget what was kept."""
-        self._outside = NOWHERE
+        """Drop all requests, and send nothing any more."""
+        self._io = CLOSED
         self._inbox = NOTHING
         self._more = bytearray()
         self._drop_deciding()
@@ -143,11 +143,11 @@ class Requests:
             self._deciding = None
 
     def begin(self) -> None:
-        """A step begins, in which so many requests may be asked about."""
+        """Begin a step, with a new share of verdicts."""
         self._asked = self._asked_bytes = 0
 
     def add(self, data: memoryview) -> bool:
-        """Bytes of the client have come; returns whether there is something for `take` in them."""
+        """Add bytes that the client has sent; return whether `take` can do something with them."""
         if len(data) < self._missing:  # joined once, or a request in small pieces would be copied for each
             self._missing -= len(data)
             self._more += data
@@ -199,7 +199,7 @@ class Requests:
     def _pass_on(self, data: memoryview, start: int, end: int) -> None:
         """Send a part of the inbox to the broker."""
         if end > start:
-            self._outside.to_lane(BROKER, data if end - start == len(data) else data[start:end])
+            self._io.to_pipeline(BROKER, data if end - start == len(data) else data[start:end])
 
     def _is_cut(self, missing: int) -> bool:
         """Note how many bytes of a collected request are missing; return whether any are."""
@@ -207,28 +207,29 @@ class Requests:
         return missing > 0
 
     def _after_left(self, pos: int, size: int) -> int:
-        """Where the request that is being passed on ends, or what there is of it."""
+        """Return where the request that is being passed on ends, or `size` if it goes on."""
         step = min(self._left, size - pos)
         self._left -= step
         return pos + step
 
     def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
-        """Whether a request of so many bytes, of which so many are missing, may be asked about in this step.
+        """Whether the verdict on a request may be asked for in this step.
 
-        After many of them others have a turn before that goes on.
+        `length` and `missing` are its bytes, and how many of them have not come. After many requests other connections
+        have their turn first.
         """
         if self._is_cut(missing):
             return False
         self._asked_bytes += length
         if self._asked and (self._asked >= ASKED_AT_ONCE or self._asked_bytes > ASKED_BYTES_AT_ONCE):
             self.is_waiting = True
-            self._outside.soon(client.go_on)
+            self._io.soon(client.go_on)
             return False
         self._asked += 1
         return True
 
     def _next(self, head: bytes) -> Route | None:
-        """What is done with the request with this head; None where it is not there yet, or not its turn."""
+        """Return the route of the request with this head; None if too little has come, or it is not its turn."""
         if len(head) < LENGTH_BYTES:
             return None
         length = int32_at(head, 0)
@@ -259,7 +260,7 @@ class Requests:
         return route
 
     def _pass(self, route: Route, head: bytes, data: memoryview, pos: int) -> bool:
-        """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
+        """Begin to pass a request to the broker; return False if too little has come to know whether it is answered."""
         has_answer: bool | None = True
         if route.has_answer is not None:
             has_answer = route.has_answer(head, route.version)
@@ -268,38 +269,38 @@ class Requests:
         if has_answer is None:
             return False
         if has_answer:
-            self._lanes.expect(BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite))
+            self._pipelines.expect(BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite))
         return True
 
     def _ask(self, client: ClientSession, route: Route, ask: Ask, frame: bytes) -> bool:
-        """Do what is said of a whole request; False where it is to wait."""
+        """Ask for the verdict on a whole request and carry it out; return False if the verdict is awaited."""
         if self.client_is_gone and not route.changes:
             return True
         asked = ask(client, route, frame)
         if isinstance(asked, Verdict):
             self._carry_out(asked, route, frame)
             return True
-        self._deciding = Deciding(asked, route, frame)
+        self._deciding = PendingVerdict(asked, route, frame)
         return self._decide(self._deciding)
 
-    def _decide(self, deciding: Deciding) -> bool:
-        """Do what is said of the request that waited; False where it waits again."""
+    def _decide(self, deciding: PendingVerdict) -> bool:
+        """Carry out the verdict on the request that waited; return False if it waits again."""
         verdict = run(deciding.coroutine)
         self.is_waiting = verdict is None
         if verdict is None:
             return False
         self._deciding = None
-        self._lanes.delivered_bytes = 0
+        self._pipelines.delivered_bytes = 0
         self._carry_out(verdict, deciding.route, deciding.frame)
         return True
 
     def _carry_out(self, verdict: Verdict, route: Route, frame: bytes) -> None:
         if verdict.way == HERE:
             assert verdict.frame is not None, "an answer"
-            self._lanes.answer(verdict.frame)
+            self._pipelines.answer(verdict.frame)
             return
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
             pending.refusal = partial(route.refusal, frame)
-        self._lanes.expect(verdict.way, pending)
-        self._outside.to_lane(verdict.way, verdict.frame or with_length(frame))
+        self._pipelines.expect(verdict.way, pending)
+        self._io.to_pipeline(verdict.way, verdict.frame or with_length(frame))

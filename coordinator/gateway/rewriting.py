@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Change
-from coordinator.gateway.ways import Rewritten, with_length
+from coordinator.gateway.routing import Rewritten, with_length
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, Truncated
@@ -31,7 +31,7 @@ KERBEROS: Final = "GSSAPI"
 """Its tickets name the broker that they are for, so it cannot pass through a gateway."""
 
 
-class Offered(NamedTuple):
+class OfferedVersions(NamedTuple):
     """What can be had on one kind of port, by api key."""
 
     forwarded: Mapping[int, VersionRange]
@@ -40,7 +40,7 @@ class Offered(NamedTuple):
     """Whatever the brokers have."""
 
 
-def metadata(book: Book, version: int) -> Callable[[object, bytes], Rewritten]:
+def metadata(book: AddressBook, version: int) -> Callable[[object, bytes], Rewritten]:
     """Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def rewrite(_client: object, frame: bytes) -> Rewritten:
@@ -52,12 +52,12 @@ def metadata(book: Book, version: int) -> Callable[[object, bytes], Rewritten]:
     return rewrite
 
 
-def produce(book: Book, version: int) -> Change:
+def produce(book: AddressBook, version: int) -> Change:
     """Produce from v10 on: the leaders that it names."""
     return endpoint_mover(version, book.move)
 
 
-def describe_cluster(book: Book, version: int) -> Change:
+def describe_cluster(book: AddressBook, version: int) -> Change:
     """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def change(response: DescribeClusterResponse) -> None:
@@ -76,7 +76,7 @@ def describe_cluster(book: Book, version: int) -> Change:
     return _decoded(ApiKey.DESCRIBE_CLUSTER, version, change)
 
 
-def find_coordinator(book: Book, version: int) -> Change:
+def find_coordinator(book: AddressBook, version: int) -> Change:
     """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
 
     def change(response: FindCoordinatorResponse) -> None:
@@ -101,7 +101,7 @@ def sasl_handshake(version: int, *, refused: bool) -> Change:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: Offered, asked: int, told: int) -> Change:
+def api_versions(ours: OfferedVersions, asked: int, told: int) -> Change:
     """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are.
 
     `asked` is the version of the answer that is changed, `told` that of the answer that is made.
@@ -127,7 +127,7 @@ def api_versions(ours: Offered, asked: int, told: int) -> Change:
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 
 
-def common_offers(ours: Offered, theirs: Mapping[int, VersionRange]) -> list[Offer]:
+def common_offers(ours: OfferedVersions, theirs: Mapping[int, VersionRange]) -> list[Offer]:
     """What is offered where a broker offers `theirs`: the versions that both have, and all that are answered here."""
     common = []
     for key, mine in sorted(ours.forwarded.items()):

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from coordinator.api.table import AnyApi
 from coordinator.gateway import answers, rewriting
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.api_versions import JUDGED_FROM, ApiVersions
-from coordinator.gateway.book import Book
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.offsets_topic import OffsetsTopic
-from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.ways import (
+from coordinator.gateway.rewriting import KERBEROS, OfferedVersions
+from coordinator.gateway.routing import (
     BROKER,
     HERE,
     AfterLogin,
@@ -110,7 +110,7 @@ class PortRoutes:
 
     def __init__(
         self,
-        book: Book,
+        book: AddressBook,
         gate: Ask,
         offloader: Offloader,
         *,
@@ -137,7 +137,7 @@ class PortRoutes:
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
         made_here = (*answers.COORDINATED, *answers.REFUSED)
         here = {**answers.versions(made_here), ApiKey.API_VERSIONS: forwarded.pop(ApiKey.API_VERSIONS)}
-        self.offered = Offered(forwarded, here)
+        self.offered = OfferedVersions(forwarded, here)
         asks_for_login = after_login is not at_any_time
         self._api_versions = ApiVersions(book, self.offered, offloader, asks_for_login=asks_for_login)
         for key in FORWARDED.keys() - left_out:
@@ -225,7 +225,7 @@ def _here(answer: Callable[[bytes], bytes], _session: ClientSession, _route: Rou
 
 
 def _settings_of_nodes(
-    book: Book, answer: AnswerOfNodes, _session: ClientSession, asked: Route, frame: bytes
+    book: AddressBook, answer: AnswerOfNodes, _session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict:
     """Of nodes of ours alone, as tools ask that ask every node: nothing is set. A broker would refuse their ids."""
     if len(frame) > OF_NODES_BYTES_MAX:

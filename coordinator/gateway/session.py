@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client connection, without its sockets: which bytes go where, and in which order answers leave.
+"""One client connection, without its sockets: where each request goes, and in which order responses leave.
 
-`requests` is the way there, `lanes` the way back. A session runs both, whatever comes, and ends where one of them finds
-that a side breaks the protocol.
+`requests` handles the client's requests, `pipelines` the responses. A session runs both after each input, and ends
+when one of them finds that a side breaks the protocol.
 """
 
 import struct
 from functools import partial
 from typing import Final
 
-from coordinator.gateway.lanes import Lanes
-from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.requests import Requests
-from coordinator.gateway.ways import Memory, Routes
+from coordinator.gateway.pipelines import Pipelines
+from coordinator.gateway.requests import RequestReader
+from coordinator.gateway.routing import Memory, Routes
+from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise
 from protocol.errors import ProtocolError
 
 READ_BYTES: Final = 256 * 1024
-"""How much is read from a side at a time."""
+"""The most that is read from a side at a time."""
 PROBE_BYTES: Final = 4 * 1024
-"""How much is read from a client while its request waits, only to notice that it closes."""
+"""The most that is read from a client while its request waits, only to notice that it closes."""
 
 
 class Session:
@@ -29,20 +29,20 @@ class Session:
         "_all_answered",
         "_busy",
         "_ended",
-        "_lanes",
-        "_outside",
+        "_io",
+        "_pipelines",
         "_requests",
         "login_has_begun",
         "memory",
     )
 
-    def __init__(self, outside: Outside, routes: Routes, bytes_max: int) -> None:
+    def __init__(self, io: SessionIO, routes: Routes, bytes_max: int) -> None:
         """Refuse requests that are longer than `bytes_max` (socket.request.max.bytes)."""
-        self._outside: Outside = outside
-        self._lanes = Lanes(outside)
-        self._requests = Requests(outside, routes, self._lanes, bytes_max)
+        self._io: SessionIO = io
+        self._pipelines = Pipelines(io)
+        self._requests = RequestReader(io, routes, self._pipelines, bytes_max)
         self.memory: Memory | None = None
-        """What those who are asked remember of this connection."""
+        """State of the permission gate for this connection."""
         self.login_has_begun = False
         """Whether the client has asked for a mechanism to log in."""
         self._all_answered: Promise[None] | None = None
@@ -53,8 +53,8 @@ class Session:
 
     @property
     def node_id(self) -> int:
-        """That of the node that the client has connected to."""
-        return self._outside.node_id
+        """The id of the node that the client has connected to."""
+        return self._io.node_id
 
     @property
     def wants_requests(self) -> bool:
@@ -63,16 +63,16 @@ class Session:
 
     @property
     def wanted_bytes(self) -> int:
-        """How much should be read from the client at a time; 0 for nothing."""
+        """The most to read from the client at a time; 0 for nothing."""
         if self.wants_requests:
             return READ_BYTES
         if self._ended or self._requests.client_is_gone or self._requests.inbox_bytes >= PROBE_BYTES:
             return 0
         return PROBE_BYTES
 
-    def wants_answers(self, lane: int) -> bool:
-        """Whether this lane should be read."""
-        return not self._lanes.lanes[lane].blocked
+    def wants_answers(self, pipeline: int) -> bool:
+        """Whether this pipeline should be read."""
+        return not self._pipelines.pipelines[pipeline].blocked
 
     @property
     def is_done(self) -> bool:
@@ -81,83 +81,89 @@ class Session:
 
     @property
     def client_is_gone(self) -> bool:
-        """Whether the client has closed its connection, so that nobody reads answers any more."""
+        """Whether the client has closed its connection, so that responses are not read any more."""
         return self._requests.client_is_gone
 
     @property
     def is_idle(self) -> bool:
         """Whether no response is pending."""
-        return not self._lanes.pending
+        return not self._pipelines.pending
 
     @property
     def kept_bytes(self) -> int:
-        """How much of what has come is kept here."""
-        return self._requests.kept_bytes + self._lanes.kept_bytes
+        """The bytes that have come, and were not passed on."""
+        return self._requests.kept_bytes + self._pipelines.kept_bytes
 
     def client_gone(self) -> None:
-        """The client has closed. Whole requests that change something are still carried out, as at a node."""
+        """Carry out the whole requests that change something, as a node does, after the client has closed."""
         self._requests.client_gone()
-        self._lanes.client_gone()
+        self._pipelines.client_gone()
         self._check_all_answered()
         if not self._ended:
             self._run(answers=False)
 
     def end(self) -> None:
-        """Take nothing any more, and forget what was kept."""
+        """Drop everything, and send nothing any more."""
         self._ended = True
-        self._outside = NOWHERE  # which refers to this session, and the garbage collector comes rarely
+        self._io = CLOSED  # which refers to this session, and the garbage collector comes rarely
         if self.memory is not None:
             self.memory.end()
             self.memory = None
         self._all_answered = None
         self._requests.end()
-        self._lanes.end()
+        self._pipelines.end()
 
-    # --- what comes ---
+    # --- input ---
 
     def requested(self, data: memoryview) -> None:
-        """Take bytes of the client."""
+        """Take bytes that the client has sent."""
         if self._ended:
             return
         if self._requests.add(data):
             self._run(answers=False)
 
-    def answered(self, lane: int, data: memoryview) -> None:
-        """Take bytes of a lane."""
+    def answered(self, pipeline: int, data: memoryview) -> None:
+        """Take bytes that a pipeline has sent."""
         if self._ended:
             return
-        if self._lanes.add(lane, data):
+        if self._pipelines.add(pipeline, data):
             self._run(answers=True)
 
-    def lost(self, lane: int) -> bool:
-        """A lane has ended: refuse what it still had to answer; False where that cannot be, and the client is to go."""
-        if self._ended or not self._lanes.lost(lane):
+    def lost(self, pipeline: int) -> bool:
+        """Answer the requests of a pipeline that has closed with errors.
+
+        Returns False if that is not possible, and the connection has to be closed.
+        """
+        if self._ended or not self._pipelines.lost(pipeline):
             return False
         self._run(answers=True)
         return True
 
     def go_on(self) -> None:
-        """Run on what waits for a promise that was resolved."""
+        """Continue the request that waited for a promise, which is resolved."""
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
             self._run(answers=True)
-            self._outside.went_on()
+            self._io.went_on()
 
-    def ask(self, lane: int, frame: bytes) -> Promise[bytes]:
-        """Send a request of our own to a lane, and return a promise of its answer; both have their length."""
+    def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
+        """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
+
+        The promise raises NoResponse if the coordinator is lost or the client is gone.
+        """
         promise: Promise[bytes] = Promise(self.go_on)
-        self._lanes.asks(lane, frame, promise)
-        self._outside.to_lane(lane, frame)
+        self._pipelines.asks(pipeline, frame, promise)
+        self._io.to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
-            self._lanes.client_gone()
+            self._pipelines.client_gone()
         return promise
 
     def go_on_soon(self) -> None:
-        """Call `go_on` once other connections have had their turn."""
-        self._outside.soon(self.go_on)
+        """Schedule `go_on` for after other connections have had their turn."""
+        self._io.soon(self.go_on)
 
     def all_answered(self) -> Promise[None]:
-        """Return a promise that is resolved once the client has taken the answers to all earlier requests."""
+        """Return a promise that is resolved once the client has taken the responses to all earlier requests."""
         promise = self._all_answered = Promise(self.go_on)
         self._check_all_answered()
         return promise
@@ -166,36 +172,36 @@ class Session:
         promise = self._all_answered
         if promise is not None and (self.is_idle or self._requests.client_is_gone):
             self._all_answered = None
-            self._outside.soon(partial(promise.resolve, None))  # once the client takes what it is sent
+            self._io.soon(partial(promise.resolve, None))  # once the client takes what it is sent
 
     def _break(self, error: ProtocolError) -> None:
         error.__traceback__ = None  # it would keep this session alive
-        outside = self._outside
+        io = self._io
         self.end()
-        outside.broken(error)
+        io.broken(error)
 
     def _run(self, *, answers: bool) -> None:
-        """Take answers if there are any, then requests; keep what is left of buffers that are not ours."""
+        """Handle responses if there are any, then requests; then copy what is left in the shared read buffer."""
         self._busy = True
         self._requests.begin()
-        self._lanes.begin()
+        self._pipelines.begin()
         try:
             if answers:
-                self._lanes.take(self)
+                self._pipelines.take(self)
             if self._requests.can_be_taken:
                 self._requests.take(self)
-            if self._lanes.has_enough:
-                self._outside.soon(self.go_on)
+            if self._pipelines.has_enough:
+                self._io.soon(self.go_on)
             self._check_all_answered()
         except ProtocolError as error:
             self._break(error)
         except struct.error as error:  # a name of bytes that are no UTF-8 is longer when it is sent again
             self._break(ProtocolError(f"what it sends makes a message that cannot be written: {error}"))
         except Exception:  # noqa: BLE001 - it is logged there; others that wait for what this one did go on
-            outside = self._outside
+            io = self._io
             self.end()
-            outside.failed()
+            io.failed()
         finally:
             self._busy = False
         self._requests.keep()
-        self._lanes.keep()
+        self._pipelines.keep()

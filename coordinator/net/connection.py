@@ -27,14 +27,14 @@ from typing import Any, Final, cast
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.handled import Handled
 from coordinator.api.slices import encoded, handle_in_steps
-from coordinator.net.answers import encode_answer
-from coordinator.net.brief import is_brief
-from coordinator.net.long_work import LongWork
-from coordinator.net.owed import Owed
+from coordinator.net.long_requests import LongRequest
 from coordinator.net.refusals import code_of_failure, count_refused, error_response
-from coordinator.net.repeated import Repeated
 from coordinator.net.replies import Replies
+from coordinator.net.request_cache import RequestCache
+from coordinator.net.response_encoding import encode_answer
 from coordinator.net.server import Server
+from coordinator.net.short_responses import is_brief
+from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.door import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode, ProtocolError
@@ -68,15 +68,15 @@ class Connection:
         "_is_lost",
         "_last_words",
         "_long",
-        "_owed",
         "_parked",
         "_paused_for_backlog",
         "_reader",
-        "_repeated",
         "_replies",
+        "_request_cache",
         "_server",
         "_transport",
         "_undone_bytes",
+        "_unsent",
         "last_active_ns",
         "peer",
     )
@@ -84,16 +84,16 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._reader = FrameReader(server.request_bytes_max, server.frame_bounds)
-        self._repeated = Repeated()
+        self._request_cache = RequestCache()
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
-        self._owed = Owed(server.unsent, server.stats, server.pieces_from_bytes)
-        self._replies = Replies(server.stats, self._owed)
+        self._unsent = UnsentBytes(server.budget, server.stats, server.pieces_from_bytes)
+        self._replies = Replies(server.stats, self._unsent)
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
-        self._long = LongWork(server.turns, server.longest)  # that answers the parked request
+        self._long = LongRequest(server.fair_queue, server.long_requests)  # that answers the parked request
         self._paused_for_backlog = False
         self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
@@ -118,7 +118,7 @@ class Connection:
         self._transport = cast(asyncio.Transport, transport)
         self.peer = peer
         self._client_host = f"/{address}"
-        self.last_active_ns = self._server.turns.nanos()
+        self.last_active_ns = self._server.fair_queue.nanos()
         if not self._server.admit(self, address):
             self._closing = True
             self._transport.abort()
@@ -127,8 +127,8 @@ class Connection:
         """Forget the socket, and carry out the requests that were read."""
         self._is_lost = True
         self._begin_end()
-        self._owed.emptied()
-        self._server.unsent.forget(self)
+        self._unsent.emptied()
+        self._server.budget.forget(self)
         self._leave()
 
     # --- requests that a closed connection still carries out ---
@@ -138,14 +138,14 @@ class Connection:
         if self._closing:
             return
         self._closing = True
-        self._owed.drop_answers()
+        self._unsent.drop_answers()
         self._replies.forget()
         parked = self._parked
         if parked is not None:
             self._end_parked(parked)
         self._undone_bytes = self._backlog_bytes + self._long.size_bytes
         if self._undone_bytes:
-            self._server.unsent.add(self._undone_bytes)
+            self._server.budget.add(self._undone_bytes)
         if self._has_to_do:
             # The old one may hold half a long request.
             self._reader = FrameReader(self._server.request_bytes_max)
@@ -181,8 +181,8 @@ class Connection:
             return
         if self._undone_bytes:
             count, self._undone_bytes = self._undone_bytes, 0
-            self._server.unsent.remove(count)
-        self._repeated.forget()
+            self._server.budget.remove(count)
+        self._request_cache.forget()
         if self._is_lost:
             self._server.leave(self, self._client_host[1:])
 
@@ -200,16 +200,16 @@ class Connection:
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
-        self._owed.is_full = True
-        self._server.unsent.full(self)
+        self._unsent.is_full = True
+        self._server.budget.full(self)
         self.settle()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
-        self._server.unsent.empty(self)
-        self._owed.emptied()
-        self._owed.write_on(self._transport)
+        self._server.budget.empty(self)
+        self._unsent.emptied()
+        self._unsent.write_on(self._transport)
         if self._backlog or self._failure is not None:
             self.go_on_soon()
         self._pause_or_resume()
@@ -221,7 +221,7 @@ class Connection:
         server = self._server
         server.stats.bytes_received += len(data)
         # Not the loop's clock: asking which loop runs is a system call, for the id of the process.
-        now_ns = server.turns.nanos()
+        now_ns = server.fair_queue.nanos()
         self.last_active_ns = now_ns
         try:
             frames = self._reader.feed(data)
@@ -230,7 +230,7 @@ class Connection:
             # connection until the garbage collector comes, which is rarely.
             error.__traceback__ = None
             frames = []
-        if self._parked is not None or self._backlog or self._owed.is_full:
+        if self._parked is not None or self._backlog or self._unsent.is_full:
             self._keep(frames)
         elif frames:
             self._handle_all(frames, now_ns)
@@ -242,10 +242,10 @@ class Connection:
 
     def _share_reading(self) -> None:
         """Read the rest of a long request in a later turn of the event loop, if this one's time is over."""
-        turns = self._server.turns
-        now_ns = turns.nanos()
-        ends_ns = turns.ends_ns(now_ns)
-        turns.handled_ns = now_ns
+        fair_queue = self._server.fair_queue
+        now_ns = fair_queue.nanos()
+        ends_ns = fair_queue.ends_ns(now_ns)
+        fair_queue.handled_ns = now_ns
         if now_ns >= ends_ns:
             self._transport.pause_reading()
             self.go_on_soon()
@@ -259,8 +259,8 @@ class Connection:
 
     def _handle_all(self, frames: list[bytes], now_ns: int) -> None:
         out: list[bytes] = []
-        turns = self._server.turns
-        ends_ns = min(turns.ends_ns(now_ns), now_ns + turns.share_ns)
+        fair_queue = self._server.fair_queue
+        ends_ns = min(fair_queue.ends_ns(now_ns), now_ns + fair_queue.share_ns)
         for index, frame in enumerate(frames):
             if now_ns >= ends_ns or self._must_wait(frame):
                 self._keep(frames[index:])
@@ -269,7 +269,7 @@ class Connection:
             now_ns = self._count(answered, now_ns)
             if self._failure is not None:
                 break
-        turns.handled_ns = now_ns
+        fair_queue.handled_ns = now_ns
         self._write(out)
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -277,7 +277,7 @@ class Connection:
     def _count(self, answered: RequestContext | None, began_ns: int) -> int:
         """The time, after a request that was begun with at `began_ns`, which counts if it is answered."""
         server = self._server
-        now_ns = server.turns.nanos()
+        now_ns = server.fair_queue.nanos()
         if answered is not None:
             server.stats.answered(answered.api_key, now_ns - began_ns)
         return now_ns
@@ -295,7 +295,9 @@ class Connection:
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
             if not is_large:
-                request = self._repeated.decode(api, frame, pos) if api.repeats else api.decode(frame, pos)
+                request = (
+                    self._request_cache.decode(api, frame, pos) if api.repeats else api.decode(frame, pos)
+                )
         except ProtocolError as error:
             count_refused(server.stats, error)
             self._break_here(error)
@@ -379,7 +381,7 @@ class Connection:
             log.exception("an answer cannot be written", api=ctx.api.name, peer=self.peer)
             self._break(error)
             frame = b""
-        self._owed.put(ctx, frame, None)
+        self._unsent.put(ctx, frame, None)
 
     # --- what is done in slices ---
 
@@ -398,7 +400,7 @@ class Connection:
                 self.go_on_soon()
             return
         if isinstance(result, list) and not self._closing:
-            self._owed.put_pieces(ctx, result)
+            self._unsent.put_pieces(ctx, result)
         else:
             self.encode(ctx, result)
         self._go_on_behind(ctx)
@@ -466,7 +468,7 @@ class Connection:
             self._pause_or_resume()
 
     def _send_ready(self) -> None:
-        self._write(self._replies.take_ready(self, self._server.turns.nanos()))
+        self._write(self._replies.take_ready(self, self._server.fair_queue.nanos()))
 
     def refuse_lost(self) -> None:
         """Make every reply void that depends on what was lost, also of requests that are still being answered."""
@@ -479,18 +481,18 @@ class Connection:
 
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:
-            self._owed.write(self._transport, out)
+            self._unsent.write(self._transport, out)
 
     # --- flow ---
 
     def settle(self) -> bool:
         """Find out what the full transport keeps; returns whether the peer has taken something since the last time."""
-        return self._owed.settle(self._transport.get_write_buffer_size())
+        return self._unsent.settle(self._transport.get_write_buffer_size())
 
     @property
     def unread_bytes(self) -> int:
         """What the peer has not taken, as far as that is known."""
-        return self._owed.unread_bytes
+        return self._unsent.unread_bytes
 
     def abort(self) -> None:
         """Close at once; what the peer has not taken is lost."""
@@ -502,20 +504,22 @@ class Connection:
         """Whether work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
         if self._closing and self._has_to_do:
             return True
-        owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
-        return owed or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
+        unsent = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
+        return unsent or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
     def is_idle(self) -> bool:
         """Whether the client asks nothing and waits for nothing."""
-        return not self._replies.queue and not self._backlog and not self._owed.is_full and not self._closing
+        return (
+            not self._replies.queue and not self._backlog and not self._unsent.is_full and not self._closing
+        )
 
     def _pause_or_resume(self) -> None:
         full = self._backlog_bytes > self._server.queued_bytes_max or self._replies.is_full
         self._paused_for_backlog = full
         if self._closing:
             return
-        if full or self._owed.is_full or self._failure is not None:
+        if full or self._unsent.is_full or self._failure is not None:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -524,16 +528,16 @@ class Connection:
         """Go on with the backlog, in this connection's turn; `again` if it has had one already."""
         if not self._going_on:
             self._going_on = True
-            self._server.turns.go_on_later(self._go_on, again=again)
+            self._server.fair_queue.go_on_later(self._go_on, again=again)
 
     def _go_on(self) -> None:
         self._going_on = False
-        self._replies.refuse_some(self, self._server.turns)
+        self._replies.refuse_some(self, self._server.fair_queue)
         self._send_ready()
         out: list[bytes] = []
-        turns = self._server.turns
-        now_ns = turns.nanos()
-        ends_ns = now_ns + turns.share_ns
+        fair_queue = self._server.fair_queue
+        now_ns = fair_queue.nanos()
+        ends_ns = now_ns + fair_queue.share_ns
         while self._backlog and not self._must_wait(self._backlog[0]):
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
@@ -551,12 +555,12 @@ class Connection:
             return True
         if self._closing:
             return False
-        if self._owed.is_full or self._owed.answers_bytes > ANSWERS_BYTES_MAX:
+        if self._unsent.is_full or self._unsent.answers_bytes > ANSWERS_BYTES_MAX:
             return True
         server = self._server
-        if not server.unsent.over or is_brief(server.node, server.capabilities, frame):
+        if not server.budget.over or is_brief(server.node, server.capabilities, frame):
             return False
-        server.unsent.hold(self)
+        server.budget.hold(self)
         return True
 
     def _after_sending(self, *, again: bool = False) -> None:
@@ -566,7 +570,7 @@ class Connection:
                 self.go_on_soon(again=again)
         elif self._closing:
             self._leave()
-        elif self._failure is not None and not self._replies.queue and self._owed.is_written:
+        elif self._failure is not None and not self._replies.queue and self._unsent.is_written:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
                 self._transport.write(self._last_words)

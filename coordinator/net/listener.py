@@ -6,7 +6,7 @@ import socket
 from typing import cast
 
 from coordinator.net.connection import Connection
-from coordinator.net.proxied import Proxied
+from coordinator.net.proxied_connection import ProxiedConnection
 from coordinator.net.server import Server
 from coordinator.runtime.sockets import BACKLOG
 
@@ -41,7 +41,7 @@ class Listener:
         return cast(asyncio.BaseProtocol, Connection(self._server))
 
     def _connect_privately(self) -> asyncio.BaseProtocol:
-        return Proxied(self._server)
+        return ProxiedConnection(self._server)
 
     def stop_accepting(self) -> None:
         """Take no new connections; those that are open stay."""

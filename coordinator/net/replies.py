@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 
 from coordinator.api.context import RequestContext, Work
 from coordinator.api.slices import error_in_steps
-from coordinator.net.owed import Owed
+from coordinator.net.fair_queue import FairQueue
 from coordinator.net.refusals import error_response
-from coordinator.net.turns import Turns
+from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.append_errors import group_error
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket, Waiter
@@ -21,59 +21,59 @@ from protocol.errors import ErrorCode
 DONE: Final = object()
 
 REPLIES_WAITING_MAX: Final = 10_000
-"""A connection is read no further while so many of its replies wait."""
+"""The number of waiting replies at which a connection is read no further."""
 
 
 class Replier(Waiter, Protocol):
-    """The connection of the replies."""
+    """The connection that the replies belong to."""
 
     def encode(self, ctx: RequestContext, response: Any) -> None:
-        """Make the frame of a request's answer."""
+        """Encode the response of a request."""
 
     def give_up(self) -> None:
-        """What the parked request waits for, or is being made for it, is not its answer any more."""
+        """Drop the parked request's work, as an error takes the place of its response."""
 
     def go_on_soon(self, *, again: bool = False) -> None:
         """Call `refuse_some` in the connection's next turn; `again` if it has had one already."""
 
 
 class Replies:
-    """Replies that wait, and those that are still to be refused."""
+    """The replies of one connection that wait, and those that are to become errors."""
 
-    __slots__ = ("_owed", "_refusing", "_stats", "_void", "awaited", "queue")
+    __slots__ = ("_refusing", "_replaced", "_stats", "_unsent", "awaited", "queue")
 
-    def __init__(self, stats: Stats, owed: Owed) -> None:
+    def __init__(self, stats: Stats, unsent: UnsentBytes) -> None:
         self._stats = stats
-        self._owed = owed
+        self._unsent = unsent
         self.queue: deque[RequestContext] = deque()
-        """In request order; parked ones have no frame yet."""
+        """The requests whose replies wait, in order; parked ones have no frame yet."""
         self.awaited: Ticket | None = None
         """The ticket that will release the connection."""
-        self._void: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
+        self._replaced: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
         self._refusing: Work | None = None  # that refuses them
 
     def forget(self) -> None:
-        """The connection is gone."""
+        """Forget all replies, as the connection has ended."""
         self.queue.clear()
-        self._void.clear()
+        self._replaced.clear()
         self._refusing = None
 
     @property
     def is_full(self) -> bool:
-        """Whether so many wait that no more is read."""
+        """Whether the number of waiting replies has reached its limit."""
         return len(self.queue) >= REPLIES_WAITING_MAX
 
     def is_newest(self, ctx: RequestContext) -> bool:
-        """Whether no request has come behind this one."""
+        """Whether this request is the newest."""
         return bool(self.queue) and self.queue[-1] is ctx
 
     def drop_newest(self, ctx: RequestContext) -> None:
-        """This request, if it is the newest, is not answered."""
+        """Remove this request if it is the newest, as it gets no response."""
         if self.is_newest(ctx):
             self.queue.pop()
 
     def take_ready(self, connection: Replier, now_ns: int) -> list[bytes]:
-        """The frames of the replies at the head of the queue that wait for nothing any more."""
+        """Remove the replies at the head of the queue that are ready; return their frames."""
         replies = self.queue
         out: list[bytes] = []
         while replies:
@@ -107,33 +107,33 @@ class Replies:
         return False
 
     def refuse_lost(self, connection: Replier) -> None:
-        """Make every reply void that depends on what was lost, also of requests that are still being answered."""
+        """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
         for ctx in self.queue:
             error = ctx.failure()
             if error is not None:
                 self._refuse(ctx, error, connection)
 
     def _refuse(self, ctx: RequestContext, error: ErrorCode, connection: Replier) -> None:
-        """Make a reply void, as what it says may never become true, and answer this error of the log instead, soon.
+        """Replace a reply by this error of the log soon, as the append that it reports may be lost.
 
-        So many may wait, and for so much, that all of it is not done at once.
+        Thousands of long replies may wait for one append, so the work is done in slices.
         """
         if ctx.is_void:
             return
         if ctx.frame is None:  # it waits for something else, or is being answered in slices
             connection.give_up()
         else:
-            self._owed.put(ctx, b"", None)
+            self._unsent.put(ctx, b"", None)
             ctx.frame = None
         ctx.is_void = True
-        self._void.append((ctx, group_error(error)))
+        self._replaced.append((ctx, group_error(error)))
         if self._refusing is None:
             self._refusing = self._refuse_all(connection)
         connection.go_on_soon()
 
     def _refuse_all(self, connection: Replier) -> Work:
-        while self._void:
-            ctx, error = self._void.popleft()
+        while self._replaced:
+            ctx, error = self._replaced.popleft()
             ctx.forget()
             if ctx.is_large:
                 response = yield from error_in_steps(self._stats, ctx, error)
@@ -142,14 +142,14 @@ class Replies:
             connection.encode(ctx, response)
             yield
 
-    def refuse_some(self, connection: Replier, turns: Turns) -> None:
-        """Refuse what is void for one share of a turn."""
+    def refuse_some(self, connection: Replier, fair_queue: FairQueue) -> None:
+        """Encode errors for the replies that were replaced, for one share of a turn."""
         if self._refusing is None:
             return
-        ends_ns = turns.nanos() + turns.share_ns
+        ends_ns = fair_queue.nanos() + fair_queue.share_ns
         while (refusing := self._refusing) is not None:
             if next(refusing, DONE) is DONE:
                 self._refusing = None
-            elif turns.nanos() >= ends_ns:
+            elif fair_queue.nanos() >= ends_ns:
                 connection.go_on_soon(again=True)
                 break

@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol
 from coordinator.api.handled import Handled
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
-from coordinator.net.budget import Unsent
+from coordinator.net.fair_queue import FairQueue
 from coordinator.net.limits import Admission
-from coordinator.net.long_work import Longest
-from coordinator.net.turns import Turns
+from coordinator.net.long_requests import LongRequestSlots
+from coordinator.net.response_budget import ResponseBudget
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 
@@ -56,11 +56,11 @@ class Server:
         capabilities: Capabilities,
         stats: Stats,
         admission: Admission,
-        unsent: Unsent,
+        budget: ResponseBudget,
         *,
         request_bytes_max: int,
         queued_bytes_max: int,
-        turns: Turns,
+        fair_queue: FairQueue,
         frame_bounds: Mapping[int, int],
     ) -> None:
         self.node = node
@@ -68,12 +68,12 @@ class Server:
         self.routes: dict[int, Handled] = capabilities.routes
         self.stats = stats
         self.admission = admission
-        self.unsent = unsent
-        self.longest = Longest(unsent)
+        self.budget = budget
+        self.long_requests = LongRequestSlots(budget)
         self.request_bytes_max = request_bytes_max
         self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
-        self.turns = turns
+        self.fair_queue = fair_queue
         self.pieces_from_bytes = PIECES_FROM_BYTES
         self.linger_s = LINGER_S
         """How long a connection that was closed may take to read what was written to it."""

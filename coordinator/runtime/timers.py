@@ -12,7 +12,7 @@ from coordinator.telemetry.logs import get_logger
 
 log = get_logger("timers")
 
-Listen = Callable[[Callable[[], None]], None]
+CallAfterInput = Callable[[Callable[[], None]], None]
 """Calls what it is given once everything that clients had sent by now has been handled."""
 
 
@@ -79,13 +79,17 @@ class Timers:
     """
 
     def __init__(
-        self, loop: Loop, clock: Clock, listen: Listen | None = None, slice_ns: int = SLICE_NS
+        self,
+        loop: Loop,
+        clock: Clock,
+        call_after_input: CallAfterInput | None = None,
+        slice_ns: int = SLICE_NS,
     ) -> None:
         self._loop = loop
         self._clock = clock
         self._nanos = clock.nanos
         self._slice_ns = slice_ns
-        self._listen = listen
+        self._call_after_input = call_after_input
         self._heap: list[tuple[int, int, Timer]] = []
         self._tie = count()
         self._handle: Handle | None = None
@@ -140,10 +144,10 @@ class Timers:
             return
         self._busy = True
         self._due_ms = now_ms
-        if self._listen is None:
+        if self._call_after_input is None:
             self._run()
         else:
-            self._listen(self._run)
+            self._call_after_input(self._run)
 
     def _run(self) -> None:
         """Make the calls that are due, and those that a slice has no time for in the next turn."""

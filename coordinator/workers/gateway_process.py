@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.catalogue import known_cluster
 from coordinator.config import Address, Settings
+from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.adoption import Adoption
-from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.readiness import GatewayReadiness
-from coordinator.gateway.ways import ClientSession, Route
+from coordinator.gateway.routing import ClientSession, Route
 from coordinator.machine import Machine
 from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
@@ -88,7 +88,7 @@ def make_gateway(
     gateway = Gateway(config, loop, machine, adopt=adopt, answer_absent=answer_absent, discovered=discovered)
     timeout_s = settings.upstream_request_timeout_ms / 1000
     adoption = Adoption(
-        Coordinators(loop, gateway.book, gateway.dialer, timeout_s),
+        Coordinators(loop, gateway.book, gateway.connector, timeout_s),
         UpstreamGroups(cluster),
         gateway.tasks,
         machine.clock.mono_ms,

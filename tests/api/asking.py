@@ -20,7 +20,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.net.budget import Unsent
+from coordinator.net.response_budget import ResponseBudget
 from coordinator.node import Ends
 from coordinator.partitions.door import Door
 from coordinator.partitions.log_reads import LogReads
@@ -161,7 +161,7 @@ class FakeNode:
         self.ends: Ends | None = None
         self.authorizer: Authorizer = ALLOW_ALL
         self.offers = CAPABILITIES.offers
-        self.unsent = Unsent(self.stats, 1 << 30, 1 << 30)
+        self.budget = ResponseBudget(self.stats, 1 << 30, 1 << 30)
 
     @cached_property
     def log(self) -> LogManager:
@@ -170,7 +170,7 @@ class FakeNode:
 
     @cached_property
     def reads(self) -> LogReads:
-        return LogReads(self.log, self.thread, self.timers, self.unsent)
+        return LogReads(self.log, self.thread, self.timers, self.budget)
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""

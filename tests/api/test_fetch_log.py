@@ -108,7 +108,7 @@ def test_batches_come_at_once_as_they_are_on_disk(node: FakeNode, version: int) 
     assert (four.partition_index, bytes(four.records), four.high_watermark) == (4, b"", 0)
     assert three.aborted_transactions is three.diverging_epoch is three.current_leader is None
     assert answers.only.session_id == 0
-    assert node.unsent.total_bytes == 0
+    assert node.budget.total_bytes == 0
 
 
 @EVERY_VERSION
@@ -154,7 +154,7 @@ def test_a_fetch_waits_until_there_are_as_many_bytes_as_it_wants(node: FakeNode)
     commit(node, 3)
     look(node)
     assert answers.bodies == []
-    assert node.unsent.total_bytes == 0  # what it has seen is not kept meanwhile
+    assert node.budget.total_bytes == 0  # what it has seen is not kept meanwhile
     commit(node, 4)
     look(node)
     assert [len(each.records) for each in partitions(answers)] == [2 * size, size]
@@ -342,7 +342,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(node: FakeNode) -> None:
     waiting.abandon()
     commit(node, 3)
     look(node)
-    assert (answers.bodies, node.thread.waiting, node.unsent.total_bytes) == ([], [], 0)
+    assert (answers.bodies, node.thread.waiting, node.budget.total_bytes) == ([], [], 0)
     assert [timer for delay_ms, timer in node.timers.calls if timer.callback is not None] == []
 
 
@@ -350,13 +350,13 @@ def test_reads_end_with_what_they_have_when_the_memory_for_answers_is_used_up(tm
     node = FakeNode(tmp_path)
     for partition in range(20):
         commit(node, partition)
-    node.unsent.bytes_max = 1 << 20
-    node.unsent.add((1 << 20) - 10)
+    node.budget.bytes_max = 1 << 20
+    node.budget.add((1 << 20) - 10)
     answers = start(node, 12, request(node, *map(row, range(20)), max_bytes=1 << 30, wait_ms=0))
     read = [bool(each.records) for each in partitions(answers)]
     assert read == [True] * 10 + [False] * 10  # a slice of ten partitions, and of the others their ends
     assert [each.high_watermark for each in partitions(answers)] == [1] * 20
-    assert node.unsent.total_bytes == (1 << 20) - 10
+    assert node.budget.total_bytes == (1 << 20) - 10
 
 
 def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode) -> None:
@@ -370,23 +370,23 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
     done: list[bool] = []
     reading = node.reads.fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)
     reading.go_on()
-    kept_bytes = node.unsent.total_bytes
+    kept_bytes = node.budget.total_bytes
     node.thread.run_all()
     assert done
     assert MUCH < reading.held_bytes <= kept_bytes
     reading.release()
-    assert node.unsent.total_bytes == 0
+    assert node.budget.total_bytes == 0
 
 
 def test_who_waits_is_not_read_for_while_the_memory_for_answers_is_used_up(node: FakeNode) -> None:
     answers = start(node, 12, request(node, row(3)))
     commit(node, 3)
-    node.unsent.bytes_max = 100
-    node.unsent.add(101)
+    node.budget.bytes_max = 100
+    node.budget.add(101)
     look(node)
     look(node)
     assert (answers.bodies, node.thread.waiting) == ([], [])
-    node.unsent.remove(101)
+    node.budget.remove(101)
     look(node)
     assert len(partitions(answers)[0].records) > 0
 

@@ -8,19 +8,19 @@ from itertools import count
 from random import Random
 from struct import pack, unpack_from
 
-from coordinator.gateway import outside
+from coordinator.gateway import session_io
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.session import Session
-from coordinator.gateway.ways import (
+from coordinator.gateway.routing import (
     BROKER,
     COORDINATOR,
     HERE,
     Bytes,
     ClientSession,
-    NoAnswer,
+    NoResponse,
     Route,
     Verdict,
 )
+from coordinator.gateway.session import Session
 from coordinator.runtime.io_thread import Thread
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import route
@@ -104,7 +104,7 @@ class TestRoutes:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
         try:
             answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
-        except NoAnswer:
+        except NoResponse:
             return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
         whole = rewrite_whole(None, answered)
@@ -126,12 +126,12 @@ def no_thread() -> Thread:
 AT_ONCE = Offloader(no_thread)
 
 
-class Outside(outside.Outside):
+class RecordedIO(session_io.SessionIO):
     """Keeps what a session sends."""
 
     def __init__(self) -> None:
         self.client = bytearray()
-        self.lanes = {BROKER: bytearray(), COORDINATOR: bytearray()}
+        self.pipelines = {BROKER: bytearray(), COORDINATOR: bytearray()}
         self.error: ProtocolError | None = None
         self.has_failed = False
         self.calls: deque[Callable[[], None]] = deque()
@@ -143,10 +143,10 @@ class Outside(outside.Outside):
         self.client += data
         self.writes += 1
 
-    def to_lane(self, lane: int, data: Bytes) -> None:
-        """To a lane."""
+    def to_pipeline(self, pipeline: int, data: Bytes) -> None:
+        """To a pipeline."""
         assert data, "nothing need not be sent"
-        self.lanes[lane] += data
+        self.pipelines[pipeline] += data
 
     def soon(self, call: Callable[[], None]) -> None:
         """Another step of the play."""
@@ -192,9 +192,9 @@ class Play:
     """A session between peers that send in pieces of any size, in any order, as far as it lets them."""
 
     def __init__(self, random: Random, piece_bytes_max: int, *, bytes_max: int = 1 << 20) -> None:
-        self.outside = Outside()
-        self.session = Session(self.outside, TestRoutes(), bytes_max)
-        self.peers = {lane: LanePeer(sent) for lane, sent in self.outside.lanes.items()}
+        self.io = RecordedIO()
+        self.session = Session(self.io, TestRoutes(), bytes_max)
+        self.peers = {pipeline: LanePeer(sent) for pipeline, sent in self.io.pipelines.items()}
         self.requests = bytearray()
         self.kept_bytes_max = 0
         self._random = random
@@ -205,17 +205,19 @@ class Play:
         """Go on until nobody can do anything, or for so many steps."""
         for _ in count() if steps_max is None else range(steps_max):
             steps: deque[Callable[[], None]] = deque()
-            if self.outside.calls:
-                steps.append(self.outside.call)
+            if self.io.calls:
+                steps.append(self.io.call)
             if self.requests and self.session.wants_requests:
                 steps.append(lambda: self.session.requested(self._piece(self.requests)))
-            for lane, peer in self.peers.items():
+            for pipeline, peer in self.peers.items():
                 peer.work()
-                if peer.answers and self.session.wants_answers(lane):
+                if peer.answers and self.session.wants_answers(pipeline):
                     steps.append(
-                        lambda lane=lane, peer=peer: self.session.answered(lane, self._piece(peer.answers))  # type: ignore[misc]
+                        lambda pipeline=pipeline, peer=peer: self.session.answered(
+                            pipeline, self._piece(peer.answers)
+                        )  # type: ignore[misc]
                     )
-            if not steps or self.outside.error is not None:
+            if not steps or self.io.error is not None:
                 return
             self._random.choice(steps)()
             self.kept_bytes_max = max(self.kept_bytes_max, self.session.kept_bytes)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
-from coordinator.gateway.coordinators import NotServed
+from coordinator.gateway.coordinators import GroupNotServed
 from coordinator.runtime.promise import run
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
@@ -339,11 +339,11 @@ async def test_a_group_of_any_kind_is_taken_where_that_is_wanted(played: Played,
     ("error", "answer"),
     [
         (Unreachable("kafka:9092", "gone"), LOADING),
-        (NotServed(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
-        (NotServed(LOADING), LOADING),
+        (GroupNotServed(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
+        (GroupNotServed(LOADING), LOADING),
         (ConnectionResetError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (TimeoutError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (NotServed(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
+        (GroupNotServed(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
     ],
     ids=str,
 )

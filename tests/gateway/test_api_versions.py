@@ -11,7 +11,7 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header
 from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeRequest
-from tests.gateway.house import BROKER_ID, OUR_ID, House, Peer, asked, housed, read_request
+from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed, read_request
 
 KEY: Final = ApiKey.API_VERSIONS
 CLUSTER_ID: Final = "5L6g3nShT-eMCtK--X86sw"
@@ -47,10 +47,10 @@ async def play_broker(broker: Peer, newest: int) -> list[int]:
             return seen
 
 
-async def answered(house: House, client: Peer, version: int, wanted: ApiVersionsRequest) -> Any:
+async def answered(rig: Rig, client: Peer, version: int, wanted: ApiVersionsRequest) -> Any:
     """The answer that a client gets where a broker has v4."""
     client.send(asked(KEY, version, wanted, correlation_id=77))
-    await play_broker(await house.broker.peer(), 4)
+    await play_broker(await rig.broker.peer(), 4)
     return await read(client, version)
 
 
@@ -68,10 +68,10 @@ async def read(client: Peer, version: int) -> Any:
 async def test_a_broker_is_asked_in_a_version_that_it_has(
     tmp_path: Path, node_id: int, version: int, newest: int, versions: list[int]
 ) -> None:
-    async with housed(tmp_path) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(node_id)
         client.send(asked(KEY, version, request(), correlation_id=77))
-        assert await play_broker(await house.broker.peer(), newest) == versions
+        assert await play_broker(await rig.broker.peer(), newest) == versions
         response = await read(client, version)
         ranges = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         assert (response.error_code, ranges[KEY]) == (0, (0, 5)), "whatever the broker has"
@@ -91,17 +91,17 @@ async def test_a_broker_is_asked_in_a_version_that_it_has(
 async def test_who_means_another_node_is_told_so(
     tmp_path: Path, node_id: int, cluster_id: str, meant: int, error: ErrorCode
 ) -> None:
-    async with housed(tmp_path) as house:
-        house.gateway.book.cluster_id = CLUSTER_ID
-        response = await answered(house, await house.client(node_id), 5, request(cluster_id, node_id + meant))
+    async with housed(tmp_path) as rig:
+        rig.gateway.book.cluster_id = CLUSTER_ID
+        response = await answered(rig, await rig.client(node_id), 5, request(cluster_id, node_id + meant))
         assert (response.error_code, bool(response.api_keys)) == (error, not error)
 
 
 async def test_a_cluster_whose_id_is_not_known_yet_is_taken_for_what_is_meant(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house:
-        response = await answered(house, await house.client(), 5, request("any", BROKER_ID))
+    async with housed(tmp_path) as rig:
+        response = await answered(rig, await rig.client(), 5, request("any", BROKER_ID))
         assert response.error_code == ErrorCode.NONE
-        response = await answered(house, await house.client(), 5, request("any", OUR_ID))
+        response = await answered(rig, await rig.client(), 5, request("any", OUR_ID))
         assert response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED
 
 
@@ -113,20 +113,20 @@ async def test_what_is_invalid_is_refused_without_a_broker(
     tmp_path: Path, node_id: int, wrong: ApiVersionsRequest
 ) -> None:
     """And does not count as the one ApiVersions that a broker answers before a login."""
-    async with housed(tmp_path, asks_for_login=True) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path, asks_for_login=True) as rig:
+        client = await rig.client(node_id)
         client.send(asked(KEY, 5, wrong, correlation_id=77))
         assert (await read(client, 5)).error_code == ErrorCode.INVALID_REQUEST
 
 
 async def test_before_a_login_it_is_not_checked_who_is_meant(tmp_path: Path) -> None:
     """As in SaslServerAuthenticator; and where a broker closes the connection, that is what happens."""
-    async with housed(tmp_path, asks_for_login=True) as house:
-        house.gateway.book.cluster_id = CLUSTER_ID
+    async with housed(tmp_path, asks_for_login=True) as rig:
+        rig.gateway.book.cluster_id = CLUSTER_ID
         wrong = request("another", BROKER_ID)
-        client = await house.client()
+        client = await rig.client()
         client.send(asked(KEY, 5, wrong, correlation_id=77))
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         await play_broker(broker, 4)
         assert (await read(client, 5)).error_code == ErrorCode.NONE
         client.send(asked(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism="PLAIN")))

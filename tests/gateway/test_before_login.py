@@ -19,7 +19,7 @@ from protocol.messages import (
     MetadataResponse,
     OffsetDeleteRequest,
 )
-from tests.gateway.house import BROKER_ID, OUR_ID, asked, housed, read_request
+from tests.gateway.rig import BROKER_ID, OUR_ID, asked, housed, read_request
 
 BROKER: Final = 4
 VERSIONS: Final = {
@@ -67,10 +67,10 @@ async def test_what_needs_no_broker_is_answered_once_a_broker_has_answered_the_c
     tmp_path: Path, node_id: int, request_: Any
 ) -> None:
     api = ApiKey(request_.API_KEY)
-    async with housed(tmp_path, asks_for_login=True) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path, asks_for_login=True) as rig:
+        client = await rig.client(node_id)
         client.send(asked(api, VERSIONS[api], request_))
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         question = await broker.frame()
         assert type(read_request(question)).__name__ == "MetadataRequest"
         version = int.from_bytes(question[2:4], "big")
@@ -78,7 +78,7 @@ async def test_what_needs_no_broker_is_answered_once_a_broker_has_answered_the_c
         broker.answer(question, codec_for(ApiKey.METADATA, version).encode_response(answer))
         assert (await client.frame())[:4] == (1).to_bytes(4, "big")
         await client.ask(api, VERSIONS[api], request_)  # and from then on at once
-        assert house.broker.accepted == 1
+        assert rig.broker.accepted == 1
 
 
 @pytest.mark.parametrize(("node_id", "request_"), ASKED, ids=name_of)
@@ -86,10 +86,10 @@ async def test_a_client_that_a_broker_does_not_answer_hears_nothing(
     tmp_path: Path, node_id: int, request_: Any
 ) -> None:
     api = ApiKey(request_.API_KEY)
-    async with housed(tmp_path, asks_for_login=True) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path, asks_for_login=True) as rig:
+        client = await rig.client(node_id)
         client.send(asked(api, VERSIONS[api], request_))
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         await broker.frame()
         broker.abort()
         assert await client.ended()
@@ -98,6 +98,6 @@ async def test_a_client_that_a_broker_does_not_answer_hears_nothing(
 @pytest.mark.parametrize(("node_id", "request_"), ASKED, ids=name_of)
 async def test_where_nobody_logs_in_no_broker_is_asked(tmp_path: Path, node_id: int, request_: Any) -> None:
     api = ApiKey(request_.API_KEY)
-    async with housed(tmp_path) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(node_id)
         await client.ask(api, VERSIONS[api], request_)

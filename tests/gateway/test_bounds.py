@@ -10,7 +10,8 @@ import pytest
 
 from coordinator.authorization.permissions import Operation, Permission, Resource
 from coordinator.config import Address
-from coordinator.gateway.book import DISCOVERED_MAX
+from coordinator.gateway.address_book import DISCOVERED_MAX
+from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES, BufferBudget
 from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
@@ -18,11 +19,10 @@ from coordinator.gateway.cluster_authorizer import (
     CachedPermissionCount,
     PermissionCache,
 )
-from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
-from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
+from coordinator.gateway.pipelines import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
+from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from coordinator.gateway.session import READ_BYTES, Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -31,8 +31,8 @@ from protocol.messages import FetchRequest
 from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
 from protocol.value import replaced
-from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, asked, housed, passes
-from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, Outside, TestRoutes, answer, expected, request
+from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, RecordedIO, TestRoutes, answer, expected, request
+from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Rig, asked, housed, passes
 from tests.gateway.test_long_requests import LONG, Gate, described
 from tests.gateway.test_relay import proxied
 from tests.partitions.running import eventually
@@ -43,8 +43,8 @@ KIB = 1024
 
 
 def test_answers_that_were_made_here_and_wait_are_not_more_than_a_bound() -> None:
-    outside, routes = Outside(), TestRoutes()
-    session = Session(outside, routes, 1 << 20)
+    io, routes = RecordedIO(), TestRoutes()
+    session = Session(io, routes, 1 << 20)
     session.requested(memoryview(request(OPAQUE, 0, b"which is answered late")))
     sent = b"".join(request(ANSWERED, number, bytes(3 * KIB)) for number in range(1, 200))
     most = 0
@@ -52,48 +52,48 @@ def test_answers_that_were_made_here_and_wait_are_not_more_than_a_bound() -> Non
         if not session.wants_requests:
             break
         session.requested(memoryview(sent[start : start + 64 * KIB]))
-        while outside.calls:
-            outside.call()
+        while io.calls:
+            io.call()
         most = max(most, session.kept_bytes)
     assert not session.wants_requests
     assert ANSWERS_BYTES_MAX < most < ANSWERS_BYTES_MAX + 80 * KIB
     session.answered(BROKER, memoryview(answer(0, b"now")))
     assert session.kept_bytes < most
-    while outside.calls:
-        outside.call()
-    assert len(outside.client) > ANSWERS_BYTES_MAX
+    while io.calls:
+        io.call()
+    assert len(io.client) > ANSWERS_BYTES_MAX
 
 
 def test_after_long_requests_others_have_their_turn() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     content = bytes(ASKED_BYTES_AT_ONCE)
     session.requested(memoryview(b"".join(request(ANSWERED, number, content) for number in range(3))))
-    said = [outside.writes]
-    while outside.calls:
-        outside.call()
-        said.append(outside.writes)
+    said = [io.writes]
+    while io.calls:
+        io.call()
+        said.append(io.writes)
     assert said == [1, 2, 3]
 
 
 def test_after_many_answers_that_are_rewritten_others_have_their_turn() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     count = 2 * REWRITTEN_AT_ONCE + 1
     session.requested(memoryview(b"".join(request(REWRITTEN, number, b"some") for number in range(count))))
     session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(count))))
-    said = [outside.writes]
-    while outside.calls:
+    said = [io.writes]
+    while io.calls:
         assert not session.wants_answers(BROKER)
-        outside.call()
-        said.append(outside.writes)
+        io.call()
+        said.append(io.writes)
     assert said == [REWRITTEN_AT_ONCE, 2 * REWRITTEN_AT_ONCE, count]
     assert session.wants_answers(BROKER)
-    assert bytes(outside.client) == b"".join(expected(REWRITTEN, number, b"some") for number in range(count))
+    assert bytes(io.client) == b"".join(expected(REWRITTEN, number, b"some") for number in range(count))
 
 
 def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
-    outside, routes = Outside(), TestRoutes()
+    io, routes = RecordedIO(), TestRoutes()
     looked: list[int] = []
     rewrite = routes.found[
         next(key for key, each in routes.found.items() if each.api_key == REWRITTEN)
@@ -107,14 +107,14 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     routes.found = {
         key: replaced(each, rewrite=each.rewrite and looking) for key, each in routes.found.items()
     }
-    session = Session(outside, routes, 1 << 20)
+    session = Session(io, routes, 1 << 20)
     content = bytes(3_000)
     session.requested(memoryview(request(REWRITTEN, 1, b"") + request(REWRITTEN, 2, b"")))
     sent = answer(1, content) + answer(2, b"next")
     for start in range(0, len(sent), 5):
         session.answered(BROKER, memoryview(sent[start : start + 5]))
         session.go_on()
-    assert bytes(outside.client) == expected(REWRITTEN, 1, content) + expected(REWRITTEN, 2, b"next")
+    assert bytes(io.client) == expected(REWRITTEN, 1, content) + expected(REWRITTEN, 2, b"next")
     assert len(looked) < 20, looked
     assert session.kept_bytes == 0
 
@@ -167,18 +167,18 @@ class Keeping:
 
 def test_who_keeps_something_for_the_longest_time_is_closed_where_there_is_no_room() -> None:
     closed: Counter[str] = Counter()
-    kept = Kept(4 * COUNTED_FROM_BYTES, closed)
+    kept = BufferBudget(4 * COUNTED_FROM_BYTES, closed)
     first, second, third = Keeping(), Keeping(), Keeping()
-    kept.keeps(first, COUNTED_FROM_BYTES)
-    kept.keeps(second, COUNTED_FROM_BYTES - 1)
-    kept.keeps(third, COUNTED_FROM_BYTES)
-    kept.keeps(first, 2 * COUNTED_FROM_BYTES)
+    kept.set(first, COUNTED_FROM_BYTES)
+    kept.set(second, COUNTED_FROM_BYTES - 1)
+    kept.set(third, COUNTED_FROM_BYTES)
+    kept.set(first, 2 * COUNTED_FROM_BYTES)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
-    kept.keeps(second, 2 * COUNTED_FROM_BYTES)
+    kept.set(second, 2 * COUNTED_FROM_BYTES)
     assert (first.aborted, second.aborted, third.aborted) == (True, False, False)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
     kept.forget(second)
-    kept.keeps(third, 0)
+    kept.set(third, 0)
     assert (kept.total_bytes, closed["room"]) == (0, 1)
 
 
@@ -186,70 +186,70 @@ async def test_half_requests_of_many_clients_take_no_more_than_the_budget_and_a_
     tmp_path: Path,
 ) -> None:
     budget = 2 * READ_BYTES
-    async with housed(tmp_path, kept_bytes_max=budget) as house:
-        member = await house.client(OUR_ID)
+    async with housed(tmp_path, kept_bytes_max=budget) as rig:
+        member = await rig.client(OUR_ID)
         beat = asked(
             ApiKey.HEARTBEAT,
             3,
             HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m")),
         )
         member.send(beat)
-        node = await proxied(house, member)
+        node = await proxied(rig, member)
         half = pack(">ihhi", 200 * KIB, ApiKey.DESCRIBE_GROUPS, 0, 1) + bytes(190 * KIB)
-        attackers = [await house.client(OUR_ID) for _ in range(8)]
+        attackers = [await rig.client(OUR_ID) for _ in range(8)]
         for attacker in attackers:
             attacker.send(half)
-        await eventually(lambda: house.gateway.closed["room"] >= 5, "attackers to be closed")
-        assert house.gateway.kept.total_bytes <= budget
-        assert sum(relay.waiting_bytes for relay in house.gateway.relays) <= budget + 8 * COUNTED_FROM_BYTES
+        await eventually(lambda: rig.gateway.closed["room"] >= 5, "attackers to be closed")
+        assert rig.gateway.buffer_budget.total_bytes <= budget
+        assert sum(relay.waiting_bytes for relay in rig.gateway.relays) <= budget + 8 * COUNTED_FROM_BYTES
         await node.frame()
         node.answer(beat[4:], bytes(6))
         await member.frame()
 
 
 async def test_once_what_was_kept_is_gone_its_memory_is_given_back(tmp_path: Path) -> None:
-    async with housed(tmp_path, unread_ms_max=1_000) as house:  # it is looked ten times as often
-        attacker = await house.client(OUR_ID)
+    async with housed(tmp_path, unread_ms_max=1_000) as rig:  # it is looked ten times as often
+        attacker = await rig.client(OUR_ID)
         attacker.send(pack(">ihhi", 200 * KIB, ApiKey.DESCRIBE_GROUPS, 0, 1) + bytes(190 * KIB))
-        await eventually(lambda: house.gateway.kept.most_bytes > 0, "half a request to be kept")
+        await eventually(lambda: rig.gateway.buffer_budget.most_bytes > 0, "half a request to be kept")
         await attacker.close()
-        await eventually(lambda: house.gateway.kept.most_bytes == 0, "its memory to be given back")
+        await eventually(lambda: rig.gateway.buffer_budget.most_bytes == 0, "its memory to be given back")
 
 
 async def test_a_client_that_takes_nothing_of_its_answers_is_closed(tmp_path: Path) -> None:
-    async with housed(tmp_path, unread_ms_max=100) as house:
-        client = await house.client()
-        broker = await house.broker.peer()
+    async with housed(tmp_path, unread_ms_max=100) as rig:
+        client = await rig.client()
+        broker = await rig.broker.peer()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         client.send(FETCH)
         await broker.frame()
         broker.answer(FETCH[4:], bytes(64 * KIB * KIB))
-        await eventually(lambda: house.gateway.closed["unread"] == 1, "the client to be closed")
-        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        await eventually(lambda: rig.gateway.closed["unread"] == 1, "the client to be closed")
+        await eventually(lambda: not rig.gateway.relays, "the end of the connection")
 
 
 async def test_a_stopped_gateway_leaves_no_socket_of_a_client_that_was_gone(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house:
-        client = await house.client()
-        await house.broker.peer()
-        (relay,) = house.gateway.relays
+    async with housed(tmp_path) as rig:
+        client = await rig.client()
+        await rig.broker.peer()
+        (relay,) = rig.gateway.relays
         await client.close()
-        await eventually(lambda: not house.gateway.relays, "the client to be gone")
+        await eventually(lambda: not rig.gateway.relays, "the client to be gone")
         assert not relay.is_gone, "the broker may take its time"
-        await house.gateway.stop()
+        await rig.gateway.stop()
         assert relay.is_gone
 
 
 async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house:
-        house.gateway.stop_accepting()
-        book = house.gateway.book
+    async with housed(tmp_path) as rig:
+        rig.gateway.stop_accepting()
+        book = rig.gateway.book
         moved = [
             book.move(Listed(number, "127.0.0.1", 1, None)) for number in range(2, 2 + 2 * DISCOVERED_MAX)
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
-        house.gateway.set_brokers(house.gateway.book.brokers)
+        rig.gateway.set_brokers(rig.gateway.book.brokers)
         assert book.move(Listed(10_000, "127.0.0.1", 1, None)) is not None, "the supervisor knows them now"
 
 
@@ -257,15 +257,15 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
 async def test_a_broker_with_an_id_that_brokers_do_not_have_is_left_out(tmp_path: Path, node_id: int) -> None:
     named: dict[str, Any] = {"sni_pattern": "broker-{id}.example", "sni_port": 1}
     for chosen in ({}, named):
-        config = House(tmp_path, passes, **chosen).config
+        config = Rig(tmp_path, passes, **chosen).config
         assert config.place(node_id) is None
         assert config.place(BROKER_ID) is not None
 
 
 async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, lines: LogLines) -> None:
-    async with housed(tmp_path) as house:
-        house.gateway.set_brokers({OURS_AT: Address("127.0.0.1", house.broker.port)})
-        assert OURS_AT not in house.gateway.ports
+    async with housed(tmp_path) as rig:
+        rig.gateway.set_brokers({OURS_AT: Address("127.0.0.1", rig.broker.port)})
+        assert OURS_AT not in rig.gateway.ports
         (line,) = lines.fields("cannot listen on the port of a broker")
         assert "is that of another node" in line["reason"]
 

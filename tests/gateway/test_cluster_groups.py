@@ -14,13 +14,13 @@ import pytest
 from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.config import Address
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_groups import AT_A_TIME, LACKING, NOT_ASKED, ClusterGroups
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import PermissionGate
 from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import COORDINATOR, LENGTH_BYTES
 from coordinator.runtime.tasks import Tasks
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
@@ -51,8 +51,8 @@ from protocol.messages import (
     MetadataResponse,
 )
 from protocol.names import GroupId, Offset
-from tests.gateway.house import asked
-from tests.gateway.peers import Outside
+from tests.gateway.peers import RecordedIO
+from tests.gateway.rig import asked
 from tests.gateway.test_gate import frames
 from tests.gateway.test_long_requests import OUR_REFERENCES, HandThread
 from tests.support.idle import idle
@@ -242,10 +242,10 @@ class Play:
         )
         self.groups: ClusterGroups = groups if beside is None else beside.groups
         gate = PermissionGate(lambda _session: ALLOW_ALL, offloader, answer_absent=self.groups.answer)
-        book = Book(lambda _: None, lambda *_: None)
+        book = AddressBook(lambda _: None, lambda *_: None)
         routes = PortRoutes(book, gate.judge, offloader, ours=True, message_bytes_max=1 << 20)
-        self.outside = Outside()
-        self.session = Session(self.outside, routes, 1 << 20)
+        self.io = RecordedIO()
+        self.session = Session(self.io, routes, 1 << 20)
         self.located: list[tuple[Sequence[str], bool]] = []
         self.passed: list[Sequence[str]] = []
 
@@ -255,20 +255,20 @@ class Play:
 
     async def go_on(self) -> None:
         """Let all but the client do what they can do now."""
-        assert not self.outside.has_failed
+        assert not self.io.has_failed
         await idle()
         self.thread.run_all()
-        for frame in frames(self.outside.lanes[COORDINATOR]):
+        for frame in frames(self.io.pipelines[COORDINATOR]):
             self.session.answered(COORDINATOR, memoryview(self._answer(frame)))
-        while self.outside.calls:
-            self.outside.call()
+        while self.io.calls:
+            self.io.call()
 
     async def ask(self, api: ApiKey, version: int, request: Any) -> Any:
         """Send a request, and return the response."""
         self.send(api, version, request)
-        while not self.outside.client:
+        while not self.io.client:
             await self.go_on()
-        (frame,) = frames(self.outside.client)
+        (frame,) = frames(self.io.client)
         return decode_answer(codec_for(api, version), api, frame, LENGTH_BYTES)
 
     def _answer(self, frame: bytes) -> bytes:
@@ -383,10 +383,10 @@ async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_no
     play = Play(Cluster())
     play.send(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["1a"]))
     await idle()
-    (location,) = frames(play.outside.lanes[COORDINATOR])
+    (location,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
     play.session.client_gone()
-    (deletion,) = frames(play.outside.lanes[COORDINATOR])
+    (deletion,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
     assert play.session.is_done
 
@@ -432,7 +432,7 @@ async def test_so_many_requests_of_a_process_are_asked_at_the_cluster_at_a_time(
         await play.go_on()
     assert len(cluster.asked) == AT_A_TIME
     cluster.may_answer.set()
-    while not all(play.outside.client for play in plays):
+    while not all(play.io.client for play in plays):
         for play in plays:
             await play.go_on()
     assert len(cluster.deleted) == len(plays)

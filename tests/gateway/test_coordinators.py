@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from coordinator.api.private.adopt_group import API, offsets_of
 from coordinator.api.slices import ITEMS_PER_SLICE
 from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.connector import Connector
 from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, Coordinators
-from coordinator.gateway.dialing import Dialer
 from coordinator.partitions import adoption
 from coordinator.runtime.sockets import unconnected
 from coordinator.upstream.adoption import ROWS_AT_ONCE, Mark, Offset, Reading, Stored, TopicPartition
@@ -128,9 +128,9 @@ async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     async with server:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
-        book = Book(CONFIG.place, lambda _id, _address: None)
+        book = AddressBook(CONFIG.place, lambda _id, _address: None)
         book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
-        yield Coordinators(loop, book, Dialer(loop, CONFIG, unconnected), 30.0)
+        yield Coordinators(loop, book, Connector(loop, CONFIG, unconnected), 30.0)
 
 
 async def test_a_very_large_adoption_is_written_in_many_turns() -> None:

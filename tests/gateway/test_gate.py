@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from coordinator.authorization.authorizer import ALLOW_ALL
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import OF_MEMBERS, PermissionGate
 from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routing import BROKER, COORDINATOR
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR
 from coordinator.runtime.promise import Promise, Wake
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -26,8 +26,8 @@ from protocol.hot.offset_commit import (
 from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
 from protocol.names import GroupId, MemberId, Offset
 from protocol.structs import Frozen
-from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
-from tests.gateway.peers import AT_ONCE, Outside
+from tests.gateway.peers import AT_ONCE, RecordedIO
+from tests.gateway.rig import OUR_ID, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
 from tests.net.requests import EVERY_REQUEST, Request, answer, build, join, sample_request, sample_values
@@ -52,13 +52,13 @@ async def heartbeat_of_nobody(broker: Peer, error: int) -> None:
 
 
 async def test_what_a_client_may_do_is_asked_on_its_own_connection_and_remembered(tmp_path: Path) -> None:
-    async with housed(tmp_path, gate=None) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None) as rig:
+        client = await rig.client(OUR_ID)
         sent = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT)
         client.send(sent)
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         await heartbeat_of_nobody(broker, ALLOWED)
-        node = await proxied(house, client)
+        node = await proxied(rig, client)
         for _ in range(3):  # once, and twice more without a question
             assert await node.frame() == sent[4:]
             node.answer(sent[4:], bytes(6))
@@ -67,25 +67,25 @@ async def test_what_a_client_may_do_is_asked_on_its_own_connection_and_remembere
 
 
 async def test_what_a_client_may_not_do_reaches_no_coordinator(tmp_path: Path) -> None:
-    async with housed(tmp_path, gate=None, authorization_cache_ms=0) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None, authorization_cache_ms=0) as rig:
+        client = await rig.client(OUR_ID)
         client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) * 2)
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         for _ in range(2):  # each time, where nothing is remembered
             await heartbeat_of_nobody(broker, DENIED)
             assert int.from_bytes((await client.frame())[8:10], "big") == DENIED
-        assert house.coordinator.accepted == 0
+        assert rig.coordinator.accepted == 0
 
 
 async def test_what_the_broker_cannot_tell_is_not_allowed_and_asked_again(tmp_path: Path) -> None:
-    async with housed(tmp_path, gate=None) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None) as rig:
+        client = await rig.client(OUR_ID)
         client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) * 2)
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT):
             await heartbeat_of_nobody(broker, int(error))
             assert int.from_bytes((await client.frame())[8:10], "big", signed=True) == error
-        assert house.coordinator.accepted == 0
+        assert rig.coordinator.accepted == 0
 
 
 class Adopting(Frozen, frozen=True):
@@ -100,12 +100,12 @@ class Adopting(Frozen, frozen=True):
         return await promise
 
 
-async def join_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, bytes]:
+async def join_before_adoption(rig: Rig, adopting: Adopting) -> tuple[Peer, bytes]:
     """A client whose JoinGroup waits for its group."""
-    client = await house.client(OUR_ID)
+    client = await rig.client(OUR_ID)
     sent = join("g", version=3)
     client.send(sent)
-    await heartbeat_of_nobody(await house.broker.peer(), ALLOWED)
+    await heartbeat_of_nobody(await rig.broker.peer(), ALLOWED)
     await eventually(lambda: adopting.waiting, "the question whether the group is ours")
     assert adopting.waiting[0][0] == "g"
     return client, sent
@@ -113,18 +113,18 @@ async def join_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, 
 
 async def test_a_request_waits_until_its_group_is_ours(tmp_path: Path) -> None:
     adopting = Adopting([])
-    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, sent = await join_before_adoption(house, adopting)
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as rig:
+        client, sent = await join_before_adoption(rig, adopting)
         adopting.waiting[0][1](ErrorCode.NONE)
-        node = await proxied(house, client)
+        node = await proxied(rig, client)
         assert await node.frame() == sent[4:]
         assert len(adopting.waiting) == 1
 
 
 async def test_a_request_of_a_group_that_cannot_be_ours_hears_why(tmp_path: Path) -> None:
     adopting = Adopting([])
-    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, _ = await join_before_adoption(house, adopting)
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as rig:
+        client, _ = await join_before_adoption(rig, adopting)
         adopting.waiting[0][1](ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         joined = answer(ApiKey.JOIN_GROUP, 3, await client.frame())
         assert joined.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -132,11 +132,11 @@ async def test_a_request_of_a_group_that_cannot_be_ours_hears_why(tmp_path: Path
 
 async def test_a_client_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) -> None:
     adopting = Adopting([])
-    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
-        client, _ = await join_before_adoption(house, adopting)
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as rig:
+        client, _ = await join_before_adoption(rig, adopting)
         await client.close()
         adopting.waiting[0][1](ErrorCode.NONE)
-        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        await eventually(lambda: not rig.gateway.relays, "the end of the connection")
         adopting.waiting[0][1](ErrorCode.NONE)
 
 
@@ -172,11 +172,11 @@ def test_a_join_and_a_commit_without_a_generation_wait_for_their_group(request_:
 def sent_on(frame: bytes, adopting: Adopting) -> bytes:
     """What a coordinator of ours gets of a request whose client may do everything."""
     gate = PermissionGate(lambda _session: ALLOW_ALL, AT_ONCE, adopting.adopt).judge
-    book = Book(lambda _: None, lambda *_: None)
-    outside = Outside()
+    book = AddressBook(lambda _: None, lambda *_: None)
+    io = RecordedIO()
     routes = PortRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
-    Session(outside, routes, 1 << 20).requested(memoryview(frame))
-    return bytes(outside.lanes[COORDINATOR])
+    Session(io, routes, 1 << 20).requested(memoryview(frame))
+    return bytes(io.pipelines[COORDINATOR])
 
 
 def commit_to(topic: str, *partitions: int) -> bytes:
@@ -220,13 +220,13 @@ async def topic_is(broker: Peer, version: int, topic: dict[str, Any]) -> Any:
 
 
 async def test_what_may_be_done_with_a_topic_is_remembered_whether_it_is_there_or_not(tmp_path: Path) -> None:
-    async with housed(tmp_path, gate=None) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None) as rig:
+        client = await rig.client(OUR_ID)
         client.send(commit_to("none"))
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         await heartbeat_of_nobody(broker, ALLOWED)
         await topic_may_be_read(broker, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        node = await proxied(house, client)
+        node = await proxied(rig, client)
         await node.frame()
         client.send(commit_to("none"))
         await node.frame()
@@ -234,8 +234,8 @@ async def test_what_may_be_done_with_a_topic_is_remembered_whether_it_is_there_o
 
 async def test_an_id_that_the_broker_does_not_have_is_refused_and_asked_about_again(tmp_path: Path) -> None:
     """Our nodes may have the topic already, and what may be done with it is not known."""
-    async with housed(tmp_path, gate=None) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None) as rig:
+        client = await rig.client(OUR_ID)
         partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=Offset(1))
         commit = OffsetCommitRequest(
             group_id=GroupId("g"),
@@ -246,25 +246,25 @@ async def test_an_id_that_the_broker_does_not_have_is_refused_and_asked_about_ag
         for error in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
             client.send(asked(ApiKey.OFFSET_COMMIT, 10, commit))
             if broker is None:
-                broker = await house.broker.peer()
+                broker = await rig.broker.peer()
                 await heartbeat_of_nobody(broker, ALLOWED)
             await topic_is(broker, 12, topic | {"error_code": int(error)})
             assert int(error).to_bytes(2, "big") in await client.frame()
-        assert house.coordinator.accepted == 0
+        assert rig.coordinator.accepted == 0
 
 
 async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(
     tmp_path: Path,
 ) -> None:
-    async with housed(tmp_path, gate=None) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path, gate=None) as rig:
+        client = await rig.client(OUR_ID)
         empty = FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=[])
         client.send(asked(ApiKey.FIND_COORDINATOR, 4, empty))
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         assert key_of(await broker.frame()) == ApiKey.METADATA
         await broker.close()  # as a broker does where nobody has logged in
         assert await client.ended()
-        assert house.coordinator.accepted == 0
+        assert rig.coordinator.accepted == 0
 
 
 def frames(data: bytearray) -> list[bytes]:
@@ -280,16 +280,16 @@ def frames(data: bytearray) -> list[bytes]:
 def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
     routes = PortRoutes(
-        Book(lambda _: None, lambda *_: None),
+        AddressBook(lambda _: None, lambda *_: None),
         PermissionGate(ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).of, AT_ONCE).judge,
         AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,
     )
-    outside = Outside()
-    session = Session(outside, routes, 1 << 20)
+    io = RecordedIO()
+    session = Session(io, routes, 1 << 20)
     session.requested(memoryview(asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=groups))))
-    under_way = frames(outside.lanes[BROKER])
+    under_way = frames(io.pipelines[BROKER])
     questions = 0
     while under_way:
         assert len(under_way) <= QUERIES_AT_ONCE
@@ -298,7 +298,7 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
         session.answered(
             BROKER, memoryview((4 + len(body)).to_bytes(4, "big") + under_way.pop(0)[8:12] + body)
         )
-        under_way += frames(outside.lanes[BROKER])
+        under_way += frames(io.pipelines[BROKER])
     assert questions == len(groups)
-    (passed,) = frames(outside.lanes[COORDINATOR])
+    (passed,) = frames(io.pipelines[COORDINATOR])
     assert read_request(passed[4:]).groups_names == groups

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from coordinator.gateway import answers
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
 from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER, COORDINATOR, LENGTH_BYTES
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -29,8 +29,8 @@ from protocol.messages import (
     ListGroupsResponse,
 )
 from tests.catalogue.disk import ManualThread
-from tests.gateway.house import asked, read_request
-from tests.gateway.peers import Outside
+from tests.gateway.peers import RecordedIO
+from tests.gateway.rig import asked, read_request
 from tests.gateway.test_gate import ALLOWED, Adopting, frames
 from tests.gateway.test_relay import HEARTBEAT
 from tests.gateway.test_rewriting import frame_of
@@ -61,18 +61,18 @@ class Client:
     """A session, and what it has sent."""
 
     def __init__(self, routes: PortRoutes) -> None:
-        self.outside = Outside()
-        self.session = Session(self.outside, routes, 1 << 20)
+        self.io = RecordedIO()
+        self.session = Session(self.io, routes, 1 << 20)
 
     def send(self, frame: bytes) -> None:
         self.session.requested(memoryview(frame))
 
-    def sent(self, lane: int) -> list[bytes]:
-        """What has gone to a lane since it was looked at last, without lengths."""
-        return [frame[4:] for frame in frames(self.outside.lanes[lane])]
+    def sent(self, pipeline: int) -> list[bytes]:
+        """What has gone to a pipeline since it was looked at last, without lengths."""
+        return [frame[4:] for frame in frames(self.io.pipelines[pipeline])]
 
-    def answer(self, lane: int, frame: bytes) -> None:
-        self.session.answered(lane, memoryview(frame))
+    def answer(self, pipeline: int, frame: bytes) -> None:
+        self.session.answered(pipeline, memoryview(frame))
 
 
 class Gate:
@@ -84,7 +84,7 @@ class Gate:
         offloader = Offloader(lambda: self.thread)
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
-            Book(lambda _: None, lambda *_: None),
+            AddressBook(lambda _: None, lambda *_: None),
             PermissionGate(authorizers.of, offloader, adopt).judge,
             offloader,
             ours=ours,
@@ -102,14 +102,14 @@ class Gate:
 
     def settle(self, *clients: Client) -> None:
         """Let the thread and these clients do all that they can; another client's heartbeats pass meanwhile."""
-        while self.thread.waiting or any(client.outside.calls for client in clients):
+        while self.thread.waiting or any(client.io.calls for client in clients):
             if self.thread.waiting:
                 if self.takes_groups:
                     self.heartbeats_pass()
                 self.thread.run_one()
             for client in clients:
-                while client.outside.calls:
-                    client.outside.call()
+                while client.io.calls:
+                    client.io.call()
 
     def heartbeats_pass(self) -> None:
         other = self.client()
@@ -120,7 +120,7 @@ class Gate:
                 other.answer(BROKER, reply(question, ALLOWED.to_bytes(2, "big")))
             (passed,) = other.sent(COORDINATOR)
             other.answer(COORDINATOR, reply(passed, bytes(6)))
-        assert len(frames(other.outside.client)) == 3
+        assert len(frames(other.io.client)) == 3
         other.session.end()
 
 
@@ -163,9 +163,9 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     (passed,) = client.sent(COORDINATOR)
     assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
     client.answer(COORDINATOR, described(passed, frozenset()))
-    assert not client.outside.client
+    assert not client.io.client
     process.settle(client)
-    (answer,) = frames(client.outside.client)
+    (answer,) = frames(client.io.client)
     response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [
         *GROUPS[::3],
@@ -195,9 +195,9 @@ def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
     (question,) = client.sent(BROKER)
     assert read_request(question).groups == GROUPS
     client.answer(BROKER, described(question, DENIED))
-    assert not client.outside.client
+    assert not client.io.client
     process.settle(client)
-    (answer,) = frames(client.outside.client)
+    (answer,) = frames(client.io.client)
     response = codec_for(ApiKey.LIST_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [each for each in GROUPS if each not in DENIED]
     assert not process.thread.waiting
@@ -220,10 +220,10 @@ def test_a_long_request_for_what_no_broker_coordinates_holds_up_nobody() -> None
     process = Gate(ours=False)
     client = process.client()
     client.send(LONG)
-    assert not client.outside.client
+    assert not client.io.client
     (_,) = process.thread.waiting
     process.thread.run_one()
-    assert bytes(client.outside.client) == answers.refusal(LONG[4:], ErrorCode.NOT_COORDINATOR)
+    assert bytes(client.io.client) == answers.refusal(LONG[4:], ErrorCode.NOT_COORDINATOR)
 
 
 def test_a_client_that_is_gone_meanwhile_hears_nothing() -> None:
@@ -253,7 +253,7 @@ def waits_for_a_slot(process: Gate, client: Client) -> None:
     for each in (*others, client):
         each.send(LONG)
         process.settle(each)
-    assert not client.outside.lanes[BROKER]
+    assert not client.io.pipelines[BROKER]
 
 
 def waits_for_its_groups(process: Gate, client: Client) -> None:
@@ -314,7 +314,7 @@ def asking(process: Gate, count: int) -> list[Client]:
 
 def have_slots(clients: list[Client]) -> list[bool]:
     """Whether the broker was asked about the request of each."""
-    return [bool(client.outside.lanes[BROKER]) for client in clients]
+    return [bool(client.io.pipelines[BROKER]) for client in clients]
 
 
 def test_so_many_requests_that_name_much_are_held_decoded_and_the_others_wait_as_bytes() -> None:
@@ -365,7 +365,7 @@ def test_a_client_that_leaves_an_answer_unread_gets_no_slot() -> None:
     assert slow.sent(BROKER) == [FETCH[LENGTH_BYTES:]]
     clients[0].session.end()
     slow.answer(BROKER, reply(FETCH[LENGTH_BYTES:], b"fetched"))
-    assert slow.outside.calls, "once the client has taken it"
+    assert slow.io.calls, "once the client has taken it"
     assert slow.sent(BROKER) == []
     process.settle(slow)
     assert slow.sent(BROKER)
@@ -396,7 +396,7 @@ def everything(process: Gate) -> None:
         for passed in client.sent(COORDINATOR):
             client.answer(COORDINATOR, described(passed, frozenset()))
         process.settle(client)
-        assert client.outside.client
+        assert client.io.client
         client.session.end()
     client = process.client()
     client.answer(COORDINATOR, lists_groups(client))
@@ -404,12 +404,12 @@ def everything(process: Gate) -> None:
     (question,) = client.sent(BROKER)
     client.answer(BROKER, described(question, DENIED))
     process.settle(client)
-    assert client.outside.client
+    assert client.io.client
     client.session.end()
     client = process.client()
     client.send(LONG[:20] + b"\x7f" * (len(LONG) - 20))
     process.settle(client)
-    assert client.outside.error is not None
+    assert client.io.error is not None
 
 
 def uncollected(work: Callable[[], None]) -> list[object]:
@@ -449,5 +449,5 @@ def test_a_long_request_that_is_none_ends_its_connection(cut: int) -> None:
     broken = LONG[4:cut] + b"\x7f" * (len(LONG) - cut)
     client.send(LONG[:4] + broken)
     process.work()
-    assert client.outside.error is not None
-    assert not client.outside.has_failed
+    assert client.io.error is not None
+    assert not client.io.has_failed

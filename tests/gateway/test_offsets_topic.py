@@ -9,11 +9,11 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import TopicAuthorizationFailedError
 
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offsets_topic import REFUSED, OffsetsTopic
 from coordinator.gateway.routes import FORWARDED, PortRoutes
+from coordinator.gateway.routing import BROKER
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER
 from coordinator.telemetry.incidents import REMIND_MS
 from protocol.apis import ApiKey
 from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
@@ -21,8 +21,8 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_response, has_flexible_response_header
 from protocol.messages import FetchRequest, FetchResponse, MetadataRequest
-from tests.gateway.house import passes, read_request
-from tests.gateway.peers import AT_ONCE, Outside
+from tests.gateway.peers import AT_ONCE, RecordedIO
+from tests.gateway.rig import passes, read_request
 from tests.gateway.test_gate import frames
 from tests.gateway.whole import Whole
 from tests.support.log_lines import LogLines, captured
@@ -103,12 +103,12 @@ class Play:
         self.version = version
         self.client_id = client_id
         self.now_ms = 0
-        book = Book(lambda _: None, lambda *_: None)
+        book = AddressBook(lambda _: None, lambda *_: None)
         book.offsets_topic_id = IDS[OFFSETS].bytes if knows_id else None
         topic = OffsetsTopic(book, AT_ONCE, lambda: self.now_ms)
         routes = PortRoutes(book, passes, AT_ONCE, ours=False, message_bytes_max=1 << 20, offsets_topic=topic)
-        self.outside = Outside()
-        self.session = Session(self.outside, routes, 1 << 20)
+        self.io = RecordedIO()
+        self.session = Session(self.io, routes, 1 << 20)
         self.codec = codec_for(ApiKey.FETCH, version)
 
     def frame(self, request: Any) -> bytes:
@@ -121,8 +121,8 @@ class Play:
         frame = self.frame(request)
         for piece in (frame[:-3], frame[-3:]):
             self.session.requested(memoryview(piece))
-        sent = bytes(self.outside.lanes[BROKER])
-        self.outside.lanes[BROKER].clear()
+        sent = bytes(self.io.pipelines[BROKER])
+        self.io.pipelines[BROKER].clear()
         return sent
 
     def answer(self, response: Any) -> bytes:
@@ -134,9 +134,9 @@ class Play:
         return self.received()
 
     def received(self) -> bytes:
-        assert self.outside.error is None
-        assert not self.outside.has_failed
-        (frame,) = frames(self.outside.client)
+        assert self.io.error is None
+        assert not self.io.has_failed
+        (frame,) = frames(self.io.client)
         return frame
 
     def rows(self, frame: bytes) -> dict[tuple[Any, int], tuple[int, bytes]]:

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from coordinator.config import Address
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.readiness import GatewayReadiness
 from protocol.headers import encode_response
-from tests.gateway.house import Accepting
+from tests.gateway.rig import Accepting
 from tests.groups.harness import WALL_START_MS, FakeClock
 
 CONFIG = GatewayConfig(
@@ -30,7 +30,7 @@ class Probed:
     def __init__(self, brokers: Mapping[int, Accepting]) -> None:
         self._brokers = brokers
         self.clock = FakeClock()
-        self.book = Book(CONFIG.place, lambda _id, _address: None)
+        self.book = AddressBook(CONFIG.place, lambda _id, _address: None)
         self.book.set_brokers({n: Address("127.0.0.1", each.port) for n, each in brokers.items()})
         here = Address("gateway.example", 9092)
         self.book.set_nodes({1_000_001: OurNode(1_000_001, here, here)})

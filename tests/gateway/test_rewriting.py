@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from coordinator.config import Address
 from coordinator.gateway import rewriting
-from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.offload import Change, changed
-from coordinator.gateway.rewriting import HIDDEN_FEATURES, Offered, common_offers
+from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, common_offers
 from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
@@ -34,9 +34,9 @@ def place(node_id: int) -> Address | None:
     return None if node_id % 7 == 6 else Address("gateway.example", 10_000 + node_id % 50_000)
 
 
-def new_book() -> Book:
+def new_book() -> AddressBook:
     """A book that knows no broker, and one node of ours."""
-    book = Book(place, lambda *_: None)
+    book = AddressBook(place, lambda *_: None)
     book.set_nodes({OURS.node_id: OURS})
     return book
 
@@ -202,7 +202,7 @@ def test_api_versions_is_what_both_have(drawn: tuple[int, Values]) -> None:
         each["api_key"]: VersionRange(each["min_version"], each["max_version"])
         for each in message["api_keys"]
     }
-    offered = Offered({0: VersionRange(0, 13), 1: VersionRange(4, 15)}, {11: VersionRange(0, 9)})
+    offered = OfferedVersions({0: VersionRange(0, 13), 1: VersionRange(4, 15)}, {11: VersionRange(0, 9)})
     common = common_offers(offered, theirs)
     keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in common]
     expected = {**message, "api_keys": keys}
@@ -213,7 +213,7 @@ def test_api_versions_is_what_both_have(drawn: tuple[int, Values]) -> None:
 
 
 def test_offers_are_cut_to_what_passes_and_joined_by_what_is_answered_here() -> None:
-    ours = Offered(
+    ours = OfferedVersions(
         {0: VersionRange(0, 13), 1: VersionRange(4, 15), 2: VersionRange(1, 4), 3: VersionRange(0, 1)},
         {11: VersionRange(0, 9)},
     )
@@ -238,7 +238,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
     ):
         message[field] = [{"name": name, low: 1, high: 1} for name in (*sorted(HIDDEN_FEATURES), kept)]
     frame = frame_of(ApiKey.API_VERSIONS, message, 4)
-    got = rewritten(rewriting.api_versions(Offered({}, {}), 4, 4), frame)
+    got = rewritten(rewriting.api_versions(OfferedVersions({}, {}), 4, 4), frame)
     read: Any = codec_for(ApiKey.API_VERSIONS, 4).decode_response(got, 8)
     assert [each.name for each in read.supported_features] == [kept]
     assert [each.name for each in read.finalized_features] == [kept]
@@ -252,7 +252,7 @@ def test_a_broker_too_old_for_the_version_says_so_in_version_0() -> None:
     }
     frame = frame_of(ApiKey.API_VERSIONS, message, 0)
     assert cls is not None
-    assert rewritten(rewriting.api_versions(Offered({}, {}), 4, 4), frame) == frame
+    assert rewritten(rewriting.api_versions(OfferedVersions({}, {}), 4, 4), frame) == frame
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -276,7 +276,7 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
         st.sampled_from([each for each in versions_of(api) if api != ApiKey.PRODUCE or each >= 10])
     )
     frame = pack(">ii", 4 + len(body), CORRELATION_ID) + body
-    made: dict[ApiKey, Callable[[Book, int], Change]] = {
+    made: dict[ApiKey, Callable[[AddressBook, int], Change]] = {
         ApiKey.METADATA: lambda _book, version: partial(rewritten_metadata, version),
         ApiKey.PRODUCE: rewriting.produce,
         ApiKey.DESCRIBE_CLUSTER: rewriting.describe_cluster,

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from coordinator.gateway import answers
-from coordinator.gateway.book import Book
+from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.routes import FORWARDED, PortRoutes
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
@@ -20,8 +20,8 @@ from protocol.messages import (
     IncrementalAlterConfigsRequest,
     SaslHandshakeRequest,
 )
-from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.peers import AT_ONCE
+from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.whole import Whole
 from tests.support.raw import RawConnection
 
@@ -47,7 +47,7 @@ NOT_OFFERED: Final = {
 
 def routes(*, ours: bool) -> PortRoutes:
     """Of one kind of port, where all is allowed."""
-    book = Book(lambda _: None, lambda *_: None)
+    book = AddressBook(lambda _: None, lambda *_: None)
     return PortRoutes(book, passes, AT_ONCE, ours=ours, message_bytes_max=MIB)
 
 
@@ -86,7 +86,7 @@ def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
 
 
 def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
-    book = Book(lambda _: None, lambda *_: None)
+    book = AddressBook(lambda _: None, lambda *_: None)
     port = PortRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
     for api in answers.COORDINATED:
         found = port.found[route(api.key, api.versions.max)]
@@ -103,8 +103,8 @@ async def test_a_heartbeat_of_kip_848_is_refused_on_every_port(
     tmp_path: Path, node_id: int, version: int
 ) -> None:
     """Neither the broker nor our node answers in this test."""
-    async with housed(tmp_path) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(node_id)
         request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0)
         answer = await client.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request)
         assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -114,8 +114,8 @@ async def test_a_heartbeat_of_kip_848_is_refused_on_every_port(
 async def test_newer_api_versions_are_answered_in_version_0(
     tmp_path_factory: pytest.TempPathFactory, node_id: int
 ) -> None:
-    async with housed(tmp_path_factory.mktemp("house")) as house:
-        client = await house.client(node_id)
+    async with housed(tmp_path_factory.mktemp("house")) as rig:
+        client = await rig.client(node_id)
         header = RequestHeader(ApiKey.API_VERSIONS, 9, 5, "newer")
         frame = encode_request_header(header, flexible=True) + b"what is to come"
         client.send(len(frame).to_bytes(4, "big") + frame)
@@ -127,9 +127,9 @@ async def test_newer_api_versions_are_answered_in_version_0(
 
 @pytest.mark.parametrize(("mechanism", "error"), [("GSSAPI", 33), ("PLAIN", 0)])
 async def test_kerberos_is_refused_in_the_handshake(tmp_path: Path, mechanism: str, error: int) -> None:
-    async with housed(tmp_path) as house:
-        client = await house.client(BROKER_ID)
-        broker: Peer = await house.broker.peer()
+    async with housed(tmp_path) as rig:
+        client = await rig.client(BROKER_ID)
+        broker: Peer = await rig.broker.peer()
         sent = asked(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism))
         client.send(sent)
         assert await broker.frame() == sent[4:]
@@ -152,8 +152,8 @@ def settings_of(*resources: tuple[int, str]) -> bytes:
 
 
 async def test_a_node_of_ours_has_no_settings_for_tools_that_ask_every_node(tmp_path: Path) -> None:
-    async with housed(tmp_path) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(OUR_ID)
         client.send(settings_of((BROKER, str(OUR_ID))))
         answer = await client.frame()
         (result,) = codec_for(ApiKey.DESCRIBE_CONFIGS, 1).decode_response(answer, 4).results
@@ -177,8 +177,8 @@ async def test_only_to_take_settings_of_a_node_of_ours_away_succeeds(
     ]
     resource = make(version=1, resource_type=BROKER, resource_name=str(OUR_ID), configs=configs)
     request = IncrementalAlterConfigsRequest(version=1, resources=[resource], validate_only=False)
-    async with housed(tmp_path) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(OUR_ID)
         client.send(asked(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
         answer = await client.frame()
         (result,) = codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1).decode_response(answer, 5).responses
@@ -198,11 +198,11 @@ async def test_only_to_take_settings_of_a_node_of_ours_away_succeeds(
     ids=["a broker", "a topic beside ours", "a topic with our number", "many topics", "nothing"],
 )
 async def test_other_settings_are_asked_of_a_broker(tmp_path: Path, resources: list[tuple[int, str]]) -> None:
-    async with housed(tmp_path) as house:
-        client = await house.client(OUR_ID)
+    async with housed(tmp_path) as rig:
+        client = await rig.client(OUR_ID)
         sent = settings_of(*resources)
         client.send(sent)
-        broker: Peer = await house.broker.peer()
+        broker: Peer = await rig.broker.peer()
         assert await broker.frame() == sent[4:]
         broker.answer(sent[4:], bytes(8))
         assert (await client.frame())[4:] == bytes(8)

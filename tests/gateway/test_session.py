@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.gateway.requests import ASKED_AT_ONCE, PENDING_MAX
-from coordinator.gateway.session import Session
-from coordinator.gateway.ways import (
+from coordinator.gateway.routing import (
     BROKER,
     COLLECTED_BYTES_MAX,
     COORDINATOR,
@@ -18,6 +17,7 @@ from coordinator.gateway.ways import (
     Route,
     Verdict,
 )
+from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
@@ -33,8 +33,8 @@ from tests.gateway.peers import (
     REWRITTEN,
     SILENT,
     VERSION,
-    Outside,
     Play,
+    RecordedIO,
     TestRoutes,
     answer,
     expected,
@@ -67,9 +67,9 @@ def test_answers_leave_in_the_order_of_requests_however_both_sides_send(
     asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int
 ) -> None:
     playing = play(asked, random, piece_bytes_max)
-    assert playing.outside.error is None
-    assert not playing.outside.has_failed
-    assert bytes(playing.outside.client) == b"".join(
+    assert playing.io.error is None
+    assert not playing.io.has_failed
+    assert bytes(playing.io.client) == b"".join(
         expected(api_key, number, pack_number(number) + content)
         for number, (api_key, content) in enumerate(asked)
     )
@@ -104,12 +104,12 @@ def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
     playing.requests.clear()
     playing.session.client_gone()
     playing.run()
-    assert playing.outside.error is None
-    assert not playing.outside.has_failed
+    assert playing.io.error is None
+    assert not playing.io.has_failed
     assert playing.session.is_done
-    seen = {lane: [each for each in peer.seen if each >= 0] for lane, peer in playing.peers.items()}
-    for lane, kinds in ((BROKER, TO_BROKER), (COORDINATOR, TO_COORDINATOR)):
-        assert seen[lane] == [number for number, (kind, _) in enumerate(asked[:whole]) if kind in kinds]
+    seen = {pipeline: [each for each in peer.seen if each >= 0] for pipeline, peer in playing.peers.items()}
+    for pipeline, kinds in ((BROKER, TO_BROKER), (COORDINATOR, TO_COORDINATOR)):
+        assert seen[pipeline] == [number for number, (kind, _) in enumerate(asked[:whole]) if kind in kinds]
 
 
 def ends_of(sent: bytes) -> list[int]:
@@ -122,15 +122,15 @@ def ends_of(sent: bytes) -> list[int]:
 
 
 def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     parked = request(COORDINATED, 1, b"")
     filtered = request(FILTERED, 2, b"")
     session.requested(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
-    assert bytes(outside.lanes[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
+    assert bytes(io.pipelines[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
     session.client_gone()
     assert session.is_done
-    assert bytes(outside.lanes[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
+    assert bytes(io.pipelines[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 
 
 @given(st.integers())
@@ -143,58 +143,58 @@ def test_of_a_long_answer_that_passes_as_it_is_no_more_is_kept_than_a_piece(seed
         (OPAQUE, bytes(9)),
     ]
     playing = play(asked, Random(seed), piece)
-    assert len(playing.outside.client) > 100_000
-    # held for the order: a piece of each lane; collected: a head, and the request that goes to the coordinator
+    assert len(playing.io.client) > 100_000
+    # held for the order: a piece of each pipeline; collected: a head, and the request that goes to the coordinator
     assert playing.kept_bytes_max <= 3 * piece
 
 
 def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(10))))
     session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(10))))
-    assert (len(outside.client), outside.writes) == (120, 1)
+    assert (len(io.client), io.writes) == (120, 1)
 
 
 def test_a_client_is_read_no_further_while_too_many_responses_are_pending() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(PENDING_MAX + 5))))
     assert not session.wants_requests
-    assert len(outside.lanes[BROKER]) == PENDING_MAX * len(request(OPAQUE, 0, b""))
+    assert len(io.pipelines[BROKER]) == PENDING_MAX * len(request(OPAQUE, 0, b""))
     session.answered(BROKER, memoryview(answer(0, b"")))
-    assert len(outside.lanes[BROKER]) == (PENDING_MAX + 1) * len(request(OPAQUE, 0, b""))
+    assert len(io.pipelines[BROKER]) == (PENDING_MAX + 1) * len(request(OPAQUE, 0, b""))
 
 
-def test_an_answer_that_comes_too_early_stops_its_lane_until_its_turn() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> None:
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"second")))
     assert not session.wants_answers(COORDINATOR)
     assert session.wants_answers(BROKER)
-    assert not outside.client
+    assert not io.client
     session.answered(BROKER, memoryview(answer(1, b"first")))
-    assert bytes(outside.client) == answer(1, b"first") + answer(2, b"second")
+    assert bytes(io.client) == answer(1, b"first") + answer(2, b"second")
     assert session.wants_answers(COORDINATOR)
 
 
 def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
-    outside = Outside()
+    io = RecordedIO()
     routes = TestRoutes()
     coordinated = route(COORDINATED, VERSION)
     routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
-    session = Session(outside, routes, 1 << 20)
+    session = Session(io, routes, 1 << 20)
     session.requested(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
-    assert bytes(outside.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert bytes(io.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     session.answered(BROKER, memoryview(answer(2, b"")))
-    assert bytes(outside.client).endswith(answer(2, b""))
+    assert bytes(io.client).endswith(answer(2, b""))
 
 
 @pytest.mark.parametrize("begun", [b"", answer(1, b"the whole of it")[:12]])
-def test_a_lane_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun: bytes) -> None:
-    session = Session(Outside(), TestRoutes(), 1 << 20)
+def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun: bytes) -> None:
+    session = Session(RecordedIO(), TestRoutes(), 1 << 20)
     session.requested(memoryview(request(COORDINATED, 1, b"")))
     session.answered(COORDINATOR, memoryview(begun))
     assert not session.lost(COORDINATOR)
@@ -213,10 +213,10 @@ def test_a_lane_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun
     ],
 )
 def test_requests_that_break_the_protocol_end_the_connection(sent: bytes, error: type[ProtocolError]) -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"before") + sent))
-    assert isinstance(outside.error, error)
+    assert isinstance(io.error, error)
     assert not session.wants_requests
 
 
@@ -229,26 +229,26 @@ def test_requests_that_break_the_protocol_end_the_connection(sent: bytes, error:
     ],
 )
 def test_answers_that_nobody_asked_for_end_the_connection(sent: bytes) -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"")))
     session.answered(BROKER, memoryview(sent))
-    assert isinstance(outside.error, ProtocolError)
+    assert isinstance(io.error, ProtocolError)
 
 
 def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     session.requested(memoryview(request(REWRITTEN, 1, b"")))
     session.answered(BROKER, memoryview(answer(1, bytes(COLLECTED_BYTES_MAX))))
-    assert isinstance(outside.error, FrameTooLarge)
+    assert isinstance(io.error, FrameTooLarge)
 
 
-def test_a_lane_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
-    outside, routes = Outside(), TestRoutes()
+def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
+    io, routes = RecordedIO(), TestRoutes()
     coordinated = route(COORDINATED, VERSION)
     routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
-    session = Session(outside, routes, 1 << 20)
+    session = Session(io, routes, 1 << 20)
     session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
     assert not session.wants_answers(COORDINATOR)
@@ -257,26 +257,26 @@ def test_a_lane_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_aga
     session.requested(memoryview(request(COORDINATED, 3, b"")))
     assert session.wants_answers(COORDINATOR)
     session.answered(COORDINATOR, memoryview(answer(3, b"new")))
-    assert bytes(outside.client).endswith(answer(3, b"new"))
+    assert bytes(io.client).endswith(answer(3, b"new"))
 
 
 def test_others_have_their_turn_while_many_requests_are_answered() -> None:
-    outside = Outside()
-    session = Session(outside, TestRoutes(), 1 << 20)
+    io = RecordedIO()
+    session = Session(io, TestRoutes(), 1 << 20)
     count = 2 * ASKED_AT_ONCE + 1
     session.requested(memoryview(b"".join(request(ANSWERED, number, b"") for number in range(count))))
-    said = [outside.writes]
-    while outside.calls:
+    said = [io.writes]
+    while io.calls:
         assert not session.wants_requests
-        outside.call()
-        said.append(outside.writes)
+        io.call()
+        said.append(io.writes)
     assert said == [ASKED_AT_ONCE, 2 * ASKED_AT_ONCE, count]
     assert session.wants_requests
-    assert bytes(outside.client) == b"".join(answer(number, b"") for number in range(count))
+    assert bytes(io.client) == b"".join(answer(number, b"") for number in range(count))
 
 
 def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() -> None:
-    outside, routes = Outside(), TestRoutes()
+    io, routes = RecordedIO(), TestRoutes()
     promises: list[Promise[int]] = []
 
     async def ask(session: ClientSession, _route: Route, _frame: bytes) -> Verdict:
@@ -285,10 +285,10 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
         raise KeyError("not foreseen")
 
     routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
-    session = Session(outside, routes, 1 << 20)
+    session = Session(io, routes, 1 << 20)
     session.requested(memoryview(request(GATED, 1, b"")))
     promises[0].resolve(1)
-    assert outside.has_failed
+    assert io.has_failed
     assert not session.wants_requests
 
 
@@ -304,9 +304,9 @@ class Counting(dict[int, Route]):
 
 
 def test_a_request_that_comes_in_small_pieces_is_joined_once() -> None:
-    outside, routes = Outside(), TestRoutes()
+    io, routes = RecordedIO(), TestRoutes()
     routes.found = counting = Counting(routes.found)
-    session = Session(outside, routes, 1 << 20)
+    session = Session(io, routes, 1 << 20)
     content = bytes(range(250)) * 10
     sent = request(OPAQUE, 1, b"") + request(ANSWERED, 2, content) + request(ANSWERED, 3, b"next")
     for start in range(0, len(sent), 5):
@@ -314,6 +314,6 @@ def test_a_request_that_comes_in_small_pieces_is_joined_once() -> None:
         if start == 1000:
             session.answered(BROKER, memoryview(answer(1, b"")))
             assert session.kept_bytes == start + 5 - len(request(OPAQUE, 1, b""))
-    assert bytes(outside.client) == answer(1, b"") + answer(2, content) + answer(3, b"next")
+    assert bytes(io.client) == answer(1, b"") + answer(2, content) + answer(3, b"next")
     assert session.kept_bytes == 0
     assert counting.looked_up < 20

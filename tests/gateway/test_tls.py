@@ -17,7 +17,7 @@ from coordinator.machine import real_machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, classes
-from tests.gateway.house import BROKER_ID, OUR_ID, House, Peer, asked, housed
+from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
 from tests.gateway.test_rewriting import frame_of
 from tests.protocol.schemas import sample
@@ -44,7 +44,7 @@ def trusting(authority: TestAuthority) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(authority.certificate))
 
 
-async def connect(house: House, port: int, context: ssl.SSLContext, name: str) -> Peer:
+async def connect(rig: Rig, port: int, context: ssl.SSLContext, name: str) -> Peer:
     """A client that asks for this name."""
     return Peer(
         *await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name, limit=1 << 20)
@@ -55,9 +55,9 @@ async def test_large_answers_and_requests_pass_through_tls(
     tmp_path: Path, authority: TestAuthority, shown: tuple[Path, Path]
 ) -> None:
     certificate, key = shown
-    async with housed(tmp_path, certificate=certificate, key=key, request_bytes_max=100 * MIB) as house:
-        client = await connect(house, house.gateway.ports[BROKER_ID], trusting(authority), "a.kafka.example")
-        broker = await house.broker.peer()
+    async with housed(tmp_path, certificate=certificate, key=key, request_bytes_max=100 * MIB) as rig:
+        client = await connect(rig, rig.gateway.ports[BROKER_ID], trusting(authority), "a.kafka.example")
+        broker = await rig.broker.peer()
         head = asked(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(version=1, topics=[]))[4:]
         body = bytes(range(256)) * 4096 * 8
         client.send((len(head) + len(body)).to_bytes(4, "big") + head + body)
@@ -72,8 +72,8 @@ async def test_clients_without_tls_are_closed_where_there_is_a_certificate(
     tmp_path: Path, shown: tuple[Path, Path]
 ) -> None:
     certificate, key = shown
-    async with housed(tmp_path, certificate=certificate, key=key) as house:
-        client = await house.client()
+    async with housed(tmp_path, certificate=certificate, key=key) as rig:
+        client = await rig.client()
         client.send(asked(ApiKey.FETCH, 4, FETCH))
         assert await client.ended()
 
@@ -84,9 +84,9 @@ async def test_who_does_not_shake_hands_makes_room_for_others(
     certificate, key = shown
     chosen: dict[str, Any] = {"certificate": certificate, "key": key, "connect_timeout_ms": 50}
     chosen["max_connections"] = 1
-    async with housed(tmp_path, **chosen) as house:
+    async with housed(tmp_path, **chosen) as rig:
         for _ in range(3):
-            silent = await house.client()
+            silent = await rig.client()
             assert await silent.ended()
 
 
@@ -96,13 +96,13 @@ async def test_one_port_serves_all_nodes_by_their_names(
     certificate, key = shown
     (port,) = free_ports(1)
     sni: dict[str, Any] = {"sni_pattern": PATTERN, "sni_port": port, "certificate": certificate, "key": key}
-    async with housed(tmp_path, **sni) as house:
-        assert set(house.gateway.ports.values()) == {port}
+    async with housed(tmp_path, **sni) as rig:
+        assert set(rig.gateway.ports.values()) == {port}
         context = trusting(authority)
-        broker_client = await connect(house, port, context, PATTERN.replace("{id}", str(BROKER_ID)))
+        broker_client = await connect(rig, port, context, PATTERN.replace("{id}", str(BROKER_ID)))
         answer = await broker_client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None), 5)
         broker_client.send(sent)
         await broker.frame()
@@ -111,10 +111,10 @@ async def test_one_port_serves_all_nodes_by_their_names(
         frame = frame_of(ApiKey.METADATA, message, 9)
         broker.send(frame[:4] + sent[8:12] + frame[8:])
         assert b"broker-7.kafka.example" in await broker_client.frame()
-        our_client = await connect(house, port, context, PATTERN.replace("{id}", str(OUR_ID)))
+        our_client = await connect(rig, port, context, PATTERN.replace("{id}", str(OUR_ID)))
         our_client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
-        await house.coordinator.peer()
-        gone = await connect(house, port, context, PATTERN.replace("{id}", "9"))
+        await rig.coordinator.peer()
+        gone = await connect(rig, port, context, PATTERN.replace("{id}", "9"))
         assert await gone.ended()
         for client in (broker_client, our_client, gone):
             await client.close()
@@ -127,20 +127,20 @@ async def test_names_of_nobody_are_refused(
     certificate, key = shown
     (port,) = free_ports(1)
     sni: dict[str, Any] = {"sni_pattern": PATTERN, "sni_port": port, "certificate": certificate, "key": key}
-    async with housed(tmp_path, **sni) as house:
+    async with housed(tmp_path, **sni) as rig:
         with pytest.raises(ssl.SSLError, match="unrecognized name"):
-            await connect(house, port, trusting(authority), name)
+            await connect(rig, port, trusting(authority), name)
 
 
 async def test_brokers_are_believed_by_their_certificate(tmp_path: Path, authority: TestAuthority) -> None:
     certificate, key = authority.issue("broker")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    async with housed(tmp_path, upstream_tls=True, upstream_ca=authority.certificate) as house:
-        await house.broker.speak_tls(context)
-        house.gateway.set_brokers({BROKER_ID: Address("localhost", house.broker.port)})
-        client = await house.client()
-        broker = await house.broker.peer()
+    async with housed(tmp_path, upstream_tls=True, upstream_ca=authority.certificate) as rig:
+        await rig.broker.speak_tls(context)
+        rig.gateway.set_brokers({BROKER_ID: Address("localhost", rig.broker.port)})
+        client = await rig.client()
+        broker = await rig.broker.peer()
         sent = asked(ApiKey.FETCH, 4, FETCH)
         client.send(sent)
         assert await broker.frame() == sent[4:]
@@ -158,15 +158,15 @@ async def test_a_broker_with_another_name_is_not_believed_unless_names_do_not_co
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     chosen: dict[str, Any] = {"upstream_ca": authority.certificate, "upstream_names_checked": names_checked}
-    async with housed(tmp_path, upstream_tls=True, **chosen) as house:
-        await house.broker.speak_tls(context)
-        house.gateway.set_brokers({BROKER_ID: Address("localhost", house.broker.port)})
-        client = await house.client()
+    async with housed(tmp_path, upstream_tls=True, **chosen) as rig:
+        await rig.broker.speak_tls(context)
+        rig.gateway.set_brokers({BROKER_ID: Address("localhost", rig.broker.port)})
+        client = await rig.client()
         if names_checked:
             assert await client.ended()
         else:
             client.send(asked(ApiKey.FETCH, 4, FETCH))
-            assert await (await house.broker.peer()).frame()
+            assert await (await rig.broker.peer()).frame()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_a_broker_with_another_name_is_not_believed_unless_names_do_not_co
 async def test_a_file_that_cannot_be_used_is_told_with_its_setting(
     tmp_path: Path, chosen: dict[str, Any], setting: str
 ) -> None:
-    config = House(tmp_path, **chosen).config
+    config = Rig(tmp_path, **chosen).config
     with pytest.raises(ValueError, match=f"{setting}.*nowhere.pem.*No such file"):
         Gateway(config, asyncio.get_running_loop(), real_machine())
 
@@ -188,14 +188,14 @@ async def test_clients_that_are_gone_before_they_are_let_in_leave_their_places(
     tmp_path: Path, authority: TestAuthority, shown: tuple[Path, Path]
 ) -> None:
     certificate, key = shown
-    async with housed(tmp_path, certificate=certificate, key=key, max_connections=2) as house:
+    async with housed(tmp_path, certificate=certificate, key=key, max_connections=2) as rig:
         for _ in range(3):
-            with socket.create_connection(("127.0.0.1", house.gateway.ports[BROKER_ID])) as gone:
+            with socket.create_connection(("127.0.0.1", rig.gateway.ports[BROKER_ID])) as gone:
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))  # a reset
-        port = house.gateway.ports[BROKER_ID]
-        client = await connect(house, port, trusting(authority), "a.kafka.example")
+        port = rig.gateway.ports[BROKER_ID]
+        client = await connect(rig, port, trusting(authority), "a.kafka.example")
         answer = await client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR
-        broker = await house.broker.peer()
+        broker = await rig.broker.peer()
         await client.close()
         assert await broker.ended()

@@ -22,7 +22,7 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.gateway.house import BROKER_ID, OUR_ID, asked, housed
+from tests.gateway.rig import BROKER_ID, OUR_ID, asked, housed
 from tests.support.log_lines import LogLines
 
 GROWS: Final = "G" * 20_000
@@ -49,8 +49,8 @@ async def test_a_name_that_grows_closes_its_clients_connection_and_no_other(
     tmp_path: Path, lines: LogLines, case: str
 ) -> None:
     node_id, version, request = REQUESTS[case]
-    async with housed(tmp_path, None) as house:
-        client, other = await house.client(node_id), await house.client(node_id)
+    async with housed(tmp_path, None) as rig:
+        client, other = await rig.client(node_id), await rig.client(node_id)
         sent = asked(ApiKey(request.API_KEY), version, request)
         client.send(sent.replace(GROWS.encode(), b"\xff" * len(GROWS)))
         assert await client.ended()
@@ -64,8 +64,8 @@ async def test_a_name_that_grows_closes_its_clients_connection_and_no_other(
 async def test_metadata_that_claims_the_longest_length_closes_the_connection(
     tmp_path: Path, lines: LogLines
 ) -> None:
-    async with housed(tmp_path, None) as house:
-        client, broker = await house.client(BROKER_ID), await house.broker.peer()
+    async with housed(tmp_path, None) as rig:
+        client, broker = await rig.client(BROKER_ID), await rig.broker.peer()
         client.send(asked(ApiKey.METADATA, 8, MetadataRequest(version=8, topics=None)))
         named = MetadataResponse.MetadataResponseBroker(version=8, node_id=1, host="b", port=1, rack=None)
         response = MetadataResponse(version=8, brokers=[named], topics=[], authorized_operations=set())

@@ -17,11 +17,11 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.net.budget import Unsent
 from coordinator.net.connection import Connection
+from coordinator.net.fair_queue import FairQueue
 from coordinator.net.limits import Admission
+from coordinator.net.response_budget import ResponseBudget
 from coordinator.net.server import Server
-from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
 from coordinator.partitions.door import Door
@@ -52,7 +52,7 @@ WRITE_BUFFER_MAX = 64 * 1024
 """Where asyncio and uvloop begin to ask a protocol to write no more."""
 
 
-class Hearing(Protocol):
+class InputBarrier(Protocol):
     """What a transport calls."""
 
     def pause_writing(self) -> None: ...
@@ -66,7 +66,7 @@ class FakeTransport(asyncio.Transport):
     def __init__(self, peer: tuple[str, int] = PEER) -> None:
         super().__init__()
         self.peer = peer
-        self.protocol: Hearing | None = None
+        self.protocol: InputBarrier | None = None
         self.sent = bytearray()
         self.writes = 0
         self.reads = True
@@ -235,7 +235,7 @@ class Edge:
         store = CatalogueStore(
             data_dir, self.thread.submit, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
         )
-        self.unsent = Unsent(self.stats, unsent_bytes_max, unread_ms_max)
+        self.budget = ResponseBudget(self.stats, unsent_bytes_max, unread_ms_max)
         self.node = Node(
             settings=settings,
             node_id=1,
@@ -248,7 +248,7 @@ class Edge:
             stats=self.stats,
             new_producer_id=count(4_000).__next__,
             offers=capabilities.offers,
-            reads=LogReads(memory_log(), AtOnce(), self.timers, self.unsent),
+            reads=LogReads(memory_log(), AtOnce(), self.timers, self.budget),
         )
         self._create_topics()
         self.server = Server(
@@ -256,11 +256,11 @@ class Edge:
             capabilities,
             self.stats,
             Admission(total_max, per_address_max),
-            self.unsent,
+            self.budget,
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
             frame_bounds=capabilities.frame_bounds(0),
-            turns=Turns(self.clock.nanos, turn_ns),
+            fair_queue=FairQueue(self.clock.nanos, turn_ns),
         )
         self.committer.on_failed = self._failed
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.api import offset_fetch
-from coordinator.net import budget, long_work
-from coordinator.net.budget import CHECK_INTERVAL_MS, OVER_MS_MAX
+from coordinator.net import long_requests, response_budget
+from coordinator.net.response_budget import CHECK_INTERVAL_MS, OVER_MS_MAX
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.support.log_lines import LogLines
@@ -42,14 +42,14 @@ def deaf(edge: Edge, group: str = "big", number: int = 1) -> Client:
 
 
 def unsent_bytes(clients: list[Client]) -> int:
-    return sum(client.transport.unsent_bytes + client.connection._owed.answers_bytes for client in clients)
+    return sum(client.transport.unsent_bytes + client.connection._unsent.answers_bytes for client in clients)
 
 
 async def check(edge: Edge, times: int = 1) -> None:
     """Let so many intervals pass, with a look at the connections after each."""
     for _ in range(times):
         edge.clock.passed_ms += CHECK_INTERVAL_MS
-        edge.unsent.check(edge.clock.mono_ms())
+        edge.budget.check(edge.clock.mono_ms())
         await settle()
 
 
@@ -59,8 +59,8 @@ async def test_many_connections_that_never_read_hold_no_more_than_the_budget(edg
     answer_bytes = clients[0].transport.unsent_bytes
     assert answer_bytes > 200_000
     assert BUDGET_BYTES < unsent_bytes(clients) <= BUDGET_BYTES + answer_bytes
-    assert edge.unsent.total_bytes == unsent_bytes(clients)
-    assert edge.stats.limit_refusals[budget.SETTING] > 0
+    assert edge.budget.total_bytes == unsent_bytes(clients)
+    assert edge.stats.limit_refusals[response_budget.SETTING] > 0
 
 
 async def test_members_go_on_while_the_budget_is_used_up(edge: Edge) -> None:
@@ -77,7 +77,7 @@ async def test_members_go_on_while_the_budget_is_used_up(edge: Edge) -> None:
     await settle()
     assert member.correlation_ids() == [5, 6]
     assert all(client.correlation_ids() == [1] for client in clients), "nobody was closed"
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_while_it_is_used_up_those_that_read_nothing_are_closed_the_largest_first(
@@ -87,14 +87,14 @@ async def test_while_it_is_used_up_those_that_read_nothing_are_closed_the_larges
     large = [deaf(edge, "bigger") for _ in range(4)]
     waiting = edge.connect()
     waiting.send(requests.fetch_offsets("g", 1))
-    assert edge.unsent.over
+    assert edge.budget.over
     await check(edge, 3)
     assert waiting.correlation_ids() == [1]
     assert any(client.transport.aborted for client in large)
     assert not any(client.transport.aborted for client in small)
     assert edge.stats.connections_unread_closed == len(lines.of("warning"))
     left = [client for client in (*small, *large) if not client.transport.aborted]
-    assert edge.unsent.total_bytes == unsent_bytes(left) <= BUDGET_BYTES
+    assert edge.budget.total_bytes == unsent_bytes(left) <= BUDGET_BYTES
 
 
 async def test_what_a_slow_peer_takes_lets_those_go_on_who_wait(edge: Edge) -> None:
@@ -102,13 +102,13 @@ async def test_what_a_slow_peer_takes_lets_those_go_on_who_wait(edge: Edge) -> N
     slow = [deaf(edge) for _ in range(10)]
     waiting = edge.connect()
     waiting.send(requests.fetch_offsets("big", 1))
-    assert edge.unsent.over
+    assert edge.budget.over
     assert waiting.correlation_ids() == []
     for client in slow:
         client.transport.unsent_bytes = min(client.transport.unsent_bytes, 70_000)
     await check(edge)
     assert waiting.correlation_ids() == [1]
-    assert edge.unsent.total_bytes == unsent_bytes([*slow, waiting]) <= BUDGET_BYTES
+    assert edge.budget.total_bytes == unsent_bytes([*slow, waiting]) <= BUDGET_BYTES
 
 
 async def test_who_takes_a_little_again_and_again_is_closed_as_well_in_the_end(edge: Edge) -> None:
@@ -135,7 +135,7 @@ async def test_a_peer_that_takes_nothing_for_long_is_closed_though_there_is_room
     assert not client.transport.aborted, "it has taken something meanwhile"
     await check(edge)
     assert client.transport.aborted
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> None:
@@ -151,13 +151,13 @@ async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> N
     for_the_disk.send(*(requests.fetch_offsets("big", each) for each in range(20)))
     await settle()
     assert all(
-        (for_the_disk.connection._owed.answers_bytes, for_the_peer.transport.unsent_bytes, edge.unsent.over)
+        (for_the_disk.connection._unsent.answers_bytes, for_the_peer.transport.unsent_bytes, edge.budget.over)
     )
-    assert edge.unsent.total_bytes == unsent_bytes([writer, for_the_peer, for_the_disk])
+    assert edge.budget.total_bytes == unsent_bytes([writer, for_the_peer, for_the_disk])
     for client in (writer, for_the_peer, for_the_disk):
         await client.drop()
-    assert edge.unsent.total_bytes == 0
-    assert not edge.unsent.over
+    assert edge.budget.total_bytes == 0
+    assert not edge.budget.over
 
 
 async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_used_up(
@@ -165,7 +165,7 @@ async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_u
 ) -> None:
     """What is made in slices is in no budget before it is whole."""
     edge = Edge(tmp_path, unsent_bytes_max=BUDGET_BYTES, turn_ns=0)
-    edge.server.longest.short_shares = 2
+    edge.server.long_requests.short_shares = 2
     commit(edge, "big", PARTITIONS)
     commit(edge, "big-2", PARTITIONS)
     edge.connect().send(requests.commit("small", dict.fromkeys(range(100), 1)))
@@ -178,13 +178,13 @@ async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_u
         client.send(requests.fetch_groups(*groups))
     for _ in range(20_000):
         await asyncio.sleep(0)
-        together = max(together, len(edge.server.longest))
-        if edge.unsent.over and not edge.server.longest:
+        together = max(together, len(edge.server.long_requests))
+        if edge.budget.over and not edge.server.long_requests:
             break
     answer_bytes = max(client.transport.unsent_bytes for client in clients)
-    assert together == long_work.LONG_AT_ONCE
+    assert together == long_requests.LONG_AT_ONCE
     assert answer_bytes > 400_000
-    assert BUDGET_BYTES < edge.unsent.total_bytes <= BUDGET_BYTES + long_work.LONG_AT_ONCE * answer_bytes
+    assert BUDGET_BYTES < edge.budget.total_bytes <= BUDGET_BYTES + long_requests.LONG_AT_ONCE * answer_bytes
     await settle()  # which ends, as those that wait do so without a share of every turn
     gone = [client for client in clients if not client.transport.unsent_bytes][::2]
     for client in gone:
@@ -196,4 +196,4 @@ async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_u
         await asyncio.sleep(0)
         left = [client for client in left if client.correlation_ids() != [1]]
     assert left == []
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0

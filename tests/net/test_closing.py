@@ -154,7 +154,7 @@ async def test_what_stands_behind_a_parked_request_is_carried_out_if_it_changes_
     assert handled(edge, key) - before == (key in CHANGES or key is ApiKey.METADATA)
     assert client.answers() == []
     assert edge.server.connections == set()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_a_leave_behind_a_parked_join_is_carried_out_at_once(edge: Edge) -> None:
@@ -246,7 +246,7 @@ async def test_a_long_commit_is_stored_whole_whenever_its_connection_closes(
         (requests.TOPIC, 0): 7,
     }
     assert edge.server.connections == set()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 @pytest.mark.parametrize("turns", range(4))
@@ -267,7 +267,7 @@ async def test_a_long_join_holds_nothing_back(tmp_path: Path, turns: int) -> Non
     assert group is not None
     assert len(group.members) == 2
     assert edge.server.connections == set()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_a_deletion_in_steps_goes_on_to_its_end(tmp_path: Path) -> None:
@@ -304,17 +304,17 @@ async def test_what_is_left_to_do_counts_into_the_budget_and_does_not_wait_for_i
     client, other = edge.connect(), edge.connect()
     frames = [request(wide()), *[requests.commit("g", {0: offset}) for offset in range(50)]]
     client.send(*frames)
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
     client.transport.closed = True
     client.transport.lost(None)
-    assert edge.unsent.total_bytes == sum(len(frame) - 4 for frame in frames)
-    assert edge.unsent.over
+    assert edge.budget.total_bytes == sum(len(frame) - 4 for frame in frames)
+    assert edge.budget.over
     other.send(requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4)))
     await asyncio.sleep(0)
     assert other.answers() == [], "others wait for the budget"
     await settle()
     assert committed(edge)[requests.TOPIC, 0] == 49
-    assert not edge.unsent.over
+    assert not edge.budget.over
     assert len(other.answers()) == 1
 
 
@@ -325,12 +325,12 @@ async def test_work_that_waits_for_the_budget_goes_on_once_its_connection_is_clo
     message = DeleteGroupsRequest(version=2, groups_names=["g0"])
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, message))
     await until_appended(edge)
-    edge.unsent.add(2_000)
+    edge.budget.add(2_000)
     await settle()
     assert list(edge.manager.current_groups()) != [], "it waits"
     await client.drop()
     assert list(edge.manager.current_groups()) == []
-    assert edge.unsent.total_bytes == 2_000
+    assert edge.budget.total_bytes == 2_000
 
 
 async def test_others_are_served_between(tmp_path: Path) -> None:
@@ -379,7 +379,7 @@ async def test_a_node_that_ends_drops_what_is_left(tmp_path: Path) -> None:
     await settle()
     assert edge.manager.find(GroupId("g")) is None
     assert edge.server.connections == set()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_a_closed_connection_without_anything_to_do_leaves_at_once(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ async def test_a_closed_connection_ends_where_a_flush_of_its_requests_fails(tmp_
     edge.fail_flush()
     await settle()
     assert edge.server.connections == set()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
     assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.NOT_COORDINATOR] == 0, "nobody was answered"
 
 

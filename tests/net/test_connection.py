@@ -222,7 +222,7 @@ async def test_after_a_failed_flush_exactly_the_replies_that_waited_for_it_say_s
     assert not client.transport.closed
     client.send(requests.api_versions(5))
     assert client.correlation_ids() == [5]
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge) -> None:
@@ -242,7 +242,7 @@ async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge)
     await settle()
     (frame,) = client.answers()
     assert requests.answer(ApiKey.JOIN_GROUP, 3, frame).error_code == ErrorCode.NOT_COORDINATOR
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 class BrokenClock(FakeClock):

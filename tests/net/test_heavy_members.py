@@ -60,7 +60,7 @@ async def test_it_is_what_one_piece_would_be(tmp_path: Path, version: int) -> No
     assert {len(member.metadata) for member in joined.members} == {METADATA_BYTES}
     codec = codec_for(ApiKey.JOIN_GROUP, version)
     assert codec.encode_response(joined) == frame[5 if codec.flexible else 4 :]
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 async def test_others_are_served_between_and_a_leader_that_is_gone_costs_nothing(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ async def test_others_are_served_between_and_a_leader_that_is_gone_costs_nothing
     assert leader.answers() == []
     await leader.drop()
     assert leader.answers() == []
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0

@@ -288,7 +288,7 @@ async def test_what_a_failed_flush_refuses_is_refused_in_turns(tmp_path: Path) -
         (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, client.answers()[0]).topics
         assert {part.error_code for part in topic.partitions} == {ErrorCode.NOT_COORDINATOR}
     assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.NOT_COORDINATOR] == PARTITIONS + 50
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
 
 
 @pytest.mark.parametrize("made_anew", [False, True])

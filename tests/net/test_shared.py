@@ -118,7 +118,7 @@ async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None
 async def test_requests_that_are_shared_are_as_they_were_read(edge: Edge) -> None:
     seen = set()
     for request, body, connection in await everything_asked(edge):
-        for shared in connection._repeated.requests.values():
+        for shared in connection._request_cache.requests.values():
             codec = codec_for(request.api, request.version)
             _, pos = decode_request_header(body, codec.flexible)
             assert codec.encode_request(shared) == body[pos:]

@@ -507,7 +507,7 @@ async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path) -> None:
     assert client.transport.writes > 2
     assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
     assert after[:4] == (2).to_bytes(4, "big")
-    assert client.connection._owed.answers_bytes == 0
+    assert client.connection._unsent.answers_bytes == 0
 
 
 async def long_answer_unread(edge: Edge, *behind: bytes) -> Client:
@@ -525,18 +525,18 @@ async def test_a_full_transport_gets_no_more_pieces_and_the_rest_later(tmp_path:
     """Else it would copy all of a long answer in one turn."""
     edge = Edge(tmp_path)
     client = await long_answer_unread(edge)
-    owed = client.connection._owed
-    assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < owed.answers_bytes
+    unsent = client.connection._unsent
+    assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < unsent.answers_bytes
     assert client.connection.busy
     assert not client.connection.is_idle
-    assert client.connection.unread_bytes == edge.unsent.total_bytes
+    assert client.connection.unread_bytes == edge.budget.total_bytes
     client.transport.drain()
     client.send(requests.api_versions(2))
     await settle()
     listed, after = client.answers()
     assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
     assert after[:4] == (2).to_bytes(4, "big")
-    assert edge.unsent.total_bytes == owed.answers_bytes == 0
+    assert edge.budget.total_bytes == unsent.answers_bytes == 0
     assert client.connection.is_idle
 
 
@@ -554,7 +554,7 @@ async def test_pieces_that_wait_end_with_their_connection(tmp_path: Path) -> Non
     edge = Edge(tmp_path)
     client = await long_answer_unread(edge)
     await client.drop()
-    assert edge.unsent.total_bytes == 0
+    assert edge.budget.total_bytes == 0
     assert not edge.server.connections
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.net.long_work import LONG_AT_ONCE
+from coordinator.net.long_requests import LONG_AT_ONCE
 from coordinator.partitions.log_reads import SLICE_BYTES_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -92,8 +92,8 @@ async def test_while_a_read_waits_for_the_disk_others_are_served(running: Runnin
 
 async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Running) -> None:
     """Answers that are not taken are counted, and no more are made once they fill the budget."""
-    unsent = running.app.unsent
-    unsent.bytes_max = 1 << 20
+    budget = running.app.budget
+    budget.bytes_max = 1 << 20
     writer, reader = await running.client(), await running.client()
     group = running.group_in(P)
     for offset in range(60):
@@ -104,23 +104,23 @@ async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Run
     for each in readers:
         each.stop_reading()
         each.send(*[fetch((P, 0))] * 10)
-    await eventually(lambda: unsent.over, "the budget to be used up")
+    await eventually(lambda: budget.over, "the budget to be used up")
     assert await writer.commit(group, 0, 100) is NONE
     # What was owed when the budget was full, and one slice that was being read for each that had begun.
-    assert unsent.total_bytes < (1 << 20) + len(readers) * (1 << 20)
+    assert budget.total_bytes < (1 << 20) + len(readers) * (1 << 20)
     for each in readers:
         each.read_on()
     for each in readers:
         for _ in range(10):
             assert fetched(await each.receive()).error_code == NONE
-    await eventually(lambda: unsent.total_bytes == 0, "all to be taken")
+    await eventually(lambda: budget.total_bytes == 0, "all to be taken")
 
 
 async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(running: Running) -> None:
     """More readers than there are places for long answers, whose reads are all in the budget when it is used up."""
-    unsent = running.app.unsent
+    budget = running.app.budget
     assert running.app.server is not None
-    running.app.server.longest.short_shares = 0  # as if each answer were a long one
+    running.app.server.long_requests.short_shares = 0  # as if each answer were a long one
     writer = await running.client()
     group = running.group_in(P)
     for offset in range(60):
@@ -131,13 +131,13 @@ async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(run
         for each in readers:
             each.send(fetch((P, 0)))
         await eventually(
-            lambda: unsent.total_bytes == len(readers) * SLICE_BYTES_MAX, "all of them to be reading"
+            lambda: budget.total_bytes == len(readers) * SLICE_BYTES_MAX, "all of them to be reading"
         )
-        unsent.bytes_max = 100_000  # less than one answer
+        budget.bytes_max = 100_000  # less than one answer
     async with asyncio.timeout(GIVE_UP_S):
         for each in readers:
             assert len(fetched(await each.receive()).records) > 200_000
-    await eventually(lambda: unsent.total_bytes == 0, "all to be taken")
+    await eventually(lambda: budget.total_bytes == 0, "all to be taken")
 
 
 async def test_a_node_that_stops_leaves_no_reader_behind(tmp_path: Path) -> None:
@@ -146,5 +146,5 @@ async def test_a_node_that_stops_leaves_no_reader_behind(tmp_path: Path) -> None
         reader.send(fetch((P, 0), wait_ms=30_000))
         await eventually(lambda: running.app.reads.tail._waiting, "the fetch to wait")
     await reader.until_closed()
-    assert running.app.unsent.total_bytes == 0
+    assert running.app.budget.total_bytes == 0
     assert not running.app.reads.tail._waiting

@@ -236,7 +236,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "deadlines are judged before clients are heard",
-        "coordinator.net.hearing",
+        "coordinator.net.input_barrier",
         "        self._wait(TURNS, then)",
         "        then()",
     ),

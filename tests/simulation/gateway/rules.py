@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.gateway.kept import COUNTED_FROM_BYTES
+from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES
 from protocol.apis import ApiKey
 from tests.simulation.gateway.model import Caller
 from tests.simulation.gateway.permits import Permit
@@ -117,8 +117,10 @@ class Rules:
             limit = KEPT_BYTES_MAX + UNCOUNTED_BYTES * len(gateway.relays)
             if kept > limit:
                 raise Broken("no buffer exceeds its limit", f"{kept} bytes are kept, of {limit}")
-            if gateway.kept.total_bytes > KEPT_BYTES_MAX:
-                raise Broken("no buffer exceeds its limit", f"{gateway.kept.total_bytes} bytes are counted")
+            if gateway.buffer_budget.total_bytes > KEPT_BYTES_MAX:
+                raise Broken(
+                    "no buffer exceeds its limit", f"{gateway.buffer_budget.total_bytes} bytes are counted"
+                )
 
     # --- that it goes on ---
 
@@ -142,6 +144,6 @@ class Rules:
         """All clients are gone: so is all that was kept for them."""
         for body in self._world.gateways:
             gateway = body.gateway
-            if gateway is not None and (gateway.relays or gateway.kept.total_bytes):
-                left = f"{len(gateway.relays)} connections, {gateway.kept.total_bytes} bytes"
+            if gateway is not None and (gateway.relays or gateway.buffer_budget.total_bytes):
+                left = f"{len(gateway.relays)} connections, {gateway.buffer_budget.total_bytes} bytes"
                 raise Broken("what is kept for a client goes with it", left)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection that a gateway has opened for a client: it begins with a PROXY header, which says who that is."""
+"""A connection that a gateway opens for a client; it begins with a PROXY header, which names the client."""
 
 import asyncio
 from typing import Final, cast
@@ -14,13 +14,13 @@ from protocol.proxy_header import Endpoint, ProxyHeader, decode_proxy_header
 log = get_logger("connection")
 
 HEADER_WITHIN_S: Final = 10.0
-"""How long a gateway may take to say for whom it connects."""
+"""How long a gateway may take to send the PROXY header, in seconds."""
 GATEWAY: Final = Endpoint(OURSELVES, 0)
-"""Who asks where a gateway speaks for itself."""
+"""The client's name in the log for requests of the gateway itself."""
 
 
-class Proxied(asyncio.Protocol):
-    """Reads the header, and then hands the socket over to a Connection; without a header it is closed."""
+class ProxiedConnection(asyncio.Protocol):
+    """Reads the PROXY header, then hands the socket to a Connection; a socket without a header is closed."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -29,13 +29,13 @@ class Proxied(asyncio.Protocol):
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the header."""
+        """Wait for the PROXY header, for a limited time."""
         self._transport = cast(asyncio.Transport, transport)
         loop = asyncio.get_running_loop()
         self._late = loop.call_later(HEADER_WITHIN_S, self._refuse, "no PROXY header in time")
 
     def data_received(self, data: bytes) -> None:
-        """Go on reading the header, whose length is bounded."""
+        """Read more of the header, whose length is bounded."""
         self._read += data
         try:
             found = decode_proxy_header(self._read)
@@ -71,5 +71,5 @@ class Proxied(asyncio.Protocol):
         self._read = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It has ended before its header did."""
+        """Forget a connection that has ended before its header."""
         self._forget()

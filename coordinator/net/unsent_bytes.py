@@ -1,59 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one connection owes its peer, in bytes."""
+"""The unsent responses of one connection, in bytes."""
 
 import asyncio
 from collections import deque
 
 from coordinator.api.context import RequestContext
-from coordinator.net.budget import Unsent
+from coordinator.net.response_budget import ResponseBudget
 from coordinator.telemetry.stats import Stats
 from protocol.headers import response_head
 
 
-class Owed:
-    """Counts the answers that the peer has not taken, and counts them into the budget of all connections.
+class UnsentBytes:
+    """Counts the bytes of responses that the peer has not taken, also in the budget of all connections.
 
-    An answer is owed from when it is made until it is given to a transport that has room. What a full transport keeps
-    is counted on; it says how much that is only when it is asked (`settle`). Long answers wait here in pieces while the
-    transport is full: it would copy what it keeps, all of it in one turn of the event loop.
+    A response counts from when it is made until it is written to a transport that has room. The bytes that a full
+    transport holds count on, as of the last call of `settle`. Long responses wait here in pieces while the transport
+    is full, which would copy all that it holds in one turn of the event loop.
     """
 
     __slots__ = (
+        "_budget",
         "_pieces_from_bytes",
         "_stats",
-        "_unsent",
         "_unwritten",
         "answers_bytes",
         "buffered_bytes",
         "is_full",
     )
 
-    def __init__(self, unsent: Unsent, stats: Stats, pieces_from_bytes: int) -> None:
-        """Answers above `pieces_from_bytes` are not joined."""
-        self._unsent = unsent
+    def __init__(self, budget: ResponseBudget, stats: Stats, pieces_from_bytes: int) -> None:
+        """Leave responses above `pieces_from_bytes` in pieces."""
+        self._budget = budget
         self._stats = stats
         self._pieces_from_bytes = pieces_from_bytes
         self._unwritten: deque[bytes] = deque()  # pieces that wait for the transport to have room
         self.answers_bytes = 0
-        """Of answers that were not given to the transport yet."""
+        """The bytes of responses that were not given to the transport yet."""
         self.buffered_bytes = 0
-        """Of those that it keeps, since it is full."""
+        """The bytes that the transport holds, since it is full."""
         self.is_full = False
 
     def put(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
-        """Give a request its answer, in place of one that it may have; `rest` follows the frame of a long one."""
+        """Set the response of a request, or replace it; `rest` follows the frame of a long one."""
         count = len(frame)
         if rest is not None:
             count += size_of(rest)
         if ctx.frame is not None:
             self._replaced(len(ctx.frame) + size_of(ctx.rest))
         self.answers_bytes += count
-        self._unsent.add(count)
+        self._budget.add(count)
         ctx.frame = frame
         ctx.rest = rest
 
     def put_pieces(self, ctx: RequestContext, body: list[bytes]) -> None:
-        """Give a request its answer, whose body is in pieces; they are joined where that does not take too long."""
+        """Set the response of a request from the pieces of its body, which are joined unless they are long."""
         size = size_of(body)
         head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
         if size <= self._pieces_from_bytes:
@@ -62,12 +62,12 @@ class Owed:
             self.put(ctx, head, body)
 
     def _replaced(self, count: int) -> None:
-        """Answers of so many bytes will not be sent: others take their place."""
+        """Count so many bytes no longer, as another response replaces them."""
         self.answers_bytes -= count
-        self._unsent.remove(count)
+        self._budget.remove(count)
 
     def write(self, transport: asyncio.Transport, out: list[bytes]) -> None:
-        """Give answers to the transport, in one piece where joining them does not take too long.
+        """Write responses to the transport, in one piece unless they are long.
 
         The pieces of longer ones are given to it while it has room, and by `write_on` when it has room again.
         """
@@ -82,18 +82,18 @@ class Owed:
             self.write_on(transport)
 
     def write_on(self, transport: asyncio.Transport) -> None:
-        """Give the transport the pieces that wait for it, as long as it has room."""
+        """Write the pieces that wait, as long as the transport has room."""
         while self._unwritten and not self.is_full:
             self._write_piece(transport, self._unwritten.popleft())
 
     @property
     def is_written(self) -> bool:
-        """Whether the transport has all that was to be written."""
+        """Whether everything was written to the transport."""
         return not self._unwritten
 
     @property
     def unread_bytes(self) -> int:
-        """What the transport keeps, as far as that is known, and what waits for it."""
+        """The bytes that the transport holds, as of the last `settle`, and those that wait for it."""
         return self.buffered_bytes + sum(map(len, self._unwritten))
 
     def _write_piece(self, transport: asyncio.Transport, data: bytes) -> None:
@@ -106,30 +106,30 @@ class Owed:
         if self.is_full:
             self.buffered_bytes += count
         else:
-            self._unsent.remove(count)
+            self._budget.remove(count)
 
     def settle(self, kept_bytes: int) -> bool:
-        """The full transport keeps so many bytes; returns whether that is less than was known."""
+        """Update how many bytes the full transport holds; return whether they have become fewer."""
         known_bytes, self.buffered_bytes = self.buffered_bytes, kept_bytes
         if kept_bytes < known_bytes:
-            self._unsent.remove(known_bytes - kept_bytes)
+            self._budget.remove(known_bytes - kept_bytes)
             return True
-        self._unsent.add(kept_bytes - known_bytes)
+        self._budget.add(kept_bytes - known_bytes)
         return False
 
     def emptied(self) -> None:
-        """The transport has room again, or is gone."""
+        """Note that the transport has room again, or is closed."""
         self.is_full = False
         kept_bytes, self.buffered_bytes = self.buffered_bytes, 0
-        self._unsent.remove(kept_bytes)
+        self._budget.remove(kept_bytes)
 
     def drop_answers(self) -> None:
-        """The answers that the transport has not got will never be given to it."""
+        """Drop the responses that were not written to the transport."""
         self._unwritten.clear()
         count, self.answers_bytes = self.answers_bytes, 0
-        self._unsent.remove(count)
+        self._budget.remove(count)
 
 
 def size_of(pieces: list[bytes] | None) -> int:
-    """How many bytes the pieces of an answer have together."""
+    """Return the number of bytes of all pieces of a response."""
     return 0 if pieces is None else sum([len(piece) for piece in pieces])

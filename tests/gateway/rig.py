@@ -11,11 +11,11 @@ from typing import Any
 
 from bench.ports import free_port_run
 from coordinator.config import Address
-from coordinator.gateway.book import OurNode
+from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.permission_gate import Adopt, all_are_ours
-from coordinator.gateway.ways import COORDINATOR, Ask, ClientSession, Route, Verdict
+from coordinator.gateway.routing import COORDINATOR, Ask, ClientSession, Route, Verdict
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
 from protocol.asking import decode_answer, encode_request
@@ -135,7 +135,7 @@ class Accepting:
             peer.abort()
 
 
-class House:
+class Rig:
     """A gateway with one broker and one node of ours."""
 
     def __init__(self, work: Path, gate: Ask | None = passes, **chosen: Any) -> None:
@@ -187,11 +187,11 @@ class House:
 
 
 @asynccontextmanager
-async def housed(work: Path, gate: Ask | None = passes, **chosen: Any) -> AsyncIterator[House]:
+async def housed(work: Path, gate: Ask | None = passes, **chosen: Any) -> AsyncIterator[Rig]:
     """A running house, which asks for no rights unless it is given another gate, or None for the usual one."""
-    house = House(work, gate, **chosen)
+    rig = Rig(work, gate, **chosen)
     try:
-        await house.start()
-        yield house
+        await rig.start()
+        yield rig
     finally:
-        await house.stop()
+        await rig.stop()

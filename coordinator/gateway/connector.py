@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connecting: to a broker, and to the private socket of a node of ours."""
+"""Connects a gateway to brokers and to the private sockets of our nodes."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from socket import socket
 from typing import Final, NamedTuple, TypeAlias
 
 from coordinator.config import Address
-from coordinator.gateway.book import OurNode
+from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import broker_context
 from coordinator.runtime.handshake import shake_hands
@@ -25,14 +25,14 @@ NOT_THERE: Final = "there is no address for it"
 NOTHING: Final = "nothing is there to connect to"
 
 
-class Dialed(NamedTuple):
-    """A connected socket, and what is to be sent first."""
+class ConnectedSocket(NamedTuple):
+    """A connected socket, and the bytes that are to be sent first."""
 
     sock: socket
     preface: bytes = b""
 
 
-class Dialer:
+class Connector:
     """Makes the connections of one gateway process."""
 
     def __init__(
@@ -45,45 +45,47 @@ class Dialer:
         self._tls = broker_context(config)
         self._incidents = Incidents(log, lambda: int(loop.time() * 1000), "warning")
         self.failures = 0
-        """How often a connection could not be made."""
+        """The number of connections that could not be made."""
 
     def failed(self, name: str, error: Exception) -> None:
-        """A connection could not be made: count it, and say so once, and then each minute."""
+        """Count a connection that could not be made, and log it once and then each minute."""
         self.failures += 1
         reason = str(error) or type(error).__name__
         self._incidents.fails(name, "cannot connect", to=name, reason=reason)
 
     def missing(self, wanted: str) -> None:
-        """There is nothing now to which a connection could be made: count it, and say so once, and then each minute."""
+        """Count a connection that has no node to connect to, and log it once and then each minute."""
         self.failures += 1
         self._incidents.fails((NOTHING, wanted), NOTHING, wanted=wanted)
 
     def reached(self, name: str, wanted: str) -> None:
-        """A connection to `name` was made, which is what was `wanted`."""
+        """Log the recovery of `name` and of `wanted`, if connections to them failed before."""
         self._incidents.is_over(name, "can connect again", to=name)
         self._incidents.is_over((NOTHING, wanted), "can connect again", wanted=wanted)
 
-    async def broker(self, address: Address) -> Dialed:
-        """Connect to a broker, with TLS where that is wanted. Raises OSError."""
-        sock = await self._dial(address)
+    async def broker(self, address: Address) -> ConnectedSocket:
+        """Connect to a broker, with TLS if that is configured. Raises OSError."""
+        sock = await self._connect_to(address)
         if self._tls is None:
-            return Dialed(sock)
+            return ConnectedSocket(sock)
         wrapped = self._tls.wrap_socket(sock, server_hostname=address.host, do_handshake_on_connect=False)
         try:
             await shake_hands(self._loop, wrapped, self._timeout_s)
         except BaseException:
             wrapped.close()
             raise
-        return Dialed(wrapped)
+        return ConnectedSocket(wrapped)
 
-    async def coordinator(self, node: OurNode, client: Endpoint | None, ours: Endpoint | None) -> Dialed:
+    async def coordinator(
+        self, node: OurNode, client: Endpoint | None, ours: Endpoint | None
+    ) -> ConnectedSocket:
         """Connect to a node of ours on behalf of `client`, which has connected to `ours`. Raises OSError."""
         if isinstance(node.private, Path):
             sock = await self._connect(UNIX, str(node.private))
-            return Dialed(sock, encode_proxy_header(ProxyHeader(source=client, destination=ours)))
-        return Dialed(await self._dial(node.private))
+            return ConnectedSocket(sock, encode_proxy_header(ProxyHeader(source=client, destination=ours)))
+        return ConnectedSocket(await self._connect_to(node.private))
 
-    async def _dial(self, address: Address) -> socket:
+    async def _connect_to(self, address: Address) -> socket:
         async with asyncio.timeout(self._timeout_s):  # TimeoutError is an OSError
             found = await self._loop.getaddrinfo(*address, type=STREAM)
             failure = OSError(NOT_THERE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests have short answers for sure: members go on with them while the budget of unsent bytes is used up."""
+"""Recognizes requests with short responses: members go on with them while the budget of unsent bytes is used up."""
 
 from typing import Any, Final
 
@@ -8,11 +8,11 @@ from protocol.errors import ProtocolError
 from protocol.headers import decode_request_header
 
 BRIEF_BYTES: Final = 16 * 1024
-"""A transport keeps more than such an answer before it says so."""
+"""The longest response that counts as short: a transport takes it without becoming full."""
 
 
 def is_brief(node: Any, capabilities: Capabilities, frame: bytes) -> bool:
-    """Whether the answer to this request is short.
+    """Whether the response to this request is short.
 
     Of some apis that depends on what the request names; one that cannot be read has none, and ends its connection.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long requests may keep the event loop in one of its turns, all connections together."""
+"""Divides the time of the event loop among connections, and limits how much of a turn requests take."""
 
 import asyncio
 from collections import deque
@@ -9,21 +9,20 @@ from typing import Final
 from coordinator.runtime.slices import Nanos
 
 TURN_NS: Final = 10_000_000
-"""What clients have sent ahead must not keep timers, flushes and loading waiting for longer."""
+"""The most time that requests take in one turn, so that timers, flushes and loading do not wait for longer."""
 
 SHARES: Final = 10
-"""One connection may go on for a tenth of a turn before it makes way for others."""
-
+"""The number of shares in a turn: a connection makes way for others after one share."""
 
 IDLE_NS: Final = 1_000_000
-"""When no request was handled for so long, and none waits, a turn has begun in which none was."""
+"""The time without a handled or waiting request after which a new turn must have begun."""
 
 
-class Turns:
-    """Gives out the loop's time; connections that got none, or not enough, go on in the next turn, in order.
+class FairQueue:
+    """Gives connections shares of each turn; those that got none, or not enough, go on in the next turn, in order.
 
-    Those who have had a share already, and want more, come after all who have not: so what one client asks in
-    plenty, or what takes long, keeps no heartbeat waiting. They get half of a turn at most.
+    Connections that want another share come after all that have had none, and get half of a turn at most. So no
+    heartbeat waits for a client that sends many requests, or requests that take long.
     """
 
     def __init__(self, nanos: Nanos, turn_ns: int = TURN_NS) -> None:
@@ -31,26 +30,26 @@ class Turns:
         self._turn_ns: Final = turn_ns
         self.share_ns: Final = turn_ns // SHARES
         self.handled_ns = nanos() - IDLE_NS
-        """When the newest request was handled that came when it was its turn."""
+        """When the newest request was handled that did not have to wait, in nanoseconds of the clock."""
         self._ends_ns = self.handled_ns
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
     def ends_ns(self, now_ns: int) -> int:
-        """From when on no further request is handled before the loop has turned.
+        """Return the time from which on no further request is handled in this turn, in nanoseconds of the clock.
 
-        The loop does not say when a turn begins. It has begun if nothing has been handled for a while and nothing
-        waits; where the time is over otherwise, one goes on later, and that turn gives a new time.
+        The event loop does not report when a turn begins. A new one has begun if nothing was handled for IDLE_NS and
+        nothing waits; otherwise requests go on in the next turn, whose time then begins.
         """
         if now_ns >= self._ends_ns and not self._scheduled and now_ns - self.handled_ns >= IDLE_NS:
             self._ends_ns = now_ns + self._turn_ns
         return self._ends_ns
 
     def go_on_later(self, go_on: Callable[[], None], *, again: bool = False) -> None:
-        """Call `go_on` in the next turn, or in one after that where those who wait already take long.
+        """Call `go_on` in the next turn, or in a later one if the connections before it take long.
 
-        `again` is for those who have had a share of this turn or an earlier one.
+        `again` marks a connection that has had a share of this turn or an earlier one.
         """
         (self._again if again else self._first).append(go_on)
         self._schedule()
@@ -64,7 +63,7 @@ class Turns:
         self._scheduled = False
         began_ns = self.nanos()
         self._ends_ns = began_ns + self._turn_ns
-        again = len(self._again)  # those who come back for more wait for the turn after this
+        again = len(self._again)  # those that are added meanwhile wait for the turn after this
         try:
             try:
                 self._run(self._first, len(self._first), self._ends_ns)
@@ -76,7 +75,7 @@ class Turns:
                 self._schedule()
 
     def _run(self, waiting: deque[Callable[[], None]], count: int, ends_ns: int) -> None:
-        """Call so many of those who wait, in order and one at least, until the time is over."""
+        """Call up to `count` of the waiting callbacks in order, one at least, until the time is over."""
         for _ in range(count):
             waiting.popleft()()
             if self.nanos() >= ends_ns:

@@ -4,7 +4,7 @@
 import asyncio
 from pathlib import Path
 
-from coordinator.net.turns import IDLE_NS, TURN_NS, Turns
+from coordinator.net.fair_queue import IDLE_NS, TURN_NS, FairQueue
 from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
@@ -89,7 +89,7 @@ async def test_a_request_now_and_then_makes_no_detour(tmp_path: Path) -> None:
     """Nothing goes through the backlog, and no turn of the loop is asked for."""
     edge = Edge(tmp_path)
     clock = Clock()
-    edge.server.turns = Turns(clock)
+    edge.server.fair_queue = FairQueue(clock)
     client = edge.connect()
     for number, pause_ns in enumerate(
         (1_000_000, 11_000_000, 5_000_000_000, 2_000_000, 9_000_000, 9_000_000)
@@ -102,10 +102,12 @@ async def test_a_request_now_and_then_makes_no_detour(tmp_path: Path) -> None:
 async def test_a_turn_that_is_used_up_has_no_time_before_the_loop_has_turned(tmp_path: Path) -> None:
     edge = Edge(tmp_path)
     clock = Clock()
-    edge.server.turns = Turns(clock)
+    edge.server.fair_queue = FairQueue(clock)
     client, other = edge.connect(), edge.connect()
     ask(client, 1)
-    edge.server.turns.handled_ns = clock.now_ns = clock.now_ns + TURN_NS  # handling it took the whole turn
+    edge.server.fair_queue.handled_ns = clock.now_ns = (
+        clock.now_ns + TURN_NS
+    )  # handling it took the whole turn
     ask(other, 1)
     clock.now_ns += 2 * IDLE_NS  # something else goes on for a while in the same turn
     ask(client, 2)
@@ -143,7 +145,7 @@ async def test_an_error_in_one_does_not_keep_the_others_waiting() -> None:
     loop = asyncio.get_running_loop()
     told: list[object] = []
     loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
-    turns = Turns(FakeClock().nanos)
+    turns = FairQueue(FakeClock().nanos)
     went_on: list[int] = []
 
     def fail() -> None:
@@ -160,7 +162,7 @@ async def test_long_requests_that_come_in_at_once_are_read_in_several_turns(tmp_
     """Where many connections send a megabyte each, taking it in would be one long turn."""
     edge = Edge(tmp_path)
     clock = Clock()
-    edge.server.turns = Turns(clock)
+    edge.server.fair_queue = FairQueue(clock)
     clients = [edge.connect() for _ in range(25)]
     frame = requests.commit("g", {0: 5}, 7, metadata="m" * 4_000)
     for client in clients:

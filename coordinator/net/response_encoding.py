@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a response becomes the frame that leaves."""
+"""Encodes a response into the frame that is sent."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from protocol.headers import encode_response
 
 
 def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
-    """The frame, with its length, of the answer to a request; the errors in it are counted.
+    """Return the frame of a response, which begins with its length, and count the errors in it.
 
-    Raises ProtocolError where the response does not fit its schema.
+    Raises ProtocolError if the response does not fit its schema.
     """
     api: Handled = ctx.api
     if api.adapt is not None:

@@ -1,51 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answering requests in slices: each share of a turn does some of the work, and others go on between them.
+"""Answers long requests in slices: each share of a turn does some of the work, and other connections go on between.
 
-What is made of a long answer is in no budget before it is whole. So those that take long are few at a time, and none
-begins while the budget of unsent bytes is used up: the others wait, and go on when there is a place. Work on what is in
-that budget already (`RequestContext.is_counted`) waits for a place alone: if it waited for the budget as well, that
-could be used up by what only this work gives back.
+A long response is counted in no budget before it is whole. So only LONG_AT_ONCE of them are made at a time, and none
+begins while the budget of unsent bytes is used up; the others wait for a slot. Work on a response that the budget
+counts already (`RequestContext.is_counted`) waits for a slot alone: the budget could be used up by bytes that only this
+work frees.
 """
 
 from typing import Any, Final, Protocol
 
 from coordinator.api.context import RequestContext, Work
-from coordinator.net.budget import Unsent
-from coordinator.net.turns import Turns
+from coordinator.net.fair_queue import FairQueue
+from coordinator.net.response_budget import ResponseBudget
 
 SHORT_SHARES: Final = 3
 LONG_AT_ONCE: Final = 4
-"""An answer that takes more shares of turns than that, a megabyte or more, is one of so few that are made together."""
+"""The number of responses made at a time that take more than SHORT_SHARES shares, which is a megabyte or more."""
 
 
 class Answerer(Protocol):
     """The connection of a request that is answered in slices."""
 
     def finish(self, ctx: RequestContext, result: Any) -> None:
-        """The work is done: `result` is the response, the pieces of its encoded body, or PARKED."""
+        """Take the result of the work: the response, the pieces of its encoded body, or PARKED."""
 
     def fail(self, ctx: RequestContext, error: Exception) -> None:
-        """The work has raised this."""
+        """Take the exception that the work has raised."""
 
 
-class LongWork:
+class LongRequest:
     """The work that answers a request of one connection, one request at a time."""
 
     __slots__ = (
         "_answerer",
         "_ctx",
-        "_longest",
+        "_fair_queue",
         "_running",
         "_scheduled",
         "_shares",
-        "_turns",
+        "_slots",
         "_work",
         "size_bytes",
     )
 
-    def __init__(self, turns: Turns, longest: "Longest") -> None:
-        self._turns: Final = turns
-        self._longest: Final = longest
+    def __init__(self, fair_queue: FairQueue, slots: "LongRequestSlots") -> None:
+        self._fair_queue: Final = fair_queue
+        self._slots: Final = slots
         self._answerer: Answerer | None = None
         self._ctx: RequestContext | None = None
         self._work: Work | None = None
@@ -53,11 +53,11 @@ class LongWork:
         self._running = False  # whether it is being worked on now
         self._scheduled = False  # whether `_go_on` will be called
         self.size_bytes = 0
-        """Of the long request that it works on; 0 where there is none, or it is short itself."""
+        """The bytes of the long request that is worked on; 0 if there is none, or only its response is long."""
 
     @property
     def is_counted(self) -> bool:
-        """Whether what it works on is in the budget of unsent bytes already."""
+        """Whether the response that is made is counted in the budget of unsent bytes already."""
         ctx = self._ctx
         return ctx is not None and (ctx.is_counted or ctx.is_unheard)
 
@@ -67,37 +67,37 @@ class LongWork:
         return self._work is not None
 
     def begin_later(self, answerer: Answerer, ctx: RequestContext, work: Work, size_bytes: int) -> None:
-        """Work on a long request once those have had their turn who ask less."""
+        """Begin work on a long request, after shorter requests of others have had their turn."""
         self._answerer, self._ctx, self._work = answerer, ctx, work
         self.size_bytes = size_bytes
         self._shares = 0
         self.go_on_soon()
 
     def begin(self, answerer: Answerer, ctx: RequestContext, work: Work) -> None:
-        """Do as much of this work as one share at once; work that is under way is given up for it."""
+        """Do one share of this work at once, in place of any other work of this connection."""
         self._answerer, self._ctx, self._work = answerer, ctx, work
         if not self._running:  # else it goes on with this
             self._shares = 0
             self._go_on()
 
     def drop(self) -> None:
-        """The answer is not wanted any more."""
+        """Drop the work, as its response is not wanted any more."""
         work, self._work = self._work, None
         self._forget()
-        self._longest.leave(self)
+        self._slots.leave(self)
         if work is not None and not self._running:
             work.close()
 
     def _forget(self) -> None:
-        """Else the connection and its work would refer to each other, for the garbage collector to find."""
+        """Break the cycle of references between the connection and its work, which only a collection would free."""
         self._answerer = self._ctx = None
         self.size_bytes = 0
 
     def go_on_soon(self) -> None:
-        """Take another share, in one of the next turns."""
+        """Do another share of the work in one of the next turns."""
         if not self._scheduled:
             self._scheduled = True
-            self._turns.go_on_later(self._go_on_now, again=True)
+            self._fair_queue.go_on_later(self._go_on_now, again=True)
 
     def _go_on_now(self) -> None:
         self._scheduled = False
@@ -113,7 +113,7 @@ class LongWork:
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends no more than this request
             self._forget()
             answerer.fail(ctx, error)
-            self._longest.leave(self)
+            self._slots.leave(self)
             return
         if self.is_under_way:
             self.go_on_soon()
@@ -121,24 +121,22 @@ class LongWork:
         self._forget()
         if result is not None:
             answerer.finish(ctx, result)
-        self._longest.leave(self)  # now that the answer is counted
+        self._slots.leave(self)  # now that the answer is counted
 
     def _may_go_on(self, ctx: RequestContext) -> bool:
-        """Whether this gets another share now; else `go_on_soon` will be called."""
+        """Whether another share may be done now; if not, `go_on_soon` is called later."""
         self._shares += 1
-        return (
-            self._shares <= self._longest.short_shares or ctx.api.short_answers or self._longest.admit(self)
-        )
+        return self._shares <= self._slots.short_shares or ctx.api.short_answers or self._slots.admit(self)
 
     def _take_share(self) -> Any:
         self._running = True
         try:
-            return self._work_until(self._turns.nanos() + self._turns.share_ns)
+            return self._work_until(self._fair_queue.nanos() + self._fair_queue.share_ns)
         finally:
             self._running = False
 
     def _work_until(self, ends_ns: int) -> Any:
-        """Work on; `_work` is None when it has come to its end, whose result is returned, or was dropped."""
+        """Continue the work until `ends_ns`; return its result once it has ended, which sets `_work` to None."""
         while (work := self._work) is not None:
             try:
                 next(work)
@@ -150,29 +148,29 @@ class LongWork:
             except BaseException:
                 self._work = None
                 raise
-            if self._turns.nanos() >= ends_ns:
+            if self._fair_queue.nanos() >= ends_ns:
                 break
         return None
 
 
-class Longest:
-    """The few long answers that are made at the same time, and those that wait for a place."""
+class LongRequestSlots:
+    """Limits how many long responses are made at a time; the others wait for a slot."""
 
-    def __init__(self, unsent: Unsent) -> None:
+    def __init__(self, budget: ResponseBudget) -> None:
         self.short_shares = SHORT_SHARES
-        self._unsent = unsent
-        self._places: set[LongWork] = set()
-        self._waiting: dict[LongWork, None] = {}  # a set that keeps their order
+        self._budget = budget
+        self._places: set[LongRequest] = set()
+        self._waiting: dict[LongRequest, None] = {}  # a set that keeps their order
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def admit(self, work: LongWork) -> bool:
-        """Whether this work has a place, or gets one now; else it waits until it has."""
+    def admit(self, work: LongRequest) -> bool:
+        """Return whether this work has a slot, and assign a free one; without one it waits."""
         if work in self._places:
             return True
         if self._waits_for_budget(work):
-            self._unsent.hold(work)
+            self._budget.hold(work)
         elif len(self._places) < LONG_AT_ONCE:
             self._places.add(work)
             return True
@@ -180,19 +178,19 @@ class Longest:
             self._waiting[work] = None
         return False
 
-    def leave(self, work: LongWork) -> None:
-        """This work needs no place any more: those that wait longest get what is free."""
+    def leave(self, work: LongRequest) -> None:
+        """Free the slot of this work for the one that has waited longest."""
         self._waiting.pop(work, None)
-        self._unsent.let_go(work)
+        self._budget.let_go(work)
         self._places.discard(work)
         while self._waiting and len(self._places) < LONG_AT_ONCE:
             first = next(iter(self._waiting))
             del self._waiting[first]
             if self._waits_for_budget(first):
-                self._unsent.hold(first)
+                self._budget.hold(first)
             else:
                 self._places.add(first)
                 first.go_on_soon()
 
-    def _waits_for_budget(self, work: LongWork) -> bool:
-        return self._unsent.over and not work.is_counted
+    def _waits_for_budget(self, work: LongRequest) -> bool:
+        return self._budget.over and not work.is_counted

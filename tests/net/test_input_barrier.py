@@ -13,8 +13,8 @@ from time import monotonic, sleep
 import pytest
 import uvloop
 
-from coordinator.net.hearing import Hearing
-from coordinator.net.turns import Turns
+from coordinator.net.fair_queue import FairQueue
+from coordinator.net.input_barrier import InputBarrier
 from coordinator.runtime.timers import Timers
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -55,7 +55,7 @@ def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        hearing = Hearing(Turns(FakeClock().nanos))
+        barrier = InputBarrier(FairQueue(FakeClock().nanos))
         ours, theirs = os.pipe()
         heard: list[str] = []
         judged = loop.create_future()
@@ -66,7 +66,7 @@ def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
 
         def ask() -> None:
             os.write(theirs, b"x")
-            hearing.listen(judge)
+            barrier.call_after_input(judge)
 
         loop.add_reader(ours, lambda: heard.append(os.read(ours, 1).decode()))
         for start in (loop.call_soon, lambda call: loop.call_later(0.001, call)):
@@ -87,8 +87,8 @@ def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
 
 
 async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
-    turns_of_one = Turns(FakeClock().nanos, 0)
-    hearing = Hearing(turns_of_one)
+    turns_of_one = FairQueue(FakeClock().nanos, 0)
+    barrier = InputBarrier(turns_of_one)
     heard: list[str] = []
 
     def three(name: str, left: int = 3) -> None:
@@ -98,7 +98,7 @@ async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
 
     for name in "abc":
         turns_of_one.go_on_later(lambda name=name: three(name))  # type: ignore[misc]
-    hearing.listen(lambda: heard.append("judged"))
+    barrier.call_after_input(lambda: heard.append("judged"))
     await idle()
     assert all(
         heard.index("judged") > [at for at, who in enumerate(heard) if who == name][1] for name in "abc"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where clients come in: the ports, how many may come, and TLS with the names that they ask for."""
+"""Accepts the clients of a gateway: its ports, the limits of connections, and TLS with SNI."""
 
 import errno
 import ssl
@@ -8,15 +8,15 @@ from socket import socket
 from typing import Final
 
 from coordinator.config import Address
-from coordinator.gateway.book import OurNode
+from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.offsets_topic import OffsetsTopic
-from coordinator.gateway.ports import BrokerPort, Listening, OurPort, Port
-from coordinator.gateway.relay import House
+from coordinator.gateway.ports import BrokerPort, OurPort, Port, PortListener
+from coordinator.gateway.relay import RelayContext
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.tls import Names, client_context
-from coordinator.gateway.ways import AfterLogin, Ask
+from coordinator.gateway.routing import AfterLogin, Ask
+from coordinator.gateway.tls import ServerNames, client_context
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
 from coordinator.runtime.handshake import shake_hands
@@ -26,15 +26,15 @@ from protocol.proxy_header import Endpoint
 log = get_logger("gateway")
 
 NAMES: Final = -1
-"""In place of the id of a node: the one port where clients say in TLS which node they want."""
+"""In place of a node's id: the one port on which clients name the node in TLS (SNI)."""
 
 
-class Entrance:
+class Listeners:
     """The ports of one gateway process."""
 
     def __init__(
         self,
-        house: House,
+        context: RelayContext,
         machine: Machine,
         config: GatewayConfig,
         gate: Ask,
@@ -42,13 +42,13 @@ class Entrance:
         after_login: AfterLogin,
     ) -> None:
         """Raises ValueError for a certificate that cannot be used."""
-        self._house = house
+        self._context = context
         self._machine = machine
         self._config = config
-        offsets_topic = OffsetsTopic(house.book, offloader, machine.clock.mono_ms, after_login)
+        offsets_topic = OffsetsTopic(context.book, offloader, machine.clock.mono_ms, after_login)
         self._broker_routes, self._our_routes = (
             PortRoutes(
-                house.book,
+                context.book,
                 gate,
                 offloader,
                 ours=ours,
@@ -60,22 +60,22 @@ class Entrance:
         )
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
         self.accepted = 0
-        """How many clients were let in, those that then failed to shake hands, too."""
+        """The number of clients that were accepted, including those whose handshake failed."""
         self.refused = 0
-        """How many were not, as there were too many already."""
-        self._listening: dict[int, Listening] = {}  # by the node's id
+        """The number of clients that were refused because of a limit."""
+        self._listening: dict[int, PortListener] = {}  # by the node's id
         self._tls = client_context(config)
-        self._names: Names | None = None
+        self._names: ServerNames | None = None
         if config.sni_pattern is not None and self._tls is not None:
-            self._names = Names(config.sni_pattern, self._tls)
+            self._names = ServerNames(config.sni_pattern, self._tls)
 
     @property
     def ports(self) -> dict[int, int]:
-        """Where it listens, by the id of the node that clients find there."""
+        """The numbers of the ports, by the ids of the nodes that clients find there."""
         return {node_id: listening.port for node_id, listening in self._listening.items()}
 
     def listen_for_broker(self, node_id: int) -> None:
-        """Bind the broker's port, unless it is already; one that cannot be had is told in the log."""
+        """Bind the broker's port, unless that was done before; a port that cannot be bound is logged."""
         place = self._config.place(node_id)
         if place is None:
             log.error("a broker's id is too high for a port of its own", broker=node_id)
@@ -86,7 +86,7 @@ class Entrance:
             log.error("cannot listen on the port of a broker", broker=node_id, reason=str(error))
 
     def listen_for_node(self, node: OurNode) -> None:
-        """Bind the port of a node of ours, unless it is already. Raises OSError."""
+        """Bind the port of a node of ours, unless that was done before. Raises OSError."""
         self._listen(node.node_id, node.address.port)
 
     def _listen(self, node_id: int, number: int) -> None:
@@ -99,23 +99,23 @@ class Entrance:
                 raise OSError(errno.EADDRINUSE, f"port {number} is that of another node")
             sock = self._machine.bind_shared(Address(self._config.bind_host, number))
             accept = partial(self._accepted, None if place == NAMES else self._port(place))
-            self._listening[place] = Listening(self._house.loop, sock, accept)
+            self._listening[place] = PortListener(self._context.loop, sock, accept)
 
     def _port(self, node_id: int) -> Port:
-        if node_id in self._house.book.nodes:
-            return OurPort(self._house.book, self._our_routes, node_id, self._shuffled)
-        return BrokerPort(self._house.book, self._broker_routes, node_id)
+        if node_id in self._context.book.nodes:
+            return OurPort(self._context.book, self._our_routes, node_id, self._shuffled)
+        return BrokerPort(self._context.book, self._broker_routes, node_id)
 
     def _shuffled(self, addresses: list[Address]) -> list[Address]:
         return sorted(addresses, key=lambda _: self._machine.random_bytes(8))
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no more clients."""
         for listening in self._listening.values():
             listening.close()
         self._listening.clear()
 
-    # --- those who come ---
+    # --- clients ---
 
     def _accepted(self, port: Port | None, sock: socket, peer: Endpoint) -> None:
         if not self._admission.admit(peer.host):
@@ -131,18 +131,18 @@ class Entrance:
                 sock.close()
                 self.left(peer)
             else:
-                self._house.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
+                self._context.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
             assert port is not None, "without TLS there are no names"
-            self._house.let_in(port, sock, peer)
+            self._context.let_in(port, sock, peer)
 
     async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
         is_let_in = False
         try:
-            await shake_hands(self._house.loop, sock, self._config.connect_timeout_ms / 1000)
+            await shake_hands(self._context.loop, sock, self._config.connect_timeout_ms / 1000)
             wanted = port or self._asked(sock)
             if wanted is not None:
-                self._house.let_in(wanted, sock, peer)
+                self._context.let_in(wanted, sock, peer)
                 is_let_in = True
         except OSError as error:
             log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))
@@ -152,10 +152,10 @@ class Entrance:
                 self.left(peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
-        """What the client has asked for by name; one that names nobody is not told which nodes there are."""
+        """Return the port of the node that the client has named; None, without a hint, for an unknown name."""
         node_id = None if self._names is None else self._names.asked(sock)
         return None if node_id is None else self._port(node_id)
 
     def left(self, peer: Endpoint) -> None:
-        """One who was let in is gone."""
+        """Count a client that was accepted no longer."""
         self._admission.leave(peer.host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is there: the brokers of the cluster, our own nodes, and the addresses under which clients reach both."""
+"""The address book of a gateway: the cluster's brokers, our nodes, and the addresses that clients get for both."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ log = get_logger("gateway")
 
 PORT_MAX: Final = 65_535
 DISCOVERED_MAX: Final = 100
-"""So many brokers are taken from answers until the supervisor says who is there: each gets a port."""
+"""The number of brokers that are learned from responses, each of which gets a port, until the supervisor names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,44 +23,46 @@ class OurNode:
 
     node_id: int
     address: Address
-    """What clients get to see; a gateway listens on its port."""
+    """The address that clients get; a gateway listens on its port."""
     private: Path | Address
-    """Where the node itself listens: the path of a Unix socket (which takes PROXY headers), or a plain address."""
+    """Where the node listens: the path of a Unix socket, which takes PROXY headers, or host and port."""
 
 
-class Book:
+class AddressBook:
     """The brokers and nodes that are known, and the addresses that clients get for them."""
 
     def __init__(
         self, place: Callable[[int], Address | None], discovered: Callable[[int, Address], None]
     ) -> None:
-        """Clients reach a broker where `place` says, None for nowhere; `discovered` hears of each broker as an answer
-        first names it, before clients do."""
+        """Translate addresses by `place`, which maps a broker's id to the address for clients, or to None.
+
+        `discovered` is called with each unknown broker that a response names, before a client gets the response.
+        """
         self._place = place
         self._discovered = discovered
         self.brokers: dict[int, Address] = {}
-        """By id, where a gateway reaches them."""
+        """The addresses of the brokers, by their ids."""
         self.nodes: dict[int, OurNode] = {}
-        """By id, ours."""
+        """Our nodes, by their ids."""
         self.offsets_topic_id: bytes | None = None
-        """The id of the cluster's `__consumer_offsets`; None while it is not known."""
+        """The id of the cluster's `__consumer_offsets`, or None while it is unknown."""
         self.cluster_id: str | None = None
-        """The cluster's own; None while it is not known."""
+        """The id of the cluster, or None while it is unknown."""
         self._unconfirmed = 0  # how many brokers are known from answers alone
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:
-        """These are the brokers now; one that is missing is gone."""
+        """Replace the brokers by those that the supervisor names."""
         self.brokers = dict(brokers)
         self._unconfirmed = 0
 
     def set_nodes(self, nodes: Mapping[int, OurNode]) -> None:
-        """These are our nodes now."""
+        """Replace our nodes by those that the supervisor names."""
         self.nodes = dict(nodes)
 
     def move(self, broker: Listed) -> Listed | None:
-        """The broker as clients are to know it; None where no port can be had for it.
+        """Return the broker with the address for clients, or None if it can have no port.
 
-        Of a broker that was not known its address is kept; of one that was, what the supervisor says counts.
+        The address of an unknown broker is stored; that of a known one is only changed by the supervisor.
         """
         place = self._place(broker.node_id)
         if place is None:
@@ -75,6 +77,6 @@ class Book:
         return broker._replace(host=place.host, port=place.port)
 
     def moved(self, brokers: list[Listed]) -> list[Listed]:
-        """All of these as clients are to know them, and our own nodes."""
+        """Return all of these brokers with the addresses for clients, and our nodes."""
         ours = (Listed(node.node_id, *node.address, None) for node in self.nodes.values())
         return [*(moved for moved in map(self.move, brokers) if moved is not None), *ours]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One socket of a gateway, read into a buffer that all of a process share, and written at once where that is possible.
+"""One socket of a gateway: it is read into a buffer that the process shares, and written to without a delay.
 
-asyncio's transports copy what they read and write it a turn later; a gateway passes on what it reads within the call,
-so it needs neither. What a socket does not take at once is copied and waits; as long as something waits, the wire is
-full, and who writes to it is to be read no further.
+asyncio's transports copy what they read, and write it a turn later; a gateway passes on what it reads within the call,
+so it needs neither. Bytes that a socket does not take at once are copied and wait. While bytes wait the stream is full,
+and the side that writes to it is read no further.
 """
 
 import ssl
@@ -12,60 +12,60 @@ from collections import deque
 from socket import socket
 from typing import Final
 
+from coordinator.gateway.routing import Bytes
 from coordinator.gateway.session import READ_BYTES
-from coordinator.gateway.ways import Bytes
 from coordinator.runtime.sockets import say_end
 from protocol.native import mypyc_attr, trait
 
 ENDS_AT_ONCE: Final = 100
-"""How many wires end in one turn of the event loop: when a host dies, its peers see thousands of them close at once."""
+"""The number of streams that end in one turn of the event loop: a host that dies closes thousands at once."""
 LINGER_S: Final = 5.0
-"""How long a wire that was ended may take to have sent what waits, and its peer to close."""
+"""How long an ended stream may take to send what waits and see its peer close, in seconds."""
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 @trait
-class Owner:
-    """Whose wire it is."""
+class StreamOwner:
+    """The owner of streams, which they call."""
 
-    def received(self, wire: "Wire", data: memoryview) -> None:
-        """Take what was read; the buffer is used again afterwards."""
+    def received(self, stream: "SocketStream", data: memoryview) -> None:
+        """Take data that was read, before the call returns: its buffer is used again."""
 
-    def drained(self, wire: "Wire") -> None:
-        """What waited has been sent."""
+    def drained(self, stream: "SocketStream") -> None:
+        """Go on, as nothing waits to be sent any more."""
 
-    def ended(self, wire: "Wire") -> None:
-        """The peer has closed, or is lost; said once, and not of a wire that was ended by its owner."""
+    def ended(self, stream: "SocketStream") -> None:
+        """Note that the peer has closed or is lost; called once, and not for a stream that the owner has ended."""
 
-    def gone(self, wire: "Wire") -> None:
-        """The socket is closed, or there was none; said once of every wire."""
+    def gone(self, stream: "SocketStream") -> None:
+        """Note that the socket is closed, or that there was none; called once for every stream."""
 
 
-class Ends:
-    """The wires of a process whose peers have closed, until their owners are told so."""
+class EndedStreams:
+    """The streams of a process whose peers have closed, until their owners are notified."""
 
-    __slots__ = ("_loop", "_wires")
+    __slots__ = ("_loop", "_streams")
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._wires: deque[Wire] = deque()
+        self._streams: deque[SocketStream] = deque()
 
-    def add(self, wire: "Wire") -> None:
-        """Tell the wire's owner soon."""
-        self._wires.append(wire)
-        if len(self._wires) == 1:
-            self._loop.call_soon(self._tell)
+    def add(self, stream: "SocketStream") -> None:
+        """Notify the owner of this stream soon."""
+        self._streams.append(stream)
+        if len(self._streams) == 1:
+            self._loop.call_soon(self._notify)
 
-    def _tell(self) -> None:
-        for _ in range(min(len(self._wires), ENDS_AT_ONCE)):
-            self._wires.popleft().lost()
-        if self._wires:
-            self._loop.call_soon(self._tell)
+    def _notify(self) -> None:
+        for _ in range(min(len(self._streams), ENDS_AT_ONCE)):
+            self._streams.popleft().lost()
+        if self._streams:
+            self._loop.call_soon(self._notify)
 
 
-class Wire:
-    """A connected socket, and what still has to be written to it; or one that is yet to be connected."""
+class SocketStream:
+    """A socket, connected or to be connected, and the bytes that wait to be written to it."""
 
     __slots__ = (
         "_buffer",
@@ -84,11 +84,13 @@ class Wire:
         "sock",
     )
 
-    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: memoryview, ends: Ends) -> None:
-        """`buffer` is what all sockets of the process are read into, one after the other; `ends` is the process's."""
+    def __init__(
+        self, loop: AbstractEventLoop, owner: StreamOwner, buffer: memoryview, ends: EndedStreams
+    ) -> None:
+        """Read into `buffer`, which all sockets of the process share, and report the end through `ends`."""
         self._loop = loop
         self._ends = ends
-        self._owner: Owner | None = owner  # None of a wire that is gone
+        self._owner: StreamOwner | None = owner  # None of a stream that is gone
         self._buffer = buffer
         self.sock: socket | None = None
         self._waiting: deque[memoryview] = deque()
@@ -100,10 +102,10 @@ class Wire:
         self._linger: Handle | None = None
         self.is_gone = False
         self.sent_bytes = 0
-        """Of what the peer did not take at once."""
+        """The bytes that have been sent of those that had to wait."""
 
     def connected(self, sock: socket, preface: bytes = b"") -> None:
-        """The socket is there; `preface` is sent before all that waits. With TLS hands were shaken."""
+        """Use this connected socket, and send `preface` before all that waits; a TLS handshake is done already."""
         if self.is_gone:
             sock.close()
             return
@@ -127,13 +129,13 @@ class Wire:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much waits to be sent."""
+        """The bytes that wait to be sent."""
         return sum(map(len, self._waiting))
 
     # --- reading ---
 
     def read(self, wanted_bytes: int) -> None:
-        """How much the owner wants at a time of what the peer sends."""
+        """Set how many bytes the owner wants at a time; with 0 nothing is read."""
         if self._wanted_bytes != wanted_bytes:
             self._wanted_bytes = wanted_bytes
             self._update_reading()
@@ -175,7 +177,7 @@ class Wire:
     # --- writing ---
 
     def write(self, data: Bytes) -> None:
-        """Send; what cannot be sent at once is kept."""
+        """Send data; what the socket does not take at once waits."""
         if self.is_gone or self._ending:
             return
         if self.is_full:
@@ -194,7 +196,7 @@ class Wire:
             self._update_writing()
 
     def _keep(self, data: Bytes, sent: int) -> None:
-        """Keep what was not sent: as it is where nobody changes it, else as a copy."""
+        """Store what was not sent: immutable bytes as they are, anything else as a copy."""
         left = memoryview(data)[sent:]
         self._waiting.append(left if isinstance(data, bytes) else memoryview(bytes(left)))
 
@@ -236,7 +238,7 @@ class Wire:
     # --- the end ---
 
     def end(self) -> None:
-        """Send what waits, once there is a connection, then close; what the peer sends until then goes nowhere."""
+        """Close once what waits has been sent; until then everything that the peer sends is dropped."""
         if self.is_gone or self._ending:
             return
         if self.sock is None and not self._waiting:
@@ -260,7 +262,7 @@ class Wire:
                 self.abort()
 
     def lost(self) -> None:
-        """The peer has closed, or is lost."""
+        """Close because the peer has closed or is lost, and notify the owner."""
         if self.is_gone:
             return
         owner = None if self._ending else self._owner
@@ -269,12 +271,12 @@ class Wire:
             owner.ended(self)
 
     def abort(self) -> None:
-        """Close at once; what waits is lost."""
+        """Close at once, and drop what waits."""
         if self.is_gone:
             return
         self.is_gone = True
         owner = self._owner
-        self._owner = None  # which refers to this wire, and the garbage collector comes rarely
+        self._owner = None  # which refers to this stream, and the garbage collector comes rarely
         self._waiting.clear()
         if self._linger is not None:
             self._linger.cancel()

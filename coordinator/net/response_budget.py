@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One budget for the bytes of answers that peers have not taken yet, and what becomes of peers that do not read.
+"""One budget for the bytes of unsent responses, which closes the connections of peers that do not read.
 
-A few bytes can ask for megabytes, on as many connections as there may be. What is counted of a connection: answers
-that wait for their turn or for the disk, and what is in its transport once that asks for no more (a transport keeps
-64 KiB without saying so).
+A few bytes can ask for megabytes, on every connection. The budget counts the responses of a connection that wait for
+their turn or for the disk, and the bytes in its transport while that is full (a transport holds up to 64 KiB before it
+is full).
 
-While the budget is used up, requests are handled only if their answers are small: members go on, those who ask for more
-waits. If it stays used up, connections that take nothing are closed, those that owe most first, and at last also those
-that take little. A connection that takes nothing at all is closed in any case, later.
+While the budget is used up, requests are handled only if their responses are small: members go on, requests for more
+wait. If it stays used up, connections whose peers take nothing are closed, those with the most unsent bytes first, and
+at last also those whose peers take little. A connection whose peer takes nothing is closed in any case, later.
 """
 
 from typing import Final, Protocol
@@ -20,45 +20,47 @@ log = get_logger("connection")
 SETTING: Final = "connections.unsent.max.bytes"
 
 CHECK_INTERVAL_MS: Final = 1_000
-"""How often it is looked who has taken something."""
+"""How often progress of the peers is checked, in milliseconds."""
 
 NOT_LOOKED_AT: Final = -1
 
 OVER_MS_MAX: Final = 10 * CHECK_INTERVAL_MS
-"""Once the budget has been used up for so long, it does not help a connection any more that it takes a little."""
+"""The time for which the budget may be used up before peers that take a little are closed, too."""
 
 
-class Held(Protocol):
-    """What waits for the budget."""
+class BudgetWaiter(Protocol):
+    """Work that waits for room in the budget."""
 
     def go_on_soon(self) -> None:
-        """Go on with what was held back."""
+        """Continue the work in one of the next turns."""
 
 
-class Reader(Held, Protocol):
-    """A connection, by what its peer takes of its answers."""
+class SlowReader(BudgetWaiter, Protocol):
+    """A connection whose transport is full, because its peer does not read fast enough."""
 
     peer: str
 
     @property
     def unread_bytes(self) -> int:
-        """What its peer has not taken, as far as that is known."""
+        """The bytes that the peer has not taken, as of the last `settle`."""
 
     def settle(self) -> bool:
-        """Find out what the transport keeps; returns whether the peer has taken something since the last time."""
+        """Update what the transport holds; return whether the peer has taken something since the last call."""
 
     def abort(self) -> None:
-        """Close at once; what was not taken is lost."""
+        """Close at once, and drop what was not taken."""
 
 
-class Unsent:
-    """What all connections of a node owe, in bytes."""
+class ResponseBudget:
+    """Counts the unsent bytes of all connections of a node, and closes those whose peers do not read."""
 
     def __init__(self, stats: Stats, bytes_max: int, unread_ms_max: int) -> None:
         self._stats = stats
         self._unread_ms_max = unread_ms_max
-        self._held: set[Held] = set()
-        self._slow: dict[Reader, int] = {}  # those whose transport is full, and since when they took nothing
+        self._held: set[BudgetWaiter] = set()
+        self._slow: dict[
+            SlowReader, int
+        ] = {}  # those whose transport is full, and since when they took nothing
         self._over_since_ms = NOT_LOOKED_AT
         self.bytes_max = bytes_max
         self.total_bytes = 0
@@ -67,25 +69,25 @@ class Unsent:
     # --- the hot path ---
 
     def add(self, count: int) -> None:
-        """So many bytes more are owed."""
+        """Count so many more unsent bytes."""
         self.total_bytes += count
         if self.total_bytes > self.bytes_max:
             self.over = True
 
     def remove(self, count: int) -> None:
-        """So many bytes were taken, or given up."""
+        """Count so many unsent bytes less, as they were taken or dropped."""
         self.total_bytes -= count
         if self.over and self.total_bytes <= self.bytes_max:
             self._relieve()
 
-    def hold(self, held: Held) -> None:
-        """This must wait: it will be asked to go on once the budget is not used up any more."""
+    def hold(self, held: BudgetWaiter) -> None:
+        """Let this work wait; its `go_on_soon` is called once the budget has room again."""
         if held not in self._held:
             self._held.add(held)
             self._stats.limit_refusals[SETTING] += 1
 
-    def let_go(self, held: Held) -> None:
-        """This waits no longer, whatever becomes of the budget."""
+    def let_go(self, held: BudgetWaiter) -> None:
+        """Remove this work from those that wait."""
         self._held.discard(held)
 
     # --- slow readers ---
@@ -97,21 +99,21 @@ class Unsent:
         for each in held:
             each.go_on_soon()
 
-    def full(self, reader: Reader) -> None:
-        """The connection's transport is full."""
+    def full(self, reader: SlowReader) -> None:
+        """Watch a connection whose transport is full."""
         self._slow.setdefault(reader, NOT_LOOKED_AT)
 
-    def empty(self, reader: Reader) -> None:
-        """The connection's transport is not full any more, or gone."""
+    def empty(self, reader: SlowReader) -> None:
+        """Watch a connection no longer, as its transport has room or is closed."""
         self._slow.pop(reader, None)
 
-    def forget(self, reader: Reader) -> None:
-        """The connection is gone."""
+    def forget(self, reader: SlowReader) -> None:
+        """Forget a connection that has ended."""
         self._slow.pop(reader, None)
         self.let_go(reader)
 
     def check(self, now_ms: int) -> None:
-        """Look who has taken something, and close who has to go; to be called every `CHECK_INTERVAL_MS`."""
+        """Check which peers have taken something, and close connections; called every `CHECK_INTERVAL_MS`."""
         for reader in list(self._slow):
             if reader.settle() or self._slow[reader] == NOT_LOOKED_AT:
                 self._slow[reader] = now_ms
@@ -135,7 +137,7 @@ class Unsent:
             left -= reader.unread_bytes
             self._close(reader, f"{SETTING} is used up")
 
-    def _close(self, reader: Reader, reason: str) -> None:
+    def _close(self, reader: SlowReader, reason: str) -> None:
         del self._slow[reader]
         self._stats.connections_unread_closed += 1
         log.warning(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that clients send again and again, byte for byte, which are decoded only the first time."""
+"""A cache of decoded requests: clients repeat many requests byte for byte."""
 
 from typing import Any, Final
 
@@ -7,20 +7,20 @@ from coordinator.api.handled import Handled
 
 REPEATED_REQUESTS_MAX: Final = 32
 REPEATED_BYTES_MAX: Final = 1024
-"""How many decoded requests a connection remembers, and of what size at most."""
+"""The limits of the cache of one connection: the number of requests, and the size of each in bytes."""
 
 
-class Repeated:
-    """The requests that one connection has decoded and may see again; what is decoded is shared, and frozen."""
+class RequestCache:
+    """The decoded requests of one connection; a decoded request is shared, and never changed."""
 
     __slots__ = ("requests",)
 
     def __init__(self) -> None:
         self.requests: dict[tuple[Handled, bytes], Any] = {}
-        """By what handles them, and their bodies."""
+        """The decoded requests by api version and body."""
 
     def decode(self, api: Handled, frame: bytes, pos: int) -> Any:
-        """The request whose body begins at `pos`. Raises ProtocolError."""
+        """Return the decoded request whose body begins at `pos`. Raises ProtocolError."""
         key = (api, frame[pos:])
         request = self.requests.get(key)
         if request is None:
@@ -32,5 +32,5 @@ class Repeated:
         return request
 
     def forget(self) -> None:
-        """The connection is gone."""
+        """Drop all requests, as the connection has ended."""
         self.requests.clear()
