@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from audit.errors import AuditError
-from audit.options import SEVERITIES, AuditOptions, Limits
+from audit.options import SEVERITIES, AuditLimits, AuditOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         metavar="N",
         help="The broker's offsets.topic.num.partitions, if the directories do not show it.",
     )
-    names = ", ".join(field.name for field in msgspec.structs.fields(Limits))
+    names = ", ".join(field.name for field in msgspec.structs.fields(AuditLimits))
     add(
         "--limit",
         action="append",
@@ -148,9 +148,9 @@ def _moment(flag: str, text: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _limits(given: Sequence[str]) -> Limits:
+def _limits(given: Sequence[str]) -> AuditLimits:
     values = dict(item.partition("=")[::2] for item in given)
-    known = {field.name: field.type for field in msgspec.structs.fields(Limits)}
+    known = {field.name: field.type for field in msgspec.structs.fields(AuditLimits)}
     for name in values.keys() - known.keys():
         raise AuditError(f"--limit {name}: there is no such limit; there are {', '.join(sorted(known))}")
     for name, text in values.items():
@@ -159,7 +159,7 @@ def _limits(given: Sequence[str]) -> Limits:
         except msgspec.ValidationError:
             kind = "a whole number" if known[name] is int else "a number"
             raise AuditError(f"--limit {name}={text}: expected {kind}") from None
-    return msgspec.convert(values, Limits, strict=False)
+    return msgspec.convert(values, AuditLimits, strict=False)
 
 
 def _run(options: AuditOptions, master: str | None, session: "SparkSession | None") -> "Report":
@@ -213,7 +213,7 @@ def _check_options(options: AuditOptions) -> None:
     from audit.facts.inventory import take_inventory
     from audit.report.write import check_writable
     from audit.source.compacted import check_work_dir
-    from audit.source.look import look
+    from audit.source.directory_snapshot import look
     from audit.source.remote import is_url
 
     local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]

@@ -14,7 +14,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 """From the least to the gravest."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class AuditLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Where normal ends. Those with a name of Kafka's have its default, and should be what the servers have."""
 
     offsets_retention_ms: int = 7 * DAY_MS
@@ -60,5 +60,5 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     compacted: str | None = None
     since_ms: int = 0
     num_partitions: int | None = None
-    limits: Limits = Limits()
+    limits: AuditLimits = AuditLimits()
     cutting: Cutting = Cutting()

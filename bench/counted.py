@@ -21,14 +21,14 @@ from typing import Any, Final
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.net.connection import Connection
 from coordinator.net.fair_queue import FairQueue
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry import logs
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
+from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
 from protocol.names import GroupId, MemberId, Offset
@@ -304,7 +304,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         group_initial_rebalance_delay_ms=0,
         log_cleaner_enable=False,
     )
-    machine = Machine(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
+    machine = HostResources(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
     app = App(settings, loop, machine=machine)
     await app.start()
     while not app.leadership.ready:  # noqa: ASYNC110 - nor here

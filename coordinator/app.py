@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
 from coordinator.api.table import Capabilities, declared
-from coordinator.catalogue.keeper import CatalogueKeeper, Drops
+from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
+from coordinator.data_directory import CannotStart
+from coordinator.host import HostResources
 from coordinator.jobs.declared_ends import DeclaredEnds, declared_ends
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.machine import Machine
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
 from coordinator.node import Node
-from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import LogError, LogWriter, ended
-from coordinator.parts import Parts
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import NO_PARTITION, Ticket, settle
+from coordinator.tickets import NO_PARTITION, DurabilityTicket, settle
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
@@ -56,14 +56,14 @@ class Serving(NamedTuple):
     metrics: str | None
 
 
-class App(Parts):
+class App(NodeComponents):
     """One node, which is started and stopped."""
 
     def __init__(
         self,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
+        machine: HostResources,
         log_manager: LogManager | None = None,
         cluster_id: str = "",
     ) -> None:
@@ -128,7 +128,7 @@ class App(Parts):
         for partition, epoch in enumerate(epochs):
             self.leadership.become_leader(Partition(partition), epoch)
 
-    def open_catalogue(self) -> CatalogueKeeper:
+    def open_catalogue(self) -> CatalogueWriter:
         """The topics. Raises CannotStart."""
         machine = self.machine
         store = CatalogueStore(
@@ -170,7 +170,7 @@ class App(Parts):
             node_id=self.settings.node_id,
             cluster_id=self.cluster_id,
             cluster=self.join_cluster(broker),
-            door=self.door,
+            group_access=self.group_access,
             catalogue=store.catalogue,
             catalogue_store=store,
             timers=self.timers,
@@ -189,12 +189,12 @@ class App(Parts):
         if clean:
             yield self.note_dropped(clean)
 
-    def note_dropped(self, partitions: Sequence[Partition]) -> Ticket:
+    def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """These partitions hold no offsets in deleted topics, durably: keep that. The ticket ends when it is kept."""
         return self._note_dropped(partitions, self._dropped_upto)
 
-    def _note_dropped(self, partitions: Sequence[Partition], upto: int) -> Ticket:
-        noted = Ticket(NO_PARTITION, 0)
+    def _note_dropped(self, partitions: Sequence[Partition], upto: int) -> DurabilityTicket:
+        noted = DurabilityTicket(NO_PARTITION, 0)
         store = self._topics
         assert store is not None, "there is no catalogue yet"
         store.note_dropped(
@@ -293,7 +293,7 @@ class App(Parts):
             return
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
-            await delete_expired_marks(self.manager, self.door.adoptions, self.clock)
+            await delete_expired_marks(self.manager, self.group_access.adoptions, self.clock)
 
     def _close_idle(self) -> None:
         if self.server is not None:

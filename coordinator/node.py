@@ -11,16 +11,16 @@ from protocol.names import GroupId, Offset
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
-    from coordinator.catalogue.keeper import CatalogueKeeper
+    from coordinator.catalogue.catalogue_writer import CatalogueWriter
     from coordinator.config import Settings
-    from coordinator.partitions.door import Door
+    from coordinator.partitions.group_access import GroupAccess
     from coordinator.partitions.log_reads import LogReads
     from coordinator.runtime.timers import Delays
     from coordinator.telemetry.stats import Stats
     from coordinator.topology.view import Cluster
 
 
-class End(NamedTuple):
+class EndOffset(NamedTuple):
     """The end of a partition, and when it was committed, in milliseconds of the wall clock."""
 
     offset: Offset
@@ -29,11 +29,11 @@ class End(NamedTuple):
 
 Partitions = Mapping[str, Collection[int]]
 """Some partitions, by topic."""
-EndsByTopic = Mapping[str, Mapping[int, End]]
+EndsByTopic = Mapping[str, Mapping[int, EndOffset]]
 """The ends that are known, by topic and partition."""
 
 
-class Ends(Protocol):
+class EndOffsetSource(Protocol):
     """Knows what groups of other nodes have committed; a node that is alone has none."""
 
     def ask(
@@ -50,15 +50,15 @@ class Node:
     node_id: int
     cluster_id: str
     cluster: "Cluster"
-    door: "Door"
+    group_access: "GroupAccess"
     catalogue: "Catalogue"
-    catalogue_store: "CatalogueKeeper"
+    catalogue_store: "CatalogueWriter"
     timers: "Delays"
     stats: "Stats"
     new_producer_id: Callable[[], int]
     reads: "LogReads"
     offers: tuple[Offer, ...]
     """What ApiVersions answers: the apis and versions that this node serves."""
-    ends: "Ends | None" = None
+    ends: "EndOffsetSource | None" = None
     authorizer: Authorizer = ALLOW_ALL
     """What clients may do here."""

@@ -20,7 +20,7 @@ class Waiter(Protocol):
         """The ticket has come to its end, and so have those that end with it."""
 
 
-class Ticket:
+class DurabilityTicket:
     """Pending first; then `is_durable`, or failed with `error`. It never changes again after that.
 
     Tickets of a partition become durable in the order of their numbers; once one has failed, all later ones that
@@ -76,8 +76,8 @@ NO_PARTITION: Final = Partition(-1)
 """That of a ticket for something that stands in no partition."""
 
 
-def _durable() -> Ticket:
-    ticket = Ticket(NO_PARTITION, 0)
+def _durable() -> DurabilityTicket:
+    ticket = DurabilityTicket(NO_PARTITION, 0)
     ticket.is_durable = True
     return ticket
 
@@ -86,18 +86,18 @@ DURABLE: Final = _durable()
 """The ticket of what was durable from the start, or waits for nothing."""
 
 
-class Waiting:
+class ReplyDependencies:
     """Something that must not be said before all that it depends on is durable."""
 
     __slots__ = ("more", "ticket")
 
     def __init__(self) -> None:
-        self.ticket: Ticket = DURABLE
+        self.ticket: DurabilityTicket = DURABLE
         """What this waits for."""
-        self.more: list[Ticket] | None = None
+        self.more: list[DurabilityTicket] | None = None
         """What it waits for beside that: most wait for one ticket at most."""
 
-    def wait_for(self, ticket: Ticket) -> None:
+    def wait_for(self, ticket: DurabilityTicket) -> None:
         """Wait for this, too."""
         mine = self.ticket
         if ticket.is_durable or ticket is mine:
@@ -109,7 +109,7 @@ class Waiting:
         elif ticket not in self.more:
             self.more.append(ticket)
 
-    def blocker(self) -> Ticket | None:
+    def blocker(self) -> DurabilityTicket | None:
         """A ticket that is not durable, be it pending or failed; None where all are."""
         while self.ticket.is_durable:
             if not self.more:
@@ -132,7 +132,7 @@ class Waiting:
         self.more = None
 
 
-def settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
+def settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
     """Bring pending tickets to their end: durable, or failed with `error`.
 
     All of them have their end before the first waiter is released, so that one that waits for several has to look
@@ -147,7 +147,7 @@ def settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
         raise ExceptionGroup("waiters failed", failures)
 
 
-def later(one: Ticket, other: Ticket) -> Ticket:
+def later(one: DurabilityTicket, other: DurabilityTicket) -> DurabilityTicket:
     """Of two tickets of one writer the one that is durable last."""
     if other.is_durable:
         return one

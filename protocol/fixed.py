@@ -5,7 +5,7 @@ A Struct, which is quicker for many at once and where nothing is compiled, is a 
 a tuple.
 """
 
-from protocol.native import i64
+from protocol.mypyc_shim import i64
 
 
 def int16_at(data: bytes, pos: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 from protocol.fixed import int16_at, int32_at
-from protocol.strangers import stranger
+from protocol.non_kafka import stranger
 
 LENGTH_BYTES: Final = 4
 API_KEY_BYTES: Final = 2

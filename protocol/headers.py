@@ -9,10 +9,10 @@ import struct
 from typing import Final
 
 from protocol.apis import ApiKey
+from protocol.compiled_struct import FieldsValue
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
 from protocol.fixed import int16_at, int32_at
-from protocol.native import mypyc_attr
-from protocol.value import Value
+from protocol.mypyc_shim import mypyc_attr
 from protocol.wire import pack_int32, skip_tags, text_at
 
 _VERSION_AT: Final = 2
@@ -27,7 +27,7 @@ ROUTE_BYTES: Final = 4
 
 
 @mypyc_attr(acyclic=True)
-class RequestHeader(Value):
+class RequestHeader(FieldsValue):
     """Who asks for what: `correlation_id` is echoed, `client_id` names the client and can be null."""
 
     __match_args__: Final = ("api_key", "api_version", "correlation_id", "client_id")

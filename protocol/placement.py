@@ -4,7 +4,7 @@
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from protocol.java import java_string_hash
+from protocol.java_hash import java_string_hash
 from protocol.names import GroupId, Partition
 
 COUNTS_MAX: Final = 1_000

@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-class Value(NamedTuple):
+class Tlv(NamedTuple):
     """One further value of a header, by its type, which is a byte."""
 
     kind: int
@@ -52,7 +52,7 @@ class ProxyHeader(Frozen, frozen=True):
 
     source: Endpoint | None = None
     destination: Endpoint | None = None
-    values: tuple[Value, ...] = ()
+    values: tuple[Tlv, ...] = ()
 
 
 def encode_proxy_header(header: ProxyHeader) -> bytes:
@@ -131,7 +131,7 @@ def _skip_addresses(family: int, rest: bytes) -> int:
     return min(end, len(rest))
 
 
-def _read_values(rest: bytes, pos: int) -> tuple[Value, ...]:
+def _read_values(rest: bytes, pos: int) -> tuple[Tlv, ...]:
     values = []
     while pos < len(rest):
         if len(rest) - pos < _VALUE.size:
@@ -140,6 +140,6 @@ def _read_values(rest: bytes, pos: int) -> tuple[Value, ...]:
         pos += _VALUE.size
         if len(rest) - pos < size:
             raise Truncated(f"a value of {size} bytes in a PROXY header")
-        values.append(Value(kind, rest[pos : pos + size]))
+        values.append(Tlv(kind, rest[pos : pos + size]))
         pos += size
     return tuple(values)

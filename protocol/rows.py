@@ -11,7 +11,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
 
-from protocol.native import mypyc_attr
+from protocol.mypyc_shim import mypyc_attr
 
 
 @mypyc_attr(acyclic=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All logs of a node behind one door: durable through the journal, on disk in Kafka's segments.
+"""All logs of a node behind one interface: durable through the journal, on disk in Kafka's segments.
 
 An append is one frame in the journal (`journals`). Its batches wait in memory until `write_behind` puts them
 into their segments, many at a time; `checkpoint` syncs the segments, and then the journal is needed no more
@@ -29,20 +29,20 @@ from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
 from storage.health import Health
 from storage.journal.journal import Entry
+from storage.journal.journal_registry import take_over
 from storage.journal.journals import Journals
 from storage.journal.log_directory import LogDirectory
-from storage.journal.open_journals import take_over
 from storage.partition.log import PartitionLog
-from storage.partition.rolled import RolledLog, rolled_log
+from storage.partition.rolled_log import RolledLog, rolled_log
 from storage.partition.swap import remove_cleaned
 from storage.partitions import Partitions
-from storage.recovery.log_recovery import Cut, position_of
+from storage.recovery.log_recovery import DiscardedRange, position_of
 from storage.recovery.opening import leave_clean, open_adopted, open_logs, reopen
-from storage.recovery.recovery import Circumstances, topic_id_on_disk
+from storage.recovery.recovery import RecoveryContext, topic_id_on_disk
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
 
-__all__ = ["Cut", "LogManager", "LogSettings"]
+__all__ = ["DiscardedRange", "LogManager", "LogSettings"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class LogManager:
     """Appends to, and reads from, all partitions of one data directory. Made by `open`; safe for threads."""
 
     def __init__(self, directory: LogDirectory, lock: DirectoryLock | None = None) -> None:
-        self.cuts: tuple[Cut, ...] = ()
+        self.cuts: tuple[DiscardedRange, ...] = ()
         """What recovery had to leave out, when opening or repairing."""
         self._directory = directory
         self._lock = lock
@@ -79,7 +79,7 @@ class LogManager:
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
             as_left = take_over(fs, data_dir)
-            manager._recover(Circumstances(clean=clean, as_left=as_left, at_start=True))
+            manager._recover(RecoveryContext(clean=clean, as_left=as_left, at_start=True))
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -106,12 +106,12 @@ class LogManager:
         try:
             # Who settled them kept these for somebody who mends a partition.
             manager._kept = {journals / name for name in fs.listdir(journals) if parse_journal(name)}
-            manager._recover(Circumstances())
+            manager._recover(RecoveryContext())
         except OSError as error:
             raise storage_error(data_dir, error, "opening") from error
         return manager
 
-    def _recover(self, given: Circumstances) -> None:
+    def _recover(self, given: RecoveryContext) -> None:
         """Start from what is on disk. All locks are held, or no other thread knows this manager yet."""
         owned = self._partitions.owned
         opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
@@ -136,7 +136,7 @@ class LogManager:
                 self._close_files()
                 # What must be there is known here, and not by what somebody has left of the directory.
                 in_use = self._directory.in_use.journals
-                self._recover(Circumstances(last_flush=self._journals.flush, in_use=in_use))
+                self._recover(RecoveryContext(last_flush=self._journals.flush, in_use=in_use))
             except OSError as error:
                 raise storage_error(self.data_dir, error, "repairing") from error
             health.failed = None

@@ -10,8 +10,8 @@ from storage.format.batch_format import next_offset_of
 from storage.journal.journal import Entry
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
-from storage.recovery.opening import Opened
-from storage.recovery.recovery import Known
+from storage.recovery.opening import OpenedPartitions
+from storage.recovery.recovery import RecoveryFacts
 
 
 class Partitions:
@@ -24,7 +24,7 @@ class Partitions:
         """Those that were adopted and not released; None where the node has all that there are."""
         self.failed: dict[Partition, CorruptLog] = {}
         """Those that cannot be read, and why."""
-        self.unread: dict[Partition, Known] = {}
+        self.unread: dict[Partition, RecoveryFacts] = {}
         """Of these the ones that the disk could not read, and what is needed to try again."""
         self.points: dict[TopicPartition, Offset] = {}
         """Up to where each is on disk for good."""
@@ -32,7 +32,7 @@ class Partitions:
         self._logs: dict[Partition, PartitionLog] = {}
         self._ends: dict[Partition, Offset] = {}
 
-    def replace_all(self, opened: Opened) -> None:
+    def replace_all(self, opened: OpenedPartitions) -> None:
         """Everything was read from disk anew; no other thread uses this meanwhile."""
         self._logs, self.points = opened.logs, opened.points
         self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}

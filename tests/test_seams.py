@@ -14,16 +14,16 @@ PACKAGES: Final = ("coordinator", "protocol", "storage")
 """Not the audit: it is a job of Spark's processes, and no simulation has it."""
 
 MACHINE: Final = {
-    "coordinator/machine.py": "names the real ones",
+    "coordinator/host.py": "names the real ones",
     "coordinator/runtime/clock.py": "the system's clocks",
     "coordinator/runtime/io_thread.py": "the real thread",
     "coordinator/runtime/sockets.py": "the socket that listens",
     "coordinator/runtime/stop_signals.py": "the signals of a process that is a node, or a supervisor",
-    "coordinator/upstream/probe.py": "a connection to what is no broker, to see what it is",
+    "coordinator/upstream/protocol_probe.py": "a connection to what is no broker, to see what it is",
     "coordinator/telemetry/log_writer.py": "the thread that writes log lines: one for each process",
     "coordinator/telemetry/logs.py": "the clock of its rate limit: one for each process",
     "coordinator/workers/control.py": "the socket for operators, of a supervisor that has a process",
-    "coordinator/workers/pulse.py": "the thread that answers pings, of a worker that has a process",
+    "coordinator/workers/loop_heartbeat.py": "the thread that answers pings, of a worker that has a process",
     "coordinator/workers/subprocesses.py": "the real launcher",
     "coordinator/workers/worker_main.py": "a worker's process",
     "coordinator/config/sources.py": "settings are read before there is a node",

@@ -54,7 +54,7 @@ PLANTED = (
     ),
     (
         {"coordinator/api/heartbeat.py": "from coordinator.partitions.shard import Shard"},
-        "An api gets at groups through the door alone",
+        "An api gets at groups through GroupAccess alone",
     ),
     (
         {"coordinator/partitions/leadership.py": "from storage.log_manager import LogManager"},
@@ -85,9 +85,9 @@ PLANTED = (
         "The upstream cluster is asked as by any client",
     ),
     ({"coordinator/upstream/adoption.py": "import time"}, "What changed, and in which order a group moves"),
-    ({"coordinator/upstream/probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
+    ({"coordinator/upstream/protocol_probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
     (
-        {"coordinator/gateway/address_book.py": "import coordinator.partitions.door"},
+        {"coordinator/gateway/address_book.py": "import coordinator.partitions.group_access"},
         "The gateway knows of groups only how their apis are spoken",
     ),
     ({"coordinator/gateway/pipelines.py": "import asyncio"}, "What a gateway does with bytes is decided"),

@@ -32,7 +32,7 @@ from audit.facts.state import (
 from audit.fold import PARTIALS, SUMMARY
 from audit.fold.partials import partial_rows
 from audit.schema import DIFFERENCES, arrow_schema, local_table
-from audit.source.compacted import Clean, Gone, compact, copy_log
+from audit.source.compacted import Clean, VanishedLog, compact, copy_log
 from audit.source.plan import Range, plan
 from audit.source.read import read_part
 from storage.cleaner.plan import CleanerSettings
@@ -68,7 +68,7 @@ def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
 # --- in the task ---
 
 
-class _Task(msgspec.Struct, frozen=True):
+class _CompareTask(msgspec.Struct, frozen=True):
     """What is done with each log, and where; `rules` are those of the fold, as JSON."""
 
     work: str
@@ -86,7 +86,7 @@ class _Task(msgspec.Struct, frozen=True):
             file = str(Path(audited, Path(error.path).name)) if isinstance(error, CorruptLog) else audited
             reason = f"partition {partition} is damaged, and so was not compacted: {error.reason}"
             yield False, _sighting(partition, file, "compacted", reason, error.position)
-        except Gone as error:
+        except VanishedLog as error:
             yield False, _sighting(partition, audited, "meanwhile", str(error))
         except (StorageError, OffsetMapTooSmall, OSError) as error:
             yield False, _sighting(partition, audited, _FAILED, str(error))
@@ -108,7 +108,7 @@ def _both_states(facts: Facts, clean: Clean) -> DataFrame:
     assert options.compacted is not None
     settings = CleanerSettings(delete_retention_ms=options.limits.delete_retention_ms)
     rules = msgspec.json.encode(fold_rules(options, facts.inventory)).decode()
-    task = _Task(options.compacted, options.as_of_ms, settings, rules, clean)
+    task = _CompareTask(options.compacted, options.as_of_ms, settings, rules, clean)
     logs = _by_partition(options.log_dirs)
     schema = from_arrow_schema(pa.schema([("compacted", pa.bool_()), *PARTIALS]))
     arrow = arrow_schema(schema)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
-from audit.source.look import Look
+from audit.source.directory_snapshot import DirectorySnapshot
 from storage.disk.layout import OFFSETS_TOPIC
 
 PARTITIONS_DEFAULT: Final = 50
@@ -48,7 +48,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         return PARTITIONS_DEFAULT if highest < PARTITIONS_DEFAULT else None
 
 
-def take_inventory(looks: Mapping[str, Look]) -> Inventory:
+def take_inventory(looks: Mapping[str, DirectorySnapshot]) -> Inventory:
     """What log directories hold together, by their names.
 
     Raises AuditError where there is nothing to audit, or a partition twice.

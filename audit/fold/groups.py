@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
-from audit.fold.placement import Placement
-from audit.fold.rows import HOUR_MS, Bools, Longs, Rows, Runs, codes, combined
+from audit.fold.placement import PlacementCheck
+from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, Runs, codes, combined
 from audit.fold.rules import FoldRules
 
 
-def fold_groups(rows: Rows, rules: FoldRules, placement: Placement) -> Iterator[pa.RecordBatch]:
+def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
     """The kinds `group`, `rebalances` and `arrivals`."""
     readable = rows.equals("key_type", "group_metadata") & ~rows.valid("problem") & rows.valid("offset")
     numbers = np.flatnonzero(readable)
@@ -35,7 +35,7 @@ def fold_groups(rows: Rows, rules: FoldRules, placement: Placement) -> Iterator[
 
 
 def _group_rows(
-    rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs, back: Bools, rebalanced: Bools
+    rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs, back: Bools, rebalanced: Bools
 ) -> pa.RecordBatch:
     first, last = ordered[runs.starts], ordered[runs.starts + runs.sizes - 1]
     offset, tombstone, generation = rows.longs("offset"), rows.bools("tombstone"), rows.longs("generation")
@@ -69,7 +69,7 @@ def _group_rows(
     )
 
 
-def _rebalances(rows: Rows, numbers: Longs) -> Iterator[pa.RecordBatch]:
+def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     if not len(numbers):
         return
     group, _ = rows.codes("group", numbers)
@@ -86,7 +86,7 @@ def _rebalances(rows: Rows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _arrivals(rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs) -> Iterator[pa.RecordBatch]:
+def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> Iterator[pa.RecordBatch]:
     """Members whose id was not in their group's record before this one.
 
     The first record of a group in a range has nothing before it, so that its members have not arrived.

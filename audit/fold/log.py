@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import HOUR_MS, Bools, Longs, Rows
+from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Sightings
+from audit.fold.sightings import Observations
 from audit.schema import CHANGED_MEANWHILE
 
 
-def fold_log(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.RecordBatch]:
+def fold_log(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
     """Everything that is not about one group."""
     batches = batch_starts(rows)
     _damage(rows, batches, seen)
@@ -27,7 +27,7 @@ def fold_log(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.Recor
     yield from _hours(rows)
 
 
-def batch_starts(rows: Rows) -> Longs:
+def batch_starts(rows: FoldRows) -> Longs:
     """The first row of every batch."""
     position = rows.longs("position")
     change = np.ones(rows.count, np.bool_)
@@ -35,12 +35,12 @@ def batch_starts(rows: Rows) -> Longs:
     return np.flatnonzero(change)
 
 
-def _is_sound(rows: Rows) -> Bools:
+def _is_sound(rows: FoldRows) -> Bools:
     """Rows of batches whose header can be believed."""
     return rows.bools("crc_ok", null=False) & ~rows.valid("damage") & ~rows.bools("tail")
 
 
-def _damage(rows: Rows, batches: Longs, seen: Sightings) -> None:
+def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     wrong_crc = rows.valid("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
     damaged = rows.valid("damage")[batches] & ~wrong_crc
 
@@ -57,7 +57,7 @@ def _damage(rows: Rows, batches: Longs, seen: Sightings) -> None:
     seen.where("changed_meanwhile", batches[meanwhile], detail, always=True)
 
 
-def _order(rows: Rows, batches: Longs, seen: Sightings) -> None:
+def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     """Offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
     base, last = rows.longs("base_offset")[batches], rows.longs("last_offset")[batches]
     high = np.maximum.accumulate(last)
@@ -88,7 +88,7 @@ def _order(rows: Rows, batches: Longs, seen: Sightings) -> None:
     )
 
 
-def _gaps(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> None:
+def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
     """Offsets that are nowhere, at or above the offset up to which compaction has been."""
     sound = _is_sound(rows)
     cleaned_to = rules.compacted_below(rows.partition)
@@ -126,7 +126,7 @@ def _gaps(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> None
     )
 
 
-def _epochs(rows: Rows, batches: Longs, seen: Sightings) -> None:
+def _epochs(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     epoch = rows.longs("leader_epoch")[batches]
     high = np.maximum.accumulate(epoch) if len(epoch) else epoch
     back = np.zeros(len(batches), np.bool_)
@@ -142,7 +142,7 @@ def _epochs(rows: Rows, batches: Longs, seen: Sightings) -> None:
     )
 
 
-def _clock(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> None:
+def _clock(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
     time = rows.longs("max_timestamp")[batches]
     jump = np.zeros(len(batches), np.bool_)
     jump[1:] = (time[:-1] - time[1:] > rules.clock_back_ms) & (time[1:] >= 0)
@@ -155,7 +155,7 @@ def _clock(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> Non
     )
 
 
-def _range(rows: Rows, batches: Longs) -> pa.RecordBatch:
+def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
     sound = _is_sound(rows)
     good = batches[sound[batches]]
     record = rows.valid("offset")
@@ -196,7 +196,7 @@ def _range(rows: Rows, batches: Longs) -> pa.RecordBatch:
     return partial_rows("range", rows.place, {name: [value] for name, value in columns.items()})
 
 
-def _hours(rows: Rows) -> Iterator[pa.RecordBatch]:
+def _hours(rows: FoldRows) -> Iterator[pa.RecordBatch]:
     record = rows.valid("offset")
     time = rows.longs("timestamp")[record]
     if not len(time):

@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.placement import Placement
-from audit.fold.rows import Longs, Rows, Runs, combined
+from audit.fold.placement import PlacementCheck
+from audit.fold.rows import FoldRows, Longs, Runs, combined
 from audit.fold.rules import FoldRules
-from audit.fold.transactions import NO_PRODUCER, Standing
+from audit.fold.transactions import NO_PRODUCER, TransactionStatus
 
 
 def fold_offsets(
-    rows: Rows, rules: FoldRules, stands: Standing, placement: Placement
+    rows: FoldRows, rules: FoldRules, stands: TransactionStatus, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
     """One row for each key, and for those that wait for a marker one for each key and producer."""
     readable = rows.equals("key_type", "offset_commit") & ~rows.valid("problem") & rows.valid("offset")
@@ -58,7 +58,7 @@ def fold_offsets(
     )
 
 
-def _backwards(rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs) -> dict[str, pa.Array]:
+def _backwards(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> dict[str, pa.Array]:
     """Commits of less than the commit before, with no tombstone between."""
     committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
     back = np.zeros(len(ordered), np.bool_)

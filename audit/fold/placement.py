@@ -4,16 +4,16 @@
 import numpy as np
 import pyarrow as pa
 
-from audit.fold.rows import Longs, Rows
+from audit.fold.rows import FoldRows, Longs
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Sightings
+from audit.fold.sightings import Observations
 from protocol.placement import partition_for
 
 
-class Placement:
+class PlacementCheck:
     """Looks at each group of a range once."""
 
-    def __init__(self, rows: Rows, rules: FoldRules, seen: Sightings) -> None:
+    def __init__(self, rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
         self._rows = rows
         self._partitions = rules.num_partitions
         self._seen = seen

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, Rows
+from audit.fold.rows import Bools, FoldRows
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Sightings
+from audit.fold.sightings import Observations
 from storage.columns.schema import NULL_KEY, UNKNOWN
 
 KEY_VERSIONS_OF_KAFKA: Final = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23)
@@ -21,7 +21,7 @@ KEY_VERSIONS_OF_KAFKA: Final = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 1
 _HEAD: Final = Struct(">hh")
 
 
-def fold_records(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.RecordBatch]:
+def fold_records(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
     """Sightings of records, and the groups of other protocols."""
     unreadable = rows.valid("problem") | rows.equals("key_type", NULL_KEY)
     seen.where(
@@ -41,7 +41,7 @@ def fold_records(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.R
     _future(rows, rules, seen)
 
 
-def _other_groups(rows: Rows, which: Bools) -> Iterator[pa.RecordBatch]:
+def _other_groups(rows: FoldRows, which: Bools) -> Iterator[pa.RecordBatch]:
     keys, counts = rows.codes("raw_key", np.flatnonzero(which))
     totals: dict[str, int] = {}
     for key, count in zip(counts.to_pylist(), np.bincount(keys, minlength=len(counts)).tolist(), strict=True):
@@ -60,7 +60,7 @@ def _group_of(key: bytes) -> str | None:
     return key[4 : 4 + size].decode("utf-8", "replace") if 0 <= size <= len(key) - 4 else None
 
 
-def _metadata(rows: Rows, rules: FoldRules, seen: Sightings) -> None:
+def _metadata(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
     long = np.flatnonzero(rows.longs("metadata_bytes") > rules.metadata_bytes_max)
     # Kafka's limit is on characters (OffsetMetadataManager.validateOffsetMetadata), and they are fewer than bytes
     lengths = [len(text.encode("utf-16-le")) // 2 for text in rows.take("metadata", long).to_pylist()]
@@ -75,7 +75,7 @@ def _metadata(rows: Rows, rules: FoldRules, seen: Sightings) -> None:
     )
 
 
-def _future(rows: Rows, rules: FoldRules, seen: Sightings) -> None:
+def _future(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
     latest = rules.now_ms + rules.future_ms
     time = np.maximum(rows.longs("timestamp"), rows.longs("commit_timestamp"))
     seen.where(

@@ -24,7 +24,7 @@ NEEDED: Final = (
 """The columns of the source that the fold reads."""
 
 
-class Rows:
+class FoldRows:
     """Rows in the order of the log, all of one file.
 
     `place` is (partition, file, segment, position), the last being the byte of the first batch.

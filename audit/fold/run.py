@@ -10,11 +10,11 @@ import pyarrow as pa
 from audit.fold.groups import fold_groups
 from audit.fold.log import fold_log
 from audit.fold.offsets import fold_offsets
-from audit.fold.placement import Placement
+from audit.fold.placement import PlacementCheck
 from audit.fold.records import fold_records
-from audit.fold.rows import Rows
+from audit.fold.rows import FoldRows
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Sightings
+from audit.fold.sightings import Observations
 from audit.fold.transactions import fold_transactions, standing
 from protocol.names import Offset
 from storage.disk.layout import parse_segment
@@ -79,10 +79,10 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     if segment is None:  # no segment, but what has not come into one: it follows those of lower offsets
         segment = Offset(table["base_offset"][0].as_py() or 0)
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
-    rows = Rows(table, place)
-    seen = Sightings(rows, rules.since_ms)
+    rows = FoldRows(table, place)
+    seen = Observations(rows, rules.since_ms)
     stands = standing(rows)
-    placement = Placement(rows, rules, seen)
+    placement = PlacementCheck(rows, rules, seen)
     yield from fold_log(rows, rules, seen)
     yield from fold_records(rows, rules, seen)
     yield from fold_transactions(rows, stands)

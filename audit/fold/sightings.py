@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, Longs, Rows
+from audit.fold.rows import Bools, FoldRows, Longs
 
 LONGEST_DETAIL = 300
 
 
-class Sightings:
+class Observations:
     """The sightings of one range."""
 
-    def __init__(self, rows: Rows, since_ms: int) -> None:
+    def __init__(self, rows: FoldRows, since_ms: int) -> None:
         self._rows = rows
         self._since_ms = since_ms
         self._found: list[tuple[str, int, int, int | None, str]] = []

@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, Longs, Rows, Runs, combined
+from audit.fold.rows import Bools, FoldRows, Longs, Runs, combined
 
 NO_PRODUCER = -1
 
 
-class Standing(NamedTuple):
+class TransactionStatus(NamedTuple):
     """For each row: whether it counts, and whose marker it waits for (NO_PRODUCER: none)."""
 
     counts: Bools
     pending_of: Longs
 
 
-def standing(rows: Rows) -> Standing:
+def standing(rows: FoldRows) -> TransactionStatus:
     """How each row stands at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
@@ -34,10 +34,10 @@ def standing(rows: Rows) -> Standing:
         pending_of[data[pending]] = rows.longs("producer_id")[data[pending]]
         aborted = ~pending & rows.equals("marker", "abort")[row_of_marker]
         counts[data[aborted]] = False
-    return Standing(counts, pending_of)
+    return TransactionStatus(counts, pending_of)
 
 
-def _events(rows: Rows) -> tuple[Longs, Longs]:
+def _events(rows: FoldRows) -> tuple[Longs, Longs]:
     """The rows with records of transactions, and those with markers."""
     transactional = rows.bools("transactional") & rows.valid("offset")
     if not transactional.any():
@@ -47,7 +47,7 @@ def _events(rows: Rows) -> tuple[Longs, Longs]:
     return np.flatnonzero(transactional & ~rows.bools("control")), np.flatnonzero(marker)
 
 
-def _next_marker(rows: Rows, data: Longs, markers: Longs) -> Longs:
+def _next_marker(rows: FoldRows, data: Longs, markers: Longs) -> Longs:
     """For each of these rows the row of its producer's next marker; -1 where that is not in this range."""
     events = np.concatenate([data, markers])
     order = np.lexsort((events, rows.longs("producer_id")[events]))
@@ -64,7 +64,7 @@ def _next_marker(rows: Rows, data: Longs, markers: Longs) -> Longs:
     return result[: len(data)]
 
 
-def fold_transactions(rows: Rows, stands: Standing) -> Iterator[pa.RecordBatch]:
+def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.RecordBatch]:
     """What this range says of each producer: its first marker here, and what is open at the end."""
     data, markers = _events(rows)
     if not len(data) and not len(markers):
@@ -91,7 +91,7 @@ def fold_transactions(rows: Rows, stands: Standing) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _first_rows(rows: Rows, events: Longs) -> dict[int, int]:
+def _first_rows(rows: FoldRows, events: Longs) -> dict[int, int]:
     """The first of these rows of each producer."""
     if not len(events):
         return {}

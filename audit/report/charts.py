@@ -44,7 +44,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = "axis"
 
 
-class Picture(msgspec.Struct, frozen=True, kw_only=True):
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """One picture. `line` joins points, `grid` are heights of horizontal lines. Empty: there is nothing to show."""
 
     title: str
@@ -59,7 +59,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     right: float = WIDTH - _RIGHT
 
 
-def pictures(report: Report) -> list[Picture]:
+def pictures(report: Report) -> list[Chart]:
     """All pictures, in the order of the page."""
     return [
         *([_findings(report)] if report.findings else []),
@@ -71,7 +71,7 @@ def pictures(report: Report) -> list[Picture]:
     ]
 
 
-def _findings(report: Report) -> Picture:
+def _findings(report: Report) -> Chart:
     totals: dict[tuple[Severity, str], int] = {}
     for finding in report.findings:
         key = finding.severity, finding.check
@@ -81,7 +81,7 @@ def _findings(report: Report) -> Picture:
     return _rows("Findings", "how often, by check", rows[:_ROWS_MAX])
 
 
-def _commits(report: Report) -> Picture:
+def _commits(report: Report) -> Chart:
     hours = {hour.hour_ms // 3_600_000: hour.commits for hour in report.hours}
     if not hours:
         return _nothing("Commits per hour", "no record has a time of the last two weeks")
@@ -101,7 +101,7 @@ def _day(hour: int) -> str:
     return f"{datetime.fromtimestamp(hour * 3600, UTC):%d %b}"
 
 
-def _skew(report: Report) -> Picture:
+def _skew(report: Report) -> Chart:
     sizes = report.sizes
     values = [float(size.records) for size in sizes]
     says = [f"partition {size.partition}: {size.records:,} records, {size.bytes:,} bytes" for size in sizes]
@@ -109,7 +109,7 @@ def _skew(report: Report) -> Picture:
     return _columns("Records by partition", "of the log", values, says, marks)
 
 
-def _states(report: Report) -> Picture:
+def _states(report: Report) -> Chart:
     return _rows(
         "Groups by state",
         "as the log has them",
@@ -117,12 +117,12 @@ def _states(report: Report) -> Picture:
     )
 
 
-def _rebalances(report: Report) -> Picture:
+def _rebalances(report: Report) -> Chart:
     rows = [(group, count, "plain") for group, count in report.rebalances]
     return _rows("Rebalances by group", "new generations in the log, the most frequent", rows)
 
 
-def _growth(report: Report) -> Picture:
+def _growth(report: Report) -> Chart:
     runs = [*report.earlier, report.run][-60:]
     values = [run.bytes / (1 << 20) for run in runs]
     days = [f"{datetime.fromtimestamp(run.as_of_ms / 1000, UTC):%d %b}" for run in runs]
@@ -138,13 +138,13 @@ def _growth(report: Report) -> Picture:
     return msgspec.structs.replace(picture, line=line, bars=dots)
 
 
-def _nothing(title: str, note: str) -> Picture:
-    return Picture(title=title, note=note, height=0.0)
+def _nothing(title: str, note: str) -> Chart:
+    return Chart(title=title, note=note, height=0.0)
 
 
 def _columns(
     title: str, note: str, values: Sequence[float], says: Sequence[str], marks: Sequence[tuple[int, str]]
-) -> Picture:
+) -> Chart:
     """Columns side by side over a scale that starts at 0; `marks` are the words below, by column."""
     top = nice_ceiling(max(values, default=0.0))
     base = _TOP + _PLOT
@@ -161,7 +161,7 @@ def _columns(
         Text(x=_LEFT + (index + 0.5) * pitch, y=base + 16, words=words, anchor=_anchor(index, len(values)))
         for index, words in marks
     ]
-    return Picture(
+    return Chart(
         title=title,
         note=note,
         height=base + _FOOT,
@@ -181,7 +181,7 @@ def _anchor(index: int, count: int) -> str:
     return "start" if index == 0 else "end" if index == count - 1 else "middle"
 
 
-def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Picture:
+def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Chart:
     """A line of words and a bar below it for each row: names of any length fit, also on a phone."""
     if not rows:
         return _nothing(title, "none")
@@ -193,7 +193,7 @@ def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Pictur
         bars.append(Bar(x=1, y=y + 18, width=width, height=9, says=f"{name}: {count:,}", kind=kind))
         texts.append(Text(x=1, y=y + 13, words=shortened(name), anchor="start", kind="name"))
         texts.append(Text(x=WIDTH - 1, y=y + 13, words=f"{count:,}", anchor="end", kind="value"))
-    return Picture(title=title, note=note, height=len(rows) * _ROW, bars=bars, texts=texts)
+    return Chart(title=title, note=note, height=len(rows) * _ROW, bars=bars, texts=texts)
 
 
 def shortened(name: str) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from audit.checks import all_checks
 from audit.checks.owners import NO_BOOK
 from audit.facts.facts import Facts, RunFacts
-from audit.report.model import Finding, Hour, PartitionSize, Report, Words
+from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 
 HOURS_SHOWN = 24 * 14
 GROUPS_SHOWN = 15
@@ -36,7 +36,7 @@ def collect_report(facts: Facts) -> Report:
         run=_run(facts, sizes),
         against=facts.options.against,
         findings=(),
-        checks={check.name: Words(check.about, check.todo) for check in all_checks()},
+        checks={check.name: CheckText(check.about, check.todo) for check in all_checks()},
         hours=_hours(facts),
         states=_states(facts),
         sizes=[PartitionSize(number, *sizes.get(number, (0, 0))) for number in facts.inventory.partitions],
@@ -82,13 +82,13 @@ def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
     )
 
 
-def _hours(facts: Facts) -> list[Hour]:
+def _hours(facts: Facts) -> list[HourTotals]:
     now_ms = facts.options.as_of_ms
     rows = facts.spark.sql(
         "select hour_ms, sum(commits), sum(group_records) from hours"
         f" where hour_ms between {now_ms - HOURS_SHOWN * 3_600_000} and {now_ms} group by hour_ms"
     )
-    return sorted((Hour(*row) for row in rows.collect()), key=lambda hour: hour.hour_ms)
+    return sorted((HourTotals(*row) for row in rows.collect()), key=lambda hour: hour.hour_ms)
 
 
 def _states(facts: Facts) -> dict[str, int]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from audit.options import SEVERITIES, Severity
-from audit.report.model import Finding, Found, Report
+from audit.report.model import CheckResult, Finding, Report
 
 FINDINGS_SHOWN: Final = 10
 """Of each check; a mail is short."""
@@ -62,7 +62,7 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
         yield from _check(one)
 
 
-def _check(found: Found) -> Iterator[str]:
+def _check(found: CheckResult) -> Iterator[str]:
     yield ""
     yield f"### {plain(found.name)}: {found.extent}"
     yield ""

@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Hour(msgspec.Struct, frozen=True):
+class HourTotals(msgspec.Struct, frozen=True):
     """What was written within an hour that starts at `hour_ms`."""
 
     hour_ms: int
@@ -37,19 +37,19 @@ class PartitionSize(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Words(msgspec.Struct, frozen=True):
+class CheckText(msgspec.Struct, frozen=True):
     """A check in words: what it means when it finds something, and what to do."""
 
     about: str
     todo: str
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """All that one check has found: `count` times, in so many `partitions`; `findings` has the most frequent first."""
 
     check: str
     severity: Severity
-    words: Words
+    words: CheckText
     count: int
     partitions: int
     findings: Sequence[Finding]
@@ -72,8 +72,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     run: RunFacts
     against: str | None
     findings: Sequence[Finding]
-    checks: Mapping[str, Words]
-    hours: Sequence[Hour]
+    checks: Mapping[str, CheckText]
+    hours: Sequence[HourTotals]
     states: Mapping[str, int]
     sizes: Sequence[PartitionSize]
     rebalances: Sequence[tuple[str, int]]
@@ -88,7 +88,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """How often something of this severity was found."""
         return sum(finding.count for finding in self.findings if finding.severity == severity)
 
-    def of(self, severity: Severity) -> list[Found]:
+    def of(self, severity: Severity) -> list[CheckResult]:
         """What checks of one severity have found, the most frequent first."""
         by_check: dict[str, list[Finding]] = {}
         for finding in self.findings:
@@ -97,11 +97,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found = [self._found(check, severity, findings) for check, findings in by_check.items()]
         return sorted(found, key=lambda one: (-one.count, one.check))
 
-    def _found(self, check: str, severity: Severity, findings: list[Finding]) -> Found:
-        return Found(
+    def _found(self, check: str, severity: Severity, findings: list[Finding]) -> CheckResult:
+        return CheckResult(
             check=check,
             severity=severity,
-            words=self.checks.get(check, Words("", "")),
+            words=self.checks.get(check, CheckText("", "")),
             count=sum(finding.count for finding in findings),
             partitions=len({finding.partition for finding in findings} - {None}),
             findings=sorted(findings, key=lambda one: (-one.count, one.partition or 0, one.file or "")),

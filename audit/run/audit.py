@@ -21,10 +21,10 @@ from audit.report import tables
 from audit.report.collect import collect_findings, collect_report, completed
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.run.reading import Reading, gather
+from audit.run.reading import AuditedLog, gather
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted import check_work_dir
-from audit.source.look import look
+from audit.source.directory_snapshot import look
 from audit.source.remote import is_url, look_at
 
 Step = Callable[[str], None]
@@ -48,7 +48,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = ask(options.against)
         time.sleep(PAUSE_S)  # what it has reported is on its way into the segments
     step("reading the log")
-    reading = Reading(spark, options, inventory, *_earlier(spark, options, out))
+    reading = AuditedLog(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)
     facts = reading.finish()
     # A cleaner may have come further meanwhile, and explain what is missing now; what a URL names stays as it is.

@@ -17,7 +17,7 @@ from audit.options import AuditOptions
 from audit.source import folded
 
 
-class Reading:
+class AuditedLog:
     """A log that is being read, once; its facts can be asked about already, and their queries planned meanwhile.
 
     Planning takes Java seconds, and the readers are other processes.
@@ -53,7 +53,7 @@ class Reading:
 
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
     """Read the log, and plan the tables that come of it."""
-    return Reading(spark, options, inventory).finish()
+    return AuditedLog(spark, options, inventory).finish()
 
 
 def _read(summary: DataFrame) -> int:

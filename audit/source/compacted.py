@@ -19,7 +19,7 @@ from audit.source.remote import is_url
 from audit.source.segments import list_segments
 from protocol.names import Offset
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningJob, OldSegment, Result
+from storage.cleaner.work import CleaningJob, CleaningResult, OldSegment
 from storage.columns.walk import Chunk
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import segment_name
@@ -28,13 +28,13 @@ from storage.format.batch_format import batch_extent
 from storage.partition.swap import swap_in
 from storage.settings import LogSettings
 
-Clean = Callable[[FileSystem, CleaningJob], Result]
+Clean = Callable[[FileSystem, CleaningJob], CleaningResult]
 """As `storage.cleaner.work.clean`."""
 
 _INDEX_INTERVAL_BYTES: Final = LogSettings().index_interval_bytes
 
 
-class Gone(Exception):
+class VanishedLog(Exception):
     """A part of the log went away before it was read, with nothing in its place."""
 
 
@@ -98,7 +98,7 @@ def _blame(path: str, position: int, reason: str | None) -> None:
     if reason is None:
         return
     if reason.startswith(CHANGED_MEANWHILE):
-        raise Gone(reason)
+        raise VanishedLog(reason)
     raise CorruptLog(path, reason, position=position)
 
 

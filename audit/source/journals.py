@@ -43,16 +43,16 @@ class JournalDamage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Journals(msgspec.Struct, frozen=True):
+class DirectoryJournals(msgspec.Struct, frozen=True):
     """All journals of a log directory: their batches by partition, and what is wrong with them."""
 
     parts: dict[int, list[JournalPart]]
     damages: list[JournalDamage]
 
 
-def journals(log_dir: Path) -> Journals:
+def journals(log_dir: Path) -> DirectoryJournals:
     """What the journals in a log directory hold. Raises OSError when they cannot be read."""
-    found = Journals({}, [])
+    found = DirectoryJournals({}, [])
     names = [path.name for path in log_dir.iterdir()]
     for directory in sorted(journal_dirs(names, log_dir)):
         try:

@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
+from audit.source.directory_snapshot import log_starts
 from audit.source.journals import JournalDamage, JournalPart, journals
-from audit.source.look import log_starts
-from audit.source.segments import Segment, list_segments, opened, partition_dirs
+from audit.source.segments import SegmentFile, list_segments, opened, partition_dirs
 from storage.columns.walk import boundaries
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
@@ -36,7 +36,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
     directory: str
     partition: int
-    segment: Segment | None
+    segment: SegmentFile | None
     start: int
     end: int
     first_offset: int
@@ -142,13 +142,13 @@ def _ranges(
     return ranges
 
 
-def _from_start(segments: list[Segment], log_start: int) -> list[Segment]:
+def _from_start(segments: list[SegmentFile], log_start: int) -> list[SegmentFile]:
     """The segments without those that end before the log starts."""
     first = max(bisect_right(segments, log_start, key=lambda segment: segment.base_offset) - 1, 0)
     return segments[first:]
 
 
-def _cut(segment: Segment, range_bytes: int) -> list[tuple[int, int, int]]:
+def _cut(segment: SegmentFile, range_bytes: int) -> list[tuple[int, int, int]]:
     """Start, end and first offset of each range of a segment."""
     places = [(0, segment.base_offset)]
     if segment.size_bytes > range_bytes:

@@ -11,10 +11,10 @@ import pyarrow as pa
 from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
 from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
-from audit.source.segments import Segment, list_segments, opened
+from audit.source.segments import SegmentFile, list_segments, opened
 from storage.columns.decode import decode
 from storage.columns.walk import CHUNK_BYTES, BadPiece, Chunk, Read, check_at, walk
-from storage.format.batch_format import EXTENT_BYTES, Extent, batch_extent
+from storage.format.batch_format import EXTENT_BYTES, BatchExtent, batch_extent
 from storage.journal.journal import ENTRY
 
 _ATTEMPTS: Final = 20
@@ -137,7 +137,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
     yield part.segment.path if part.segment else part.directory, damaged(part.start, reason)
 
 
-def _holding(segments: Sequence[Segment], first: int, stop: int | None) -> list[tuple[Segment, bool]]:
+def _holding(segments: Sequence[SegmentFile], first: int, stop: int | None) -> list[tuple[SegmentFile, bool]]:
     """The segments that can hold such offsets, and whether each is the newest."""
     following = [*(segment.base_offset for segment in segments[1:]), None]
     return [
@@ -172,7 +172,7 @@ def _pick(chunk: Chunk, keep: Sequence[int]) -> Chunk:
     )
 
 
-def _extent(chunk: Chunk, index: int) -> Extent | None:
+def _extent(chunk: Chunk, index: int) -> BatchExtent | None:
     """The extent of a good piece."""
     start = chunk.starts[index]
     if index in chunk.damages or start + EXTENT_BYTES > len(chunk.data):

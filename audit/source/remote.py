@@ -21,8 +21,8 @@ from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import arrow_schema
+from audit.source.directory_snapshot import DirectorySnapshot, LookedAt, offsets_in, written_from_of
 from audit.source.journals import journals
-from audit.source.look import Look, LookedAt, offsets_in, written_from_of
 from audit.source.plan import Range
 from audit.source.read import from_start, next_offset, read_range, rows
 from storage.columns.walk import Read, walk
@@ -40,7 +40,7 @@ from storage.disk.layout import (
     parse_segment,
 )
 from storage.errors import CorruptLog
-from storage.journal.open_journals import is_closed_by, parse_note
+from storage.journal.journal_registry import is_closed_by, parse_note
 
 FILE_BYTES_MAX: Final = 256 << 20
 """A longer segment is refused: it would have to fit into memory several times."""
@@ -65,13 +65,13 @@ def is_url(log_dir: str) -> bool:
     return _URL.match(log_dir) is not None
 
 
-def look_at(spark: SparkSession, url: str) -> Look:
+def look_at(spark: SparkSession, url: str) -> DirectorySnapshot:
     """Look at a log directory that a URL names. Raises AuditError."""
     url = url.rstrip("/")
     segments: dict[int, list[_Segment]] = {}
     for segment in _list(spark, url):
         segments.setdefault(segment.partition, []).append(segment)
-    return Look(
+    return DirectorySnapshot(
         [
             LookedAt(partition, found[0].path.rsplit("/", 1)[0], found[0].base_offset, found[-1].base_offset)
             for partition, found in segments.items()

@@ -22,7 +22,7 @@ FileId = tuple[int, int]
 """Device and inode: what a file is, whatever its name."""
 
 
-class Segment(msgspec.Struct, frozen=True):
+class SegmentFile(msgspec.Struct, frozen=True):
     """A segment as it was when its directory was listed."""
 
     path: str
@@ -46,7 +46,7 @@ def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
     return sorted((partition, path) for partition, path in found if partition is not None)
 
 
-def list_segments(directory: Path) -> list[Segment]:
+def list_segments(directory: Path) -> list[SegmentFile]:
     """The segments of a partition, oldest first; none where there is no such directory.
 
     Raises AuditError for a directory that does not keep still, OSError when it cannot be read.
@@ -68,17 +68,17 @@ def _names(directory: Path) -> set[str]:
     return {name for name in names if parse_segment(name.removesuffix(SWAP_SUFFIX)) is not None}
 
 
-def _segment(path: Path) -> Segment | None:
+def _segment(path: Path) -> SegmentFile | None:
     try:
         facts = path.stat()
     except FileNotFoundError:
         return None
     base_offset = parse_segment(path.name.removesuffix(SWAP_SUFFIX))
     assert base_offset is not None, f"{path} was listed as a segment"
-    return Segment(str(path), (facts.st_dev, facts.st_ino), base_offset, facts.st_size)
+    return SegmentFile(str(path), (facts.st_dev, facts.st_ino), base_offset, facts.st_size)
 
 
-def _in_force(segments: list[Segment]) -> list[Segment]:
+def _in_force(segments: list[SegmentFile]) -> list[SegmentFile]:
     """Without the segments that a finished compaction replaces: those that start within what its file holds.
 
     It is there before they go, and gets its name after that (Kafka's UnifiedLog.replaceSegments).
@@ -95,7 +95,7 @@ def _in_force(segments: list[Segment]) -> list[Segment]:
     return segments
 
 
-def _next_offset(segment: Segment) -> int:
+def _next_offset(segment: SegmentFile) -> int:
     """The offset behind a segment's last batch, by the headers; as far as these can be read."""
     end = segment.base_offset
     try:

@@ -24,7 +24,7 @@ from bench.procstat import tree_rss_bytes
 from bench.servers import Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.asking import decode_answer, encode_request
+from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
 from protocol.messages import CreateTopicsRequest

@@ -15,7 +15,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
-from coordinator.admin.reference.described import Counter, Gauge
+from coordinator.admin.reference.metric_help import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.progress import RebalanceCause
 from coordinator.jobs.declared_ends import DeclaredEnds
@@ -34,7 +34,7 @@ from protocol.placement import in_wrong_place
 from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
-COUNTERS: Final[tuple[tuple[Counter, str], ...]] = (
+COUNTERS: Final[tuple[tuple[CounterHelp, str], ...]] = (
     (requests.UNSUPPORTED_REQUESTS, "unsupported_requests"),
     (requests.MALFORMED_REQUESTS, "malformed_requests"),
     (requests.OVERSIZED_REQUESTS, "oversized_requests"),
@@ -238,7 +238,7 @@ class NodeCollector(Collector):
         return refused + states["loading"] + states["waiting"] + states["failed"]
 
 
-GAUGES: Final[tuple[tuple[Gauge, Callable[[NodeCollector], float]], ...]] = (
+GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = (
     (offsets.OFFSETS, lambda it: it.manager.env.usage.offsets),
     (groups.MEMBERS, lambda it: it.manager.env.usage.members),
     (requests.CONNECTIONS, lambda it: it.connections()),

@@ -19,7 +19,7 @@ FAMILIES_AT_A_TIME: Final = 4
 EOF: Final = b"# EOF\n"
 
 
-class Some:
+class SelectedMetrics:
     """What an encoder asks of a registry, for some metrics of it."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
@@ -63,7 +63,7 @@ class Page:
         is_open = False
         slices = Slices(self._nanos, self._slice_ns)
         while some := list(islice(metrics, FAMILIES_AT_A_TIME)):
-            part = encode(cast(CollectorRegistry, Some(some)))
+            part = encode(cast(CollectorRegistry, SelectedMetrics(some)))
             is_open = part.endswith(EOF)
             parts.append(part.removesuffix(EOF))
             if slices.over:

@@ -11,7 +11,7 @@ from coordinator.admin.metrics import NodeCollector
 from coordinator.admin.ready import Ready
 from coordinator.admin.scrape import Page
 from coordinator.config import Address
-from coordinator.opening import CannotStart
+from coordinator.data_directory import CannotStart
 from coordinator.runtime.slices import Nanos
 
 

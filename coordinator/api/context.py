@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from coordinator.groups.outcome import Reply
-from coordinator.tickets import Ticket, Waiting
+from coordinator.tickets import DurabilityTicket, ReplyDependencies
 
 
 class Parked(enum.Enum):
@@ -29,7 +29,7 @@ SILENT: Final = Silent.SILENT
 """Returned by a handler where the client waits for no answer: it gets none, and goes on."""
 
 
-class Sink(Protocol):
+class ResponseSink(Protocol):
     """Where a parked request's answer goes: its connection."""
 
     def complete(self, ctx: "RequestContext", response: Any) -> None:
@@ -50,8 +50,8 @@ InSteps: TypeAlias = Generator[None, None, Response | Parked]
 """Answers a long request as a handler does, giving way to others wherever it yields."""
 
 
-class RequestContext(Waiting):
-    """One request: who sent it, and what its reply has to wait for, which the door to the groups notes.
+class RequestContext(ReplyDependencies):
+    """One request: who sent it, and what its reply has to wait for, which GroupAccess notes.
 
     It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one.
     """
@@ -77,7 +77,7 @@ class RequestContext(Waiting):
 
     def __init__(
         self,
-        sink: Sink,
+        sink: ResponseSink,
         api_key: int,
         api_version: int,
         correlation_id: int,
@@ -133,7 +133,7 @@ class RequestContext(Waiting):
         self.sink.complete(self, response)
 
 
-def deliver(reply: Reply, ticket: Ticket) -> None:
+def deliver(reply: Reply, ticket: DurabilityTicket) -> None:
     """Give a group's reply to the request that it answers, to leave once `ticket` is durable."""
     request = cast(RequestContext, reply.caller)
     request.wait_for(ticket)

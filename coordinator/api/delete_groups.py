@@ -24,7 +24,7 @@ def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
     for group_id in dict.fromkeys(map(GroupId, request.groups_names)):
-        error = yield from node.door.delete_group(ctx, group_id, ITEMS_PER_SLICE)
+        error = yield from node.group_access.delete_group(ctx, group_id, ITEMS_PER_SLICE)
         yield _result(group_id, error)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import in_slices, streamed
-from coordinator.catalogue.described import DescribedConfig, node_configs, topic_configs
+from coordinator.catalogue.config_description import DescribedConfig, node_configs, topic_configs
 from coordinator.catalogue.names import why_invalid
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.node import Node

@@ -16,7 +16,7 @@ from coordinator.authorization.permissions import NOT_ASKED, Resource
 from coordinator.groups.classic.member import MemberSummary
 from coordinator.groups.classic.state import GroupState
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.group_access import GroupAbsent
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -45,10 +45,10 @@ def _described(
 
 
 def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
-    kept = node.door.enter_classic(ctx, group_id)
+    kept = node.group_access.enter_classic(ctx, group_id)
     if isinstance(kept, ErrorCode):
         return _error(group_id, kept)
-    if isinstance(kept, Absent):
+    if isinstance(kept, GroupAbsent):
         described = _error(group_id, ErrorCode.NONE)
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:

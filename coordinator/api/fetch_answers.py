@@ -8,7 +8,7 @@ from coordinator.topology.view import Leader
 from protocol.errors import ErrorCode
 from protocol.messages import FetchResponse
 from protocol.names import Offset
-from storage.partition.reader import Found
+from storage.partition.reader import ReadResult
 
 UNKNOWN: Final = -1
 WHERE_IT_IS_NOW_FROM: Final = 16
@@ -55,7 +55,7 @@ def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = 
     )
 
 
-def found_in_log(index: int, found: Found, version: int, *, committed: bool) -> PartitionData:
+def found_in_log(index: int, found: ReadResult, version: int, *, committed: bool) -> PartitionData:
     """Batches of the log."""
     aborted = None
     diverging: Any = None

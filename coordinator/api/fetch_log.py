@@ -24,13 +24,13 @@ from coordinator.api.partitions import READ_COMMITTED
 from coordinator.api.slices import encoded, streamed
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
+from coordinator.partitions.fetch_waiters import FetchWaiter
 from coordinator.partitions.log_reads import LogReading
-from coordinator.partitions.tail import WaitingRead
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
 from protocol.names import LeaderEpoch, Offset, Partition
-from storage.partition.reader import NO_EPOCH, Found, WantedBatches
+from storage.partition.reader import NO_EPOCH, ReadResult, WantedBatches
 
 FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
@@ -62,10 +62,10 @@ class LogFetch:
         self._committed = request.isolation_level == READ_COMMITTED
         self._max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._answers: dict[Partition, Found | ErrorCode] = {}
+        self._answers: dict[Partition, ReadResult | ErrorCode] = {}
         self._asked: list[Partition] = []
         self._reading: LogReading | None = None
-        self._waiting: WaitingRead | None = None
+        self._waiting: FetchWaiter | None = None
         self._timer: Timer | None = None
 
     def start(self, wait_ms: int) -> Parked:
@@ -118,14 +118,16 @@ class LogFetch:
         if reading.held_bytes >= self._min_bytes:
             return True
         return any(
-            not isinstance(each, Found) or each.is_cut or each.diverging is not None
+            not isinstance(each, ReadResult) or each.is_cut or each.diverging is not None
             for each in self._answers.values()
         )
 
     # --- waiting ---
 
     def _wait(self) -> None:
-        ends = {index: each.end_offset for index, each in self._answers.items() if isinstance(each, Found)}
+        ends = {
+            index: each.end_offset for index, each in self._answers.items() if isinstance(each, ReadResult)
+        }
         self._waiting = self._node.reads.tail.wait(ends, self._wake)
 
     def _wake(self) -> None:
@@ -181,7 +183,7 @@ class LogFetch:
         version = self._ctx.api_version
         for index in self._rows:
             answer = self._answers[index]
-            if isinstance(answer, Found):
+            if isinstance(answer, ReadResult):
                 yield found_in_log(index, answer, version, committed=self._committed)
                 yield None  # a megabyte was written
             else:
@@ -207,7 +209,7 @@ class LogFetch:
         ]
 
 
-def _without_records(answer: Found | ErrorCode) -> Found | ErrorCode:
-    if isinstance(answer, Found):
+def _without_records(answer: ReadResult | ErrorCode) -> ReadResult | ErrorCode:
+    if isinstance(answer, ReadResult):
         return msgspec.structs.replace(answer, records=b"", aborted=())
     return answer

@@ -87,7 +87,7 @@ def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal
         if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
-        if broker.node_id == node.node_id and not node.door.leads(group_id):
+        if broker.node_id == node.node_id and not node.group_access.leads(group_id):
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return broker
     if key_type == TRANSACTION:

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 from coordinator.api.context import RequestContext
 from coordinator.node import Node
 from protocol.apis import ApiKey
+from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
-from protocol.value import Value
 
 Handle: TypeAlias = Callable[[Node, Any, RequestContext], Any]
 HandleInSteps: TypeAlias = Callable[[Node, Any, RequestContext], Generator[None, None, Any]]
@@ -18,7 +18,7 @@ EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None,
 """(response, the errors in it by code, to be counted) -> the pieces of its body"""
 
 
-class Handled(Value):
+class VersionedApi(FieldsValue):
     """One version of an api that this node handles. There is one for each; it equals no other."""
 
     __match_args__: Final = (

@@ -7,7 +7,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import heartbeat
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
@@ -19,17 +19,17 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     # Checked before the lookup: a group with the empty id can have offsets (GroupCoordinatorService.heartbeat).
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    door = node.door
-    kept = door.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (KeptGroup, Absent)):
+    group_access = node.group_access
+    kept = group_access.enter_classic_here(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, GroupAbsent)):
         if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # The member is not known yet, and is not to be disturbed (GroupCoordinatorService.heartbeat).
             return HeartbeatResponse(error_code=0)
         return HeartbeatResponse(error_code=kept)
-    if isinstance(kept, Absent):
+    if isinstance(kept, GroupAbsent):
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    outcome = heartbeat(kept.classic, request, door.clock.mono_ms())
-    return HeartbeatResponse(error_code=door.run(ctx, kept, outcome))
+    outcome = heartbeat(kept.classic, request, group_access.clock.mono_ms())
+    return HeartbeatResponse(error_code=group_access.run(ctx, kept, outcome))
 
 
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:

@@ -13,13 +13,13 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.groups.classic.join import join
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
 from protocol.messages import JoinGroupResponse as StreamedResponse
-from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM: Final = 7
@@ -29,8 +29,8 @@ SUFFIX_BYTES: Final = 37
 
 def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
     """Let a member in; the answer waits for the rebalance that this sets off."""
-    door = node.door
-    config = door.env.config
+    group_access = node.group_access
+    config = group_access.env.config
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
@@ -39,12 +39,12 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
         request = replaced(request, rebalance_timeout_ms=request.session_timeout_ms)
-    kept = door.enter_classic_to_change(ctx, request.group_id)
-    if isinstance(kept, Absent):
-        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(kept)
-    if not isinstance(kept, KeptGroup):
+    kept = group_access.enter_classic_to_change(ctx, request.group_id)
+    if isinstance(kept, GroupAbsent):
+        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.begin(kept)
+    if not isinstance(kept, GroupEntry):
         return error_response(request, kept, ctx.api_version)
-    door.run(ctx, kept, join(door.env, kept.classic, request, ctx, door.clock.now()))
+    group_access.run(ctx, kept, join(group_access.env, kept.classic, request, ctx, group_access.clock.now()))
     return PARKED
 
 

@@ -10,9 +10,10 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import leave
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS_AT_ONCE
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import (
     SCHEMA,
@@ -21,7 +22,6 @@ from protocol.hot.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
-from protocol.value import replaced
 
 BATCHED_FROM: Final = 3
 
@@ -30,16 +30,18 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     """Take members out; up to v2 one, whose error is on top, later each with an answer of its own."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    door = node.door
-    kept = door.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (KeptGroup, Absent)):
+    group_access = node.group_access
+    kept = group_access.enter_classic_here(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, GroupAbsent)):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
         request = replaced(request, members=[MemberIdentity(member_id=request.member_id)])
-    if isinstance(kept, Absent):
+    if isinstance(kept, GroupAbsent):
         answers = [_unknown(member) for member in request.members]
     else:
-        answers = door.run(ctx, kept, leave(door.env, kept.classic, request, door.clock.now()))
+        answers = group_access.run(
+            ctx, kept, leave(group_access.env, kept.classic, request, group_access.clock.now())
+        )
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)

@@ -18,7 +18,7 @@ from protocol.messages import ListGroupsRequest, ListGroupsResponse, schema_of
 
 def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
     """All groups of the owned partitions; filters ignore case, unknown states and types match nothing."""
-    if node.door.is_loading:
+    if node.group_access.is_loading:
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
@@ -34,7 +34,7 @@ def _groups(
 
     Raises RequestRefused when a partition is lost meanwhile.
     """
-    for kept in node.door.every_group(ctx):
+    for kept in node.group_access.every_group(ctx):
         if kept is None:
             yield None
         elif not states or kept.group.state.value.lower() in states:

@@ -24,18 +24,18 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.ends import NO_END, Known, with_ends
+from coordinator.api.end_offsets import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
 from coordinator.api.slices import streamed
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.node import End, Node
+from coordinator.node import EndOffset, Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
 from protocol.names import Offset, Partition
-from storage.partition.reader import NO_TIMESTAMP, OffsetSpec, Sought, TimestampAndOffset
+from storage.partition.reader import NO_TIMESTAMP, OffsetQuery, OffsetSpec, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
 ListOffsetsPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
@@ -55,7 +55,7 @@ UNKNOWN_ENDS: Final[Mapping[str, Offset | ErrorCode]] = {
 """What each value of `end.unknown` gives to whom the rule for consumers does not hold."""
 
 
-class Named(NamedTuple):
+class NamedOffset(NamedTuple):
     """A negative timestamp names a place in a partition.
 
     Since which version, whether an empty partition has it, and where it is in a log; None where it never is.
@@ -66,16 +66,16 @@ class Named(NamedTuple):
     in_log: OffsetSpec | None = None
 
 
-PLACES: Final[Mapping[int, Named]] = {
-    END: Named(1, is_there=True, in_log=OffsetSpec.END),
-    -2: Named(1, is_there=True, in_log=OffsetSpec.START),
-    -3: Named(7, is_there=False, in_log=OffsetSpec.NEWEST),
-    -4: Named(8, is_there=True, in_log=OffsetSpec.START),  # of what is not only in tiered storage
-    -5: Named(9, is_there=False),  # the end of tiered storage
-    -6: Named(11, is_there=False),  # the start of what waits for tiered storage
+PLACES: Final[Mapping[int, NamedOffset]] = {
+    END: NamedOffset(1, is_there=True, in_log=OffsetSpec.END),
+    -2: NamedOffset(1, is_there=True, in_log=OffsetSpec.START),
+    -3: NamedOffset(7, is_there=False, in_log=OffsetSpec.NEWEST),
+    -4: NamedOffset(8, is_there=True, in_log=OffsetSpec.START),  # of what is not only in tiered storage
+    -5: NamedOffset(9, is_there=False),  # the end of tiered storage
+    -6: NamedOffset(11, is_there=False),  # the start of what waits for tiered storage
 }
 
-IN_LOG_TIME: Final = Named(1, is_there=False, in_log=OffsetSpec.TIME)
+IN_LOG_TIME: Final = NamedOffset(1, is_there=False, in_log=OffsetSpec.TIME)
 
 Asked = dict[str, list[ListOffsetsPartition]]
 """What is asked of the partitions of each topic."""
@@ -112,10 +112,10 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "the node's own topic is always there"
     found: dict[int, TimestampAndOffset | ErrorCode] = {}
-    sought: list[Sought] = []
+    sought: list[OffsetQuery] = []
     for row in asked[OFFSETS_TOPIC]:
         one = _sought(node, topic, row, request, ctx.api_version)
-        if isinstance(one, Sought):
+        if isinstance(one, OffsetQuery):
             sought.append(one)
         else:
             found[row.partition_index] = one
@@ -130,7 +130,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
 
 def _sought(
     node: Node, topic: Topic, row: ListOffsetsPartition, request: ListOffsetsRequest, version: int
-) -> Sought | TimestampAndOffset | ErrorCode:
+) -> OffsetQuery | TimestampAndOffset | ErrorCode:
     """What to look for in the log, or the answer where there is nothing to look for."""
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
     if named is None or version < named.since:
@@ -142,7 +142,7 @@ def _sought(
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if named.in_log is None:
         return NOT_IN_LOG
-    return Sought(
+    return OffsetQuery(
         partition=Partition(row.partition_index),
         spec=named.in_log,
         timestamp=row.timestamp,
@@ -209,7 +209,7 @@ def _topic(
     name: str,
     rows: list[ListOffsetsPartition],
     ctx: RequestContext,
-    ends: Mapping[int, End] | None,
+    ends: Mapping[int, EndOffset] | None,
 ) -> ListOffsetsTopicResponse:
     topic = node.catalogue.get(name)
     version = ctx.api_version
@@ -245,7 +245,7 @@ def _find(
     topic: Topic | None,
     row: ListOffsetsPartition,
     ctx: RequestContext,
-    ends: Mapping[int, End] | None,
+    ends: Mapping[int, EndOffset] | None,
 ) -> Found:
     timestamp = row.timestamp
     place = PLACES.get(timestamp)

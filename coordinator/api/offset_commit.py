@@ -32,7 +32,7 @@ from coordinator.groups.offsets.commits import (
 from coordinator.groups.outcome import Instant
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, group_error
-from coordinator.partitions.door import Absent, Door, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupAccess, GroupEntry
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
 from protocol.errors import ErrorCode
@@ -45,7 +45,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.messages import OffsetCommitResponse as StreamedResponse
-from protocol.native import mypyc_attr
+from protocol.mypyc_shim import mypyc_attr
 from storage.errors import RecordTooLarge
 from storage.format.offset_record import plain_rows
 from storage.format.records import OffsetCommits
@@ -109,12 +109,12 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 
     The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
     """
-    door = node.door
-    now = door.clock.now()
+    group_access = node.group_access
+    now = group_access.clock.now()
     decided = Decision()
     for topic in request.topics:
         _decide(node, request, topic, ctx.api_version, now, decided)
-    error = _commit(door, request, ctx, decided, now)
+    error = _commit(group_access, request, ctx, decided, now)
     if error is not _NONE:
         all_at_once(_refuse_in_steps(decided, error))
     response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
@@ -130,7 +130,7 @@ def handle_in_steps(
     decided = Decision()
     topics = yield from _decide_in_steps(node, request, ctx.api_version, decided)
     _drop_deleted(node, decided, topics)
-    error = _commit(node.door, request, ctx, decided, node.door.clock.now())
+    error = _commit(node.group_access, request, ctx, decided, node.group_access.clock.now())
     yield
     if error is not _NONE:
         yield from _refuse_in_steps(decided, error)
@@ -143,7 +143,7 @@ def _decide_in_steps(
     node: Node, request: OffsetCommitRequest, version: int, decided: Decision
 ) -> Generator[None, None, list[Topic]]:
     """Decide the commit of every topic; gives the topics of what is to be stored, as they were found."""
-    now = node.door.clock.now()
+    now = node.group_access.clock.now()
     found: list[Topic] = []
     items = 0
     for topic in request.topics:
@@ -203,31 +203,37 @@ def _drop_deleted(node: Node, decided: Decision, topics: list[Topic]) -> None:
 
 
 def _commit(
-    door: Door, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
+    group_access: GroupAccess,
+    request: OffsetCommitRequest,
+    ctx: RequestContext,
+    decided: Decision,
+    now: Instant,
 ) -> ErrorCode:
     """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
-    kept = _find_group(door, request, ctx)
-    if not isinstance(kept, KeptGroup):
+    kept = _find_group(group_access, request, ctx)
+    if not isinstance(kept, GroupEntry):
         return kept
-    limits, usage = door.env.config.limits, door.env.usage
+    limits, usage = group_access.env.config.limits, group_access.env.usage
     if not has_ample_room(limits, usage):
         _make_fit(kept, decided, OffsetRoom(limits, usage))
     group = kept.group
     if decided.taken and isinstance(group, ClassicGroup) and group.state is not _EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    return _store(door, kept, decided.stored, ctx) if decided.stored else _NONE
+    return _store(group_access, kept, decided.stored, ctx) if decided.stored else _NONE
 
 
-def _find_group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
+def _find_group(
+    group_access: GroupAccess, request: OffsetCommitRequest, ctx: RequestContext
+) -> GroupEntry | ErrorCode:
     """The group, if it lets the request commit now; else the error that every partition hears."""
-    kept = _group(door, request, ctx)
-    if not isinstance(kept, KeptGroup):
+    kept = _group(group_access, request, ctx)
+    if not isinstance(kept, GroupEntry):
         return kept
     error = kept.group.validate_commit(request)
     return kept if error is _NONE else error
 
 
-def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
+def _make_fit(kept: GroupEntry, decided: Decision, room: OffsetRoom) -> None:
     """Refuse what there is no room for."""
     for commits, answer in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
@@ -237,21 +243,25 @@ def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
     decided.stored = [commits for commits in decided.stored if commits.values]
 
 
-def _group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
+def _group(
+    group_access: GroupAccess, request: OffsetCommitRequest, ctx: RequestContext
+) -> GroupEntry | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
     if request.generation_id_or_member_epoch < 0:
-        kept = door.enter_to_change(ctx, request.group_id)
-        return door.begin(kept) if isinstance(kept, Absent) else kept
-    kept = door.enter_here(ctx, request.group_id)
-    if not isinstance(kept, Absent):
+        kept = group_access.enter_to_change(ctx, request.group_id)
+        return group_access.begin(kept) if isinstance(kept, GroupAbsent) else kept
+    kept = group_access.enter_here(ctx, request.group_id)
+    if not isinstance(kept, GroupAbsent):
         return kept
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
 
 
-def _store(door: Door, kept: KeptGroup, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
+def _store(
+    group_access: GroupAccess, kept: GroupEntry, commits: list[OffsetCommits], ctx: RequestContext
+) -> ErrorCode:
     try:
-        door.commit(ctx, kept, commits)
+        group_access.commit(ctx, kept, commits)
     except RecordTooLarge as error:
         return group_error(append_error(error))
     return _NONE
@@ -275,7 +285,7 @@ def _decide(
     if _decide_rows(request, topic, key, known, now, decided):
         return
     commits, answers, missing = commit_topic(
-        node.door.env.config,
+        node.group_access.env.config,
         request.group_id,
         known.name,
         known.partitions,

@@ -12,7 +12,7 @@ from coordinator.api.topics import look_for
 from coordinator.groups.offsets.commits import delete_offsets
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -30,15 +30,15 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    kept = node.door.enter_to_change(ctx, GroupId(request.group_id))
+    kept = node.group_access.enter_to_change(ctx, GroupId(request.group_id))
     if isinstance(kept, ErrorCode):
         return error_response(request, kept, ctx.api_version)
-    if isinstance(kept, Absent):
+    if isinstance(kept, GroupAbsent):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
     return work_in_slices(node, ctx, _delete(node, request, ctx, kept))
 
 
-def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: KeptGroup) -> Work:
+def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: GroupEntry) -> Work:
     """Look at all partitions in steps, and then delete their offsets in one, unless no batch holds the tombstones."""
     refused: dict[str, ResponseTopic] = {}
     asked: list[Asked] = []
@@ -58,7 +58,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         if existing:
             asked.append((topic.name, existing))
         yield
-    node.door.check(ctx, kept)
+    node.group_access.check(ctx, kept)
     error = kept.group.validate_delete_offsets()
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
@@ -72,7 +72,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
     return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
 
 
-def _batches(kept: KeptGroup, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:
+def _batches(kept: GroupEntry, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:
     """The topics whose tombstones may fit in one batch together."""
     batch: list[Asked] = []
     least_bytes = 0
@@ -88,10 +88,10 @@ def _batches(kept: KeptGroup, asked: list[Asked], bytes_max: int) -> Iterator[li
 
 
 def _delete_together(
-    node: Node, ctx: RequestContext, kept: KeptGroup, batch: list[Asked]
+    node: Node, ctx: RequestContext, kept: GroupEntry, batch: list[Asked]
 ) -> list[list[ErrorCode]]:
     """Raises RequestRefused when the group has gone since the last step."""
-    node.door.check(ctx, kept)
+    node.group_access.check(ctx, kept)
     answers: list[list[ErrorCode]] = []
     records: list[Record] = []
     for name, indexes in batch:
@@ -99,7 +99,7 @@ def _delete_together(
         answers.append(outcome.answer)
         records += outcome.records
     count = kept.offsets.count
-    node.door.run(ctx, kept, Outcome(None, records, independent=True))
+    node.group_access.run(ctx, kept, Outcome(None, records, independent=True))
     node.stats.offset_deletions += count - kept.offsets.count
     return answers
 

@@ -18,7 +18,7 @@ from coordinator.groups.offsets.commits import (
     fetch_rows,
 )
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
@@ -55,15 +55,15 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
                     return answer_in_slices(node, request, ctx)
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
-    kept = node.door.enter(ctx, request.group_id)
-    if not isinstance(kept, (KeptGroup, Absent)):
+    kept = node.group_access.enter(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, GroupAbsent)):
         if ctx.api_version < TOP_ERROR_FROM:
             node.stats.error(ApiKey.OFFSET_FETCH, kept)  # where it stands on top it is counted as such
         return error_response(request, kept, ctx.api_version)
-    offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
+    offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     node.stats.offset_fetches += 1
     if request.topics is None:
-        if not isinstance(kept, Absent) and kept.offsets.count > MANY_OFFSETS:
+        if not isinstance(kept, GroupAbsent) and kept.offsets.count > MANY_OFFSETS:
             node.stats.offset_fetches -= 1  # counted there
             return answer_in_slices(node, request, ctx)
         topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
@@ -89,19 +89,21 @@ def handle_in_steps(
     node: Node, request: OffsetFetchRequest, ctx: RequestContext
 ) -> InSteps[OffsetFetchResponse]:
     """Answer a long request in slices; of what is an error on top, or has no name for it, at once."""
-    if ctx.api_version < GROUPS_FROM and isinstance(node.door.enter(ctx, request.group_id), ErrorCode):
+    if ctx.api_version < GROUPS_FROM and isinstance(
+        node.group_access.enter(ctx, request.group_id), ErrorCode
+    ):
         return handle(node, request, ctx)
     yield
     return answer_in_slices(node, request, ctx)
 
 
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
-    kept = node.door.enter(ctx, wanted.group_id)
-    if not isinstance(kept, (KeptGroup, Absent)):
+    kept = node.group_access.enter(ctx, wanted.group_id)
+    if not isinstance(kept, (GroupEntry, GroupAbsent)):
         node.stats.error(ApiKey.OFFSET_FETCH, kept)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=kept)
     node.stats.offset_fetches += 1
-    offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
+    offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     if wanted.topics is None:
         topics = []

@@ -15,7 +15,7 @@ from coordinator.api.topics import look_for_fetched
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup, RequestRefused
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry, RequestRefused
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -42,7 +42,7 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
         return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
-    kept = node.door.enter(ctx, request.group_id)
+    kept = node.group_access.enter(ctx, request.group_id)
     if isinstance(kept, ErrorCode):
         raise RequestRefused(kept)
     node.stats.offset_fetches += 1
@@ -58,7 +58,7 @@ def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
         if wanted.topics is None:
             count = counts.get(wanted.group_id)
             if count is None:
-                count = counts[wanted.group_id] = node.door.count_offsets(wanted.group_id)[0]
+                count = counts[wanted.group_id] = node.group_access.count_offsets(wanted.group_id)[0]
             total += count
     return total
 
@@ -71,10 +71,12 @@ def answer_bytes_max(node: Node, request: OffsetFetchRequest, version: int) -> i
 
 
 def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> int:
-    offsets, metadata_bytes = node.door.count_offsets(group_id)
+    offsets, metadata_bytes = node.group_access.count_offsets(group_id)
     if topics is None:
         return STRING_BYTES_MAX + offsets * (STRING_BYTES_MAX + OFFSET_BYTES) + metadata_bytes
-    each_bytes = OFFSET_BYTES + min(metadata_bytes, 3 * node.door.env.config.offset_metadata_max_bytes)
+    each_bytes = OFFSET_BYTES + min(
+        metadata_bytes, 3 * node.group_access.env.config.offset_metadata_max_bytes
+    )
     return sum(STRING_BYTES_MAX + each_bytes * len(topic.partition_indexes) for topic in topics)
 
 
@@ -89,7 +91,7 @@ def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Ite
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> Any:
     make = Response.OffsetFetchResponseGroup
     version = ctx.api_version
-    kept = node.door.enter(ctx, wanted.group_id)
+    kept = node.group_access.enter(ctx, wanted.group_id)
     if isinstance(kept, ErrorCode):
         return make(version=version, group_id=wanted.group_id, error_code=kept, topics=[])
     node.stats.offset_fetches += 1
@@ -98,10 +100,10 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
 
 
 def _topics(
-    node: Node, kept: KeptGroup | Absent, wanted: Any, make: Any, ctx: RequestContext
+    node: Node, kept: GroupEntry | GroupAbsent, wanted: Any, make: Any, ctx: RequestContext
 ) -> Iterator[Any]:
     """The topics that are wanted, all that have offsets for None; by id (v10) those come last that do not exist."""
-    offsets: Offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
+    offsets: Offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
     for topic in moments(list(offsets) if wanted is None else wanted):
@@ -140,7 +142,7 @@ def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, par
 
 def _partitions(
     node: Node,
-    kept: KeptGroup | Absent,
+    kept: GroupEntry | GroupAbsent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -153,7 +155,7 @@ def _partitions(
 
 def _many_partitions(
     node: Node,
-    kept: KeptGroup | Absent,
+    kept: GroupEntry | GroupAbsent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -167,10 +169,10 @@ def _many_partitions(
     _still_there(node, kept, ctx)
 
 
-def _still_there(node: Node, kept: KeptGroup | Absent, ctx: RequestContext) -> None:
+def _still_there(node: Node, kept: GroupEntry | GroupAbsent, ctx: RequestContext) -> None:
     """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
-    if not isinstance(kept, Absent):
-        node.door.check(ctx, kept)
+    if not isinstance(kept, GroupAbsent):
+        node.group_access.check(ctx, kept)
 
 
 def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:

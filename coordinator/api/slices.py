@@ -16,7 +16,7 @@ from coordinator.api.part_errors import part_errors
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coordinator.api.handled import Handled
+    from coordinator.api.handled import VersionedApi
     from coordinator.node import Node
     from coordinator.telemetry.stats import Stats
 
@@ -32,7 +32,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """No answer is longer that is made in slices."""
 
 
-def handle_in_steps(node: "Node", ctx: RequestContext, api: "Handled", frame: bytes, pos: int) -> Work:
+def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", frame: bytes, pos: int) -> Work:
     """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
     request = yield from api.decode_in_steps(frame, pos)
     ctx.request = request

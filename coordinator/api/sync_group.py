@@ -10,7 +10,7 @@ from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.sync import sync
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
@@ -24,13 +24,13 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    door = node.door
-    kept = door.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (KeptGroup, Absent)):
+    group_access = node.group_access
+    kept = group_access.enter_classic_here(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, GroupAbsent)):
         return error_response(request, kept, ctx.api_version)
-    if isinstance(kept, Absent):
+    if isinstance(kept, GroupAbsent):
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-    door.run(ctx, kept, sync(kept.classic, request, ctx, door.clock.now()))
+    group_access.run(ctx, kept, sync(kept.classic, request, ctx, group_access.clock.now()))
     return PARKED
 
 

@@ -11,13 +11,13 @@ from typing import Any, Final, TypeAlias
 
 import coordinator.api
 from coordinator.api.declaration import Api
-from coordinator.api.handled import EncodeInSteps, Handled
+from coordinator.api.handled import EncodeInSteps, VersionedApi
 from coordinator.api.slices import ANSWER_BYTES_MAX
 from protocol import hot
 from protocol.apis import PRIVATE_FROM, ApiKey, Offer
 from protocol.codec import Codec
+from protocol.compiled_struct import replaced
 from protocol.headers import has_flexible_response_header, route, route_of, unsupported
-from protocol.value import replaced
 from protocol.wire import MAX_INT32
 
 AnyApi: TypeAlias = Api[Any, Any]
@@ -33,7 +33,7 @@ class Capabilities:
     def __init__(self, apis: Iterable[AnyApi], answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
         """Answers that are made in slices become no longer than `answer_bytes_max`."""
         self._apis = sorted(apis, key=lambda api: api.key)
-        self.routes: dict[int, Handled] = {
+        self.routes: dict[int, VersionedApi] = {
             route(api.key, version): _handled(api, version, answer_bytes_max)
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
@@ -58,11 +58,11 @@ class Capabilities:
         """By api key, the longest frame, where a batch may have `message_bytes_max` bytes."""
         return MappingProxyType({int(api.key): api.frame.of(message_bytes_max) for api in self._apis})
 
-    def route(self, frame: bytes) -> Handled:
+    def route(self, frame: bytes) -> VersionedApi:
         """What handles this request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
         return self.routes.get(route_of(frame)) or self.unrouted(frame)
 
-    def unrouted(self, frame: bytes) -> Handled:
+    def unrouted(self, frame: bytes) -> VersionedApi:
         """What handles a request that `routes` does not have: one of ApiVersions, which Kafka answers in every version.
 
         Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.
@@ -87,9 +87,9 @@ def declared(package: ModuleType = coordinator.api) -> list[AnyApi]:
     return found
 
 
-def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
+def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> VersionedApi:
     codec: Codec[Any, Any] = api.schema.codecs[version]
-    return Handled(
+    return VersionedApi(
         key=api.key,
         name=api.key.name.lower(),
         flexible=codec.flexible,
@@ -121,7 +121,7 @@ def _always(answer: bool, _request: Any) -> bool:
     return answer
 
 
-def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, Handled, Handled]:
+def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, VersionedApi]:
     """What answers versions that are not served: the first with a flexible header, what is below, and the others."""
     refuse = api.refuse_version
     assert refuse is not None

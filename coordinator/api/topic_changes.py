@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
-from coordinator.catalogue.keeper import ChangesClosed
+from coordinator.catalogue.catalogue_writer import ChangesClosed
 from coordinator.catalogue.steps import Steps, counted
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft

@@ -76,7 +76,7 @@ class SingleGroupRule(Rule):
         return AuthorizationResult(request=changed(request, topics=left), merge=merge)
 
 
-class Place(Enum):
+class RefusalPosition(Enum):
     """Where the refused groups stand in a response."""
 
     FIRST = auto()
@@ -93,7 +93,7 @@ class SeveralGroupsRule(Rule):
     """The field of the request with the names."""
     answered: str
     """The field of the response with a row for each."""
-    place: Place
+    place: RefusalPosition
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
         """One for every group."""
@@ -110,7 +110,7 @@ class SeveralGroupsRule(Rule):
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """Each group for itself."""
         names = self._names(request)
-        if self.place is Place.LAST:
+        if self.place is RefusalPosition.LAST:
             names = list(dict.fromkeys(names))
         errors = {name: decide(group_permission(self.operation, name)) for name in names}
         left = [name for name in names if errors[name] is NONE]
@@ -121,9 +121,9 @@ class SeveralGroupsRule(Rule):
             answered = iter(getattr(response, self.answered))
             refusals = self._refusals(request, errors, version, refuse)
             rows = [refusals[name] for name in names if name in refusals]
-            if self.place is Place.FIRST:
+            if self.place is RefusalPosition.FIRST:
                 rows = [*rows, *answered]
-            elif self.place is Place.LAST:
+            elif self.place is RefusalPosition.LAST:
                 rows = [*answered, *rows]
             else:
                 refused = iter(rows)

@@ -8,6 +8,7 @@ from typing import Any
 from coordinator.authorization.permissions import Operation, Permission, group_permission
 from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
 from coordinator.authorization.topics import TopicsPart
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -20,7 +21,6 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.names import Offset
-from protocol.value import replaced
 
 GROUPS_FROM = 8
 """It asks for several groups."""

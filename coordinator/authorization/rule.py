@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.authorization.permissions import Permission
+from protocol.compiled_struct import FieldsValue, replaced
 from protocol.errors import ErrorCode
-from protocol.value import Value, replaced
 
 Message = TypeVar("Message")
 
@@ -59,7 +59,7 @@ class Rule(Protocol):
 
 def changed(message: Message, **fields: Any) -> Message:
     """A message with other fields than this one."""
-    if isinstance(message, Value):
+    if isinstance(message, FieldsValue):
         return replaced(message, **fields)
     made = copy.copy(message)
     for name, value in fields.items():

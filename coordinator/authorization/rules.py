@@ -10,7 +10,7 @@ from coordinator.authorization.groups import (
     DescribeGroupsRule,
     FindCoordinatorRule,
     ListGroupsRule,
-    Place,
+    RefusalPosition,
     SeveralGroupsRule,
     SingleGroupRule,
 )
@@ -69,10 +69,16 @@ RULES: Final[Mapping[int, Rule]] = MappingProxyType(
             Operation.DELETE,
             topics=TopicsPart(Operation.READ, _refused_deletion, refuses_all_unknown=True),
         ),
-        ApiKey.DESCRIBE_GROUPS: DescribeGroupsRule(Operation.DESCRIBE, "groups", "groups", Place.FIRST),
-        ApiKey.DELETE_GROUPS: SeveralGroupsRule(Operation.DELETE, "groups_names", "results", Place.LAST),
+        ApiKey.DESCRIBE_GROUPS: DescribeGroupsRule(
+            Operation.DESCRIBE, "groups", "groups", RefusalPosition.FIRST
+        ),
+        ApiKey.DELETE_GROUPS: SeveralGroupsRule(
+            Operation.DELETE, "groups_names", "results", RefusalPosition.LAST
+        ),
         ApiKey.FIND_COORDINATOR: FindCoordinatorRule(
-            CoordinatorKeysRule(Operation.DESCRIBE, "coordinator_keys", "coordinators", Place.AS_ASKED),
+            CoordinatorKeysRule(
+                Operation.DESCRIBE, "coordinator_keys", "coordinators", RefusalPosition.AS_ASKED
+            ),
             SEVERAL_KEYS_FROM,
         ),
         ApiKey.LIST_GROUPS: ListGroupsRule(),

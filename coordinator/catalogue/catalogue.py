@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits, Totals
 from coordinator.catalogue.names import collision_key
-from coordinator.catalogue.ordered import OrderedNames
+from coordinator.catalogue.sorted_names import OrderedNames
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft, Topics

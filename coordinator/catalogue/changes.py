@@ -15,11 +15,11 @@ PIECE_BYTES_MAX: Final = 64 * 1024
 _TOPIC_OVERHEAD_BYTES: Final = 64
 
 
-class Misfit(Exception):
+class StaleChange(Exception):
     """Changes do not fit the topics that there are: they were made for others."""
 
 
-class Grown(msgspec.Struct, frozen=True, array_like=True):
+class PartitionsAdded(msgspec.Struct, frozen=True, array_like=True):
     """A topic has more partitions than `before`."""
 
     id: bytes
@@ -27,7 +27,7 @@ class Grown(msgspec.Struct, frozen=True, array_like=True):
     partitions: int
 
 
-class Configured(msgspec.Struct, frozen=True, array_like=True):
+class ConfigsChanged(msgspec.Struct, frozen=True, array_like=True):
     """A topic has these settings, and had `before`."""
 
     id: bytes
@@ -39,8 +39,8 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """What makes new topics of old ones, in this order, so that the name of a deleted topic is free again."""
 
     deleted: Sequence[bytes] = ()
-    grown: Sequence[Grown] = ()
-    configured: Sequence[Configured] = ()
+    grown: Sequence[PartitionsAdded] = ()
+    configured: Sequence[ConfigsChanged] = ()
     created: Sequence[Topic] = ()
 
     def __bool__(self) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from protocol.names import Partition
 
 
-class Gone(NamedTuple):
+class DeletedTopic(NamedTuple):
     """Topics that went together."""
 
     number: int
@@ -24,7 +24,7 @@ class Gone(NamedTuple):
     names: Sequence[str]
 
 
-class Kept(NamedTuple):
+class StoredDeletions(NamedTuple):
     """What a file has to hold of all this."""
 
     before: int
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
     """The partitions that have dropped what went up to a number, by that; those that have dropped none are left out."""
 
 
-NOTHING = Kept(0, (), {})
+NOTHING = StoredDeletions(0, (), {})
 
 
 class Deletions:
@@ -44,7 +44,7 @@ class Deletions:
         """Nothing is left of the first `before` deleted topics."""
         self.number = before
         """How many topics have gone."""
-        self._recent: deque[Gone] = deque()
+        self._recent: deque[DeletedTopic] = deque()
         self._dropped = [before] * partitions
         self._behind: set[Partition] = set()
         """The partitions that may still hold offsets in the first of `_recent`."""
@@ -52,7 +52,7 @@ class Deletions:
     def went(self, names: Sequence[str], version: int = 0) -> None:
         """These topics are gone since this version."""
         self.number += len(names)
-        self._recent.append(Gone(self.number, version, names))
+        self._recent.append(DeletedTopic(self.number, version, names))
         if len(self._recent) == 1:
             self._find_behind()
 
@@ -100,12 +100,12 @@ class Deletions:
         """The topics that went and whose offsets the partition may still hold, each once."""
         return list(dict.fromkeys(name for gone in self.gone_after(partition, 0) for name in gone.names))
 
-    def gone_after(self, partition: Partition, number: int) -> list[Gone]:
+    def gone_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
         """The topics that went after the one of this number and whose offsets the partition may still hold."""
         after = max(self._dropped[partition], number)
         return [gone for gone in self._recent if gone.number > after]
 
-    def kept(self) -> Kept:
+    def kept(self) -> StoredDeletions:
         """All that must outlive a start."""
         before = self._before
         dropped: dict[int, list[Partition]] = {}
@@ -113,7 +113,7 @@ class Deletions:
             for partition, number in enumerate(self._dropped):
                 if number > before:
                     dropped.setdefault(number, []).append(Partition(partition))
-        return Kept(before, tuple(gone.names for gone in self._recent), dropped)
+        return StoredDeletions(before, tuple(gone.names for gone in self._recent), dropped)
 
     @property
     def partitions(self) -> int:

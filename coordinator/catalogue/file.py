@@ -8,7 +8,7 @@ from typing import Final
 from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.deletions import NOTHING, Deletions, Kept
+from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
@@ -91,7 +91,9 @@ class CatalogueFile:
         """
         return self._is_doubtful
 
-    def make(self, offsets_topic: Topic, topics: Collection[Topic], deletions: Kept = NOTHING) -> None:
+    def make(
+        self, offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
+    ) -> None:
         """Put these topics in the file's place, all or nothing, and on disk. Raises StorageError."""
         data = b"".join(file_format.encode(offsets_topic, topics, deletions))
         try:

@@ -43,12 +43,12 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import (
     PIECE_TOPICS_MAX,
     Changes,
-    Configured,
-    Grown,
-    Misfit,
+    ConfigsChanged,
+    PartitionsAdded,
+    StaleChange,
     topic_pieces,
 )
-from coordinator.catalogue.deletions import NOTHING, Deletions, Kept
+from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
 from coordinator.catalogue.errors import CorruptCatalogue, position_in
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
@@ -117,7 +117,7 @@ class _Version(msgspec.Struct):
     version: int
 
 
-class Decoded(msgspec.Struct):
+class DecodedCatalogue(msgspec.Struct):
     """What a file holds: the topics, how many bytes it was made with, where the next line goes, and whether a torn
     tail begins there. `made_bytes` is 0 for a file of an older version.
     """
@@ -129,7 +129,9 @@ class Decoded(msgspec.Struct):
     is_torn: bool
 
 
-def encode(offsets_topic: Topic, topics: Collection[Topic], deletions: Kept = NOTHING) -> Iterator[bytes]:
+def encode(
+    offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
+) -> Iterator[bytes]:
     """A whole new file, in parts of bounded size."""
     pieces = list(topic_pieces(topics))
     gone = [
@@ -177,7 +179,7 @@ def _line(content: msgspec.Struct) -> bytes:
     return b'%b%08x",%b\n' % (_PREFIX, crc32c(body), body)
 
 
-def decode(data: bytes, path: Path) -> Decoded:
+def decode(data: bytes, path: Path) -> DecodedCatalogue:
     """Return what a file holds; `path` is its name in errors. Raises CorruptCatalogue."""
     found = _decode_lines(data, path)
     if _header(data, path)[0].version == WITHOUT_DROPS:
@@ -185,7 +187,7 @@ def decode(data: bytes, path: Path) -> Decoded:
     return found
 
 
-def _decode_lines(data: bytes, path: Path) -> Decoded:
+def _decode_lines(data: bytes, path: Path) -> DecodedCatalogue:
     header, end = _header(data, path)
     catalogue = Catalogue(_offsets_topic(header, path))
     deletions = Deletions(header.offsets_topic.partitions, header.deletions)
@@ -194,7 +196,7 @@ def _decode_lines(data: bytes, path: Path) -> Decoded:
     for position, text in _lines(data, end):
         number += 1
         if number > header.lines and _is_torn(data, text, position, path):
-            return Decoded(catalogue, deletions, made_bytes, end, is_torn=True)
+            return DecodedCatalogue(catalogue, deletions, made_bytes, end, is_torn=True)
         stored = _read(text, position, path, _Changes)
         gone = _apply(stored, position, path, catalogue)
         _note(stored, gone, position, path, deletions)
@@ -205,7 +207,7 @@ def _decode_lines(data: bytes, path: Path) -> Decoded:
         raise CorruptCatalogue(
             path, f"the file was cut: {number} of {header.lines} lines are there", position=len(data)
         )
-    return Decoded(catalogue, deletions, made_bytes, end, is_torn=False)
+    return DecodedCatalogue(catalogue, deletions, made_bytes, end, is_torn=False)
 
 
 def offsets_partitions(data: bytes, path: Path) -> int:
@@ -277,13 +279,16 @@ def _offsets_topic(header: _Header, path: Path) -> Topic:
 def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) -> list[str]:
     changes = Changes(
         [_id(text, path, position) for text in stored.deleted],
-        [Grown(_id(each.id, path, position), each.before, each.partitions) for each in stored.grown],
+        [
+            PartitionsAdded(_id(each.id, path, position), each.before, each.partitions)
+            for each in stored.grown
+        ],
         [_configured(each, path, position) for each in stored.configured],
         [_topic(each, path, position) for each in stored.created],
     )
     try:
         return catalogue.apply(changes)
-    except Misfit as misfit:
+    except StaleChange as misfit:
         raise CorruptCatalogue(path, str(misfit), position=position) from None
 
 
@@ -303,10 +308,10 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
     deletions.forget_dropped()
 
 
-def _configured(stored: _Configured, path: Path, position: int) -> Configured:
+def _configured(stored: _Configured, path: Path, position: int) -> ConfigsChanged:
     if reason := configs.why_refused(stored.configs):
         raise CorruptCatalogue(path, reason, position=position)
-    return Configured(_id(stored.id, path, position), stored.before, stored.configs)
+    return ConfigsChanged(_id(stored.id, path, position), stored.before, stored.configs)
 
 
 def _topic(stored: _Topic, path: Path, position: int) -> Topic:

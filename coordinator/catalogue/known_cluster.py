@@ -23,7 +23,7 @@ class CorruptUpstream(StorageError):
     """The file is not one. It is left as it is, for somebody to look at."""
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _ClusterFile(msgspec.Struct, forbid_unknown_fields=True):
     version: int
     cluster_id: str
 
@@ -32,7 +32,7 @@ def read(fs: FileSystem, data_dir: Path) -> str | None:
     """The cluster's id, None where nothing is noted. Blocks. Raises CorruptUpstream and StorageError."""
     path = data_dir / FILE_NAME
     try:
-        found = msgspec.json.decode(read_file(fs, path), type=_File)
+        found = msgspec.json.decode(read_file(fs, path), type=_ClusterFile)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -48,6 +48,6 @@ def write(fs: FileSystem, data_dir: Path, cluster_id: str) -> None:
     """Note the cluster, durably. Blocks. Raises StorageError."""
     path = data_dir / FILE_NAME
     try:
-        atomic_write(fs, path, msgspec.json.encode(_File(VERSION, cluster_id)) + b"\n")
+        atomic_write(fs, path, msgspec.json.encode(_ClusterFile(VERSION, cluster_id)) + b"\n")
     except OSError as error:
         raise storage_error(path, error, "noting which cluster the topics are of") from error

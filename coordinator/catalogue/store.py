@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Protocol
 
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.catalogue_writer import CatalogueWriter, T
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.deletions import NOTHING, Deletions
 from coordinator.catalogue.errors import OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.keeper import CatalogueKeeper, T
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -22,19 +22,19 @@ from storage.disk.filesystem import FileSystem
 log = get_logger("catalogue")
 
 
-class Submit(Protocol):
+class BlockingRunner(Protocol):
     """Runs `call` where it may block, then `on_done` on the event loop, with its result or what it raised."""
 
     def __call__(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None: ...
 
 
-class CatalogueStore(CatalogueKeeper):
+class CatalogueStore(CatalogueWriter):
     """A catalogue, `catalogue.json`, and the changes on their way into it."""
 
     def __init__(
         self,
         data_dir: Path,
-        submit: Submit,
+        submit: BlockingRunner,
         *,
         fs: FileSystem,
         new_topic_id: Callable[[], bytes],

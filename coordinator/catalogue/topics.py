@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue.changes import Changes, Configured, Grown, Misfit
+from coordinator.catalogue.changes import Changes, ConfigsChanged, PartitionsAdded, StaleChange
 from coordinator.catalogue.limits import (
     LimitRefusal,
     TopicLimits,
@@ -162,27 +162,27 @@ class Topics(ABC):
         for grown in changes.grown:
             topic = self._changeable(grown.id)
             if not topic.partitions == grown.before < grown.partitions:
-                raise Misfit(
+                raise StaleChange(
                     f"topic '{topic.name}' has {topic.partitions} partitions, and not {grown.before}"
                 )
             self._replace(topic, msgspec.structs.replace(topic, partitions=grown.partitions))
         for configured in changes.configured:
             topic = self._changeable(configured.id)
             if topic.configs != configured.before:
-                raise Misfit(f"topic '{topic.name}' has other settings than those that were changed")
+                raise StaleChange(f"topic '{topic.name}' has other settings than those that were changed")
             self._replace(topic, msgspec.structs.replace(topic, configs=configured.configs))
         for topic in changes.created:
             if other := self.colliding(topic.name):
-                raise Misfit(f"topics '{other}' and '{topic.name}' cannot exist side by side")
+                raise StaleChange(f"topics '{other}' and '{topic.name}' cannot exist side by side")
             if there := self.by_id(topic.id):
-                raise Misfit(f"topics '{there.name}' and '{topic.name}' have the same id")
+                raise StaleChange(f"topics '{there.name}' and '{topic.name}' have the same id")
             self._replace(None, topic)
         return gone
 
     def _changeable(self, topic_id: bytes) -> Topic:
         topic = self.by_id(topic_id)
         if topic is None or topic is self.offsets_topic:
-            raise Misfit(f"there is no topic with the id {topic_id.hex()} to be changed")
+            raise StaleChange(f"there is no topic with the id {topic_id.hex()} to be changed")
         return topic
 
 
@@ -237,8 +237,8 @@ class Draft(Topics):
     def changes_in_steps(self) -> Steps[Changes]:
         """What makes these topics of those below; nothing may change before the last step."""
         deleted: list[bytes] = []
-        grown: list[Grown] = []
-        configured: list[Configured] = []
+        grown: list[PartitionsAdded] = []
+        configured: list[ConfigsChanged] = []
         created: list[Topic] = []
         for topic_id in in_steps(self._by_id, COUNTED_PER_STEP):
             if topic_id is None:
@@ -251,9 +251,9 @@ class Draft(Topics):
                 deleted.append(topic_id)
             elif before is not None and now is not None:
                 if before.partitions != now.partitions:
-                    grown.append(Grown(topic_id, before.partitions, now.partitions))
+                    grown.append(PartitionsAdded(topic_id, before.partitions, now.partitions))
                 if before.configs != now.configs:
-                    configured.append(Configured(topic_id, before.configs, now.configs))
+                    configured.append(ConfigsChanged(topic_id, before.configs, now.configs))
         return Changes(deleted, grown, configured, created)
 
     def _replace(self, before: Topic | None, after: Topic | None) -> None:

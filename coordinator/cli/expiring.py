@@ -12,7 +12,7 @@ from coordinator.cli.data_dir import existing, settings_for
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 
 if TYPE_CHECKING:
-    from coordinator.jobs.expiry_preview import Preview
+    from coordinator.jobs.expiry_preview import ExpiryPreview
 
 UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 DEFAULT_NODE: Final = "127.0.0.1:9308"
@@ -62,13 +62,13 @@ def _milliseconds(text: str) -> int:
     return int(match[1]) * UNITS_MS[match[2]]
 
 
-def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
+def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
     import http.client
 
     import msgspec
 
     from coordinator.config.values import Address
-    from coordinator.jobs.expiry_preview import Preview
+    from coordinator.jobs.expiry_preview import ExpiryPreview
 
     try:
         address = Address.parse(node)
@@ -81,7 +81,7 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
         body = answer.read()
         if answer.status != 200:
             raise CommandError(f"{node}: {answer.status} {body.decode('utf-8', 'replace').strip()}")
-        return msgspec.json.decode(body, type=Preview)
+        return msgspec.json.decode(body, type=ExpiryPreview)
     except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CommandError(f"{node}: no answer from a node's metrics.listen: {reason}") from error
@@ -89,11 +89,11 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
         connection.close()
 
 
-def _read(data_dir: str, within_ms: int) -> "Preview":
+def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     """What a stopped node's directory holds; the directory is not changed."""
-    from coordinator.jobs.expiry_preview import Preview, preview_of
-    from coordinator.machine import real_machine
-    from coordinator.partitions.offline import read_shard
+    from coordinator.host import real_machine
+    from coordinator.jobs.expiry_preview import ExpiryPreview, preview_of
+    from coordinator.partitions.offline_shard import read_shard
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
     from storage.format.loader import RecordLoader
@@ -102,7 +102,7 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
     machine, settings = real_machine(), settings_for(data_dir)
     fs = machine.fs
     directory = existing(settings.data_dir)
-    preview = Preview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
+    preview = ExpiryPreview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
     try:
         found = check_directory(fs, directory)
         if found.in_use is not None:
@@ -119,9 +119,9 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
     return preview
 
 
-def _print(found: "Preview", within: str) -> None:
+def _print(found: "ExpiryPreview", within: str) -> None:
     from coordinator.cli import render
-    from coordinator.cli.words import counted
+    from coordinator.cli.texts import counted
 
     if found.rows:
         rows = sorted(found.rows, key=lambda row: (row.first_ms, row.group, row.topic))

@@ -15,9 +15,9 @@ from protocol.placement import in_wrong_place
 
 if TYPE_CHECKING:
     from coordinator.config import Settings
-    from coordinator.importer.source import Source
+    from coordinator.importer.source import BrokerDirectories
     from coordinator.importer.survey import Survey
-    from coordinator.importer.target import Imported
+    from coordinator.importer.target import ImportResult
 
 
 def import_broker(
@@ -81,11 +81,11 @@ def import_broker(
         if from_bootstrap is not None and partitions is not None:
             raise CommandError("--partitions belongs to --from-log-dirs", EXIT_USAGE)
         if from_bootstrap is not None:
-            from coordinator.cli.import_cluster import WantedImport, import_cluster
+            from coordinator.cli.import_cluster import ImportOptions, import_cluster
 
             places = (from_bootstrap, from_command_config, bootstrap, command_config)
             import_cluster(
-                WantedImport(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
+                ImportOptions(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
             )
             return
     assert from_log_dirs is not None
@@ -108,10 +108,10 @@ def _import_directories(
     from_log_dirs: str, data_dir: str | None, partitions: int | None, *, dry_run: bool, force: bool
 ) -> None:
     with one_line_errors():
+        from coordinator.host import real_machine
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
-        from coordinator.importer.target import Identity, make
-        from coordinator.machine import real_machine
+        from coordinator.importer.target import DirectoryIdentity, make
         from storage.errors import StorageError
 
         machine, settings = real_machine(), settings_for(data_dir)
@@ -129,7 +129,7 @@ def _import_directories(
                 if partitions is None:
                     surveys.refuse_missing_partitions(survey)
                 if not dry_run:
-                    identity = Identity(settings.node_id, settings.cluster_id or source.cluster_id)
+                    identity = DirectoryIdentity(settings.node_id, settings.cluster_id or source.cluster_id)
                     imported = make(machine, settings.data_dir, source, survey, identity, force=force)
         except (StorageError, sources.CannotImport) as error:
             raise CommandError(str(error)) from error
@@ -138,7 +138,7 @@ def _import_directories(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _check_setting(settings: "Settings", source: "Source") -> None:
+def _check_setting(settings: "Settings", source: "BrokerDirectories") -> None:
     """A count that somebody chose must be the broker's; the default gives way to what the data has."""
     from coordinator.config import Settings
 
@@ -150,7 +150,7 @@ def _check_setting(settings: "Settings", source: "Source") -> None:
         )
 
 
-def _check_stated(partitions: int | None, source: "Source") -> None:
+def _check_stated(partitions: int | None, source: "BrokerDirectories") -> None:
     """What --partitions says must be there."""
     if partitions is not None and partitions != source.num_partitions:
         raise CommandError(
@@ -159,7 +159,9 @@ def _check_stated(partitions: int | None, source: "Source") -> None:
         )
 
 
-def _print(source: "Source", survey: "Survey", imported: "Imported | None", data_dir: Path) -> None:
+def _print(
+    source: "BrokerDirectories", survey: "Survey", imported: "ImportResult | None", data_dir: Path
+) -> None:
     from coordinator.partitions.misplaced import describe_misplaced
 
     lines = [f"{log_dir}: not stopped cleanly; torn ends were left out" for log_dir in source.unclean]

@@ -9,20 +9,20 @@ from typing import Final
 import msgspec
 
 from coordinator.cli.cluster import groups, offsets, topics
-from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.groups.changes import current_of
+from coordinator.cli.import_plan import ImportPlan, plan_takeover
 from coordinator.cli.options import addresses, connect
-from coordinator.cli.takeover import Takeover, plan_takeover
-from coordinator.cli.words import counted, some
+from coordinator.cli.texts import counted, some
 from protocol.errors import ErrorCode
 
 _WITH_OFFSETS: Final = ("", "classic", "consumer")
 """Types of groups that commit offsets of their own; share and streams groups keep more than these."""
 
 
-class WantedImport(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """What is taken over from where to where."""
 
     from_bootstrap: str
@@ -43,7 +43,7 @@ class SourceCluster(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
-def import_cluster(wanted: WantedImport, *, dry_run: bool, overwrite: bool) -> None:
+def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
     """Create the topics and commit the offsets; say what was done. Raises CommandError where something was not."""
     _check(wanted)
     with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
@@ -63,13 +63,13 @@ def import_cluster(wanted: WantedImport, *, dry_run: bool, overwrite: bool) -> N
         raise CommandError("; ".join(failed))
 
 
-def _check(wanted: WantedImport) -> None:
+def _check(wanted: ImportOptions) -> None:
     same = set(addresses(wanted.from_bootstrap, "--from-bootstrap")) & set(addresses(wanted.bootstrap))
     if same:
         raise CommandError(f"{same.pop()} is in --from-bootstrap and in --bootstrap: it cannot be both")
 
 
-def _read(client: Client, wanted: WantedImport) -> SourceCluster:
+def _read(client: Client, wanted: ImportOptions) -> SourceCluster:
     listed = [each for each in groups.list_groups(client) if _is_like(each.group, wanted.groups)]
     missing = groups.missing_partitions(client)
     if missing:
@@ -105,7 +105,7 @@ def _is_like(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _carry_out(client: Client, plan: Takeover) -> list[str]:
+def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
     """Do what is planned; returns a line for each thing that was refused."""
     failed: list[str] = []
     if plan.create:
@@ -132,16 +132,16 @@ def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
         known = topics.partition_counts(client)
         for name, count in counts.items():
             if known.get(name, 0) < count:
-                raise NotYet(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise ServerNotReady(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     client.patiently(attempt)
 
 
-def _refused(doing: str, answers: Mapping[str, Refused | None]) -> list[str]:
+def _refused(doing: str, answers: Mapping[str, ServerRefusal | None]) -> list[str]:
     return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
 
 
-def _print(plan: Takeover, source: SourceCluster, dry_run: bool) -> None:
+def _print(plan: ImportPlan, source: SourceCluster, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     count = sum(map(len, plan.offsets.values()))
     done = [

@@ -16,8 +16,8 @@ from protocol.names import Partition
 from protocol.placement import in_wrong_place, later_count
 
 if TYPE_CHECKING:
+    from coordinator.host import HostResources
     from coordinator.importer.lost_catalogue import LostCatalogue
-    from coordinator.machine import Machine
     from protocol.placement import Placement
     from storage.disk.filesystem import FileSystem
     from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
@@ -46,7 +46,7 @@ def check_log(
     """
     with one_line_errors():
         from coordinator.cli import render
-        from coordinator.machine import real_machine
+        from coordinator.host import real_machine
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
@@ -74,8 +74,8 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
 
     One of several directories of a broker does not have all of them.
     """
-    from coordinator.catalogue.fitting import partitions_there
-    from coordinator.partitions.offline import placement_of, read_shard
+    from coordinator.catalogue.startup_checks import partitions_there
+    from coordinator.partitions.offline_shard import placement_of, read_shard
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
     from storage.format.loader import RecordLoader
@@ -153,9 +153,9 @@ def _failures_in_words() -> "Iterator[None]":
 
 
 @contextmanager
-def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[Machine]":
+def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResources]":
     """Keep nodes off the data directory; `settled` brings what its journals hold into the segments before."""
-    from coordinator.machine import real_machine
+    from coordinator.host import real_machine
     from storage.disk.lock import DirectoryLock
 
     directory, machine = existing(settings.data_dir), real_machine()
@@ -168,7 +168,9 @@ def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[Machine]"
         lock.release()
 
 
-def _mend_partition(machine: "Machine", directory: Path, partition: Partition, *, dry_run: bool) -> None:
+def _mend_partition(
+    machine: "HostResources", directory: Path, partition: Partition, *, dry_run: bool
+) -> None:
     from storage.recovery.repair import carry_out, plan_repair
 
     fs = machine.fs
@@ -178,7 +180,7 @@ def _mend_partition(machine: "Machine", directory: Path, partition: Partition, *
     _print_repair(repair, partition, dry_run=dry_run)
 
 
-def _mend_journals(machine: "Machine", settings: Settings, *, accept: bool) -> None:
+def _mend_journals(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
     from coordinator.config.log_settings import log_settings
     from storage.recovery.journal_loss import AcceptedLoss, accept_loss, find_damage
 
@@ -194,7 +196,7 @@ def _mend_journals(machine: "Machine", settings: Settings, *, accept: bool) -> N
 
 def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     """Bring what a crash has left in journals to the segments, as a start does. Raises StorageError."""
-    from coordinator.catalogue.fitting import refuse_half_done
+    from coordinator.catalogue.startup_checks import refuse_half_done
     from coordinator.config.log_settings import log_settings
     from storage.log_manager import LogManager
 
@@ -202,7 +204,7 @@ def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     LogManager.open(settings.data_dir, log_settings(settings), fs).close()
 
 
-def _mend_catalogue(machine: "Machine", settings: Settings, *, accept: bool) -> None:
+def _mend_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
     from coordinator.importer.lost_catalogue import carry_out, plan
 
     count = settings.offsets_topic_num_partitions
@@ -260,7 +262,7 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
 
 def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -> None:
     from coordinator.cli import render
-    from coordinator.cli.words import counted
+    from coordinator.cli.texts import counted
     from coordinator.partitions.misplaced import describe_misplaced
 
     columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]

@@ -97,7 +97,7 @@ def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
 
 
 @dataclass(frozen=True)
-class AtCluster:
+class ClusterOptions:
     """Which cluster a command is about."""
 
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
@@ -110,7 +110,7 @@ class AtCluster:
 
 
 @dataclass(frozen=True)
-class WhichGroups:
+class GroupSelection:
     """Which groups a command is about."""
 
     group: Groups = None
@@ -149,7 +149,7 @@ class WhichGroups:
 
 
 @dataclass(frozen=True)
-class WhichGroupsToChange(WhichGroups):
+class GroupsToChange(GroupSelection):
     """Which groups a command changes: names are patterns only with --pattern.
 
     Without it, the name of a deleted group, like `orders-[eu]`, would match other groups when a script runs again.
@@ -176,7 +176,7 @@ class WhichGroupsToChange(WhichGroups):
 
 
 @dataclass(frozen=True)
-class WhichTopics:
+class TopicSelection:
     """Which partitions of which topics a command is about."""
 
     topic: Topics = None

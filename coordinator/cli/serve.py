@@ -17,7 +17,7 @@ from coordinator.config.sources import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
     from coordinator.app import Serving
-    from coordinator.workers.messages import Serves
+    from coordinator.workers.messages import WorkerListening
 
 
 Run = Callable[[Settings], int]
@@ -69,8 +69,8 @@ def serve(
 def _run(settings: Settings) -> int:
     """Run a node, or a supervisor of several."""
     # only now, so that a mistake in the settings is reported at once
-    from coordinator.catalogue.fitting import fit_to_data
-    from coordinator.machine import real_machine
+    from coordinator.catalogue.startup_checks import fit_to_data
+    from coordinator.host import real_machine
     from coordinator.telemetry import logs
 
     logs.configure(settings.log_format, settings.log_level, queued=True)
@@ -79,9 +79,9 @@ def _run(settings: Settings) -> int:
         from coordinator.workers import serve as cluster
 
         return cluster.serve(fitting, partial(announce_all, sys.stdout))
-    from coordinator import standalone
+    from coordinator import single_node
 
-    return standalone.serve(fitting, partial(announce, sys.stdout))
+    return single_node.serve(fitting, partial(announce, sys.stdout))
 
 
 def announce(out: TextIO, serving: "Serving") -> None:
@@ -97,7 +97,7 @@ def announce(out: TextIO, serving: "Serving") -> None:
     typer.echo("\n".join(lines) + "\n", file=out)
 
 
-def announce_all(out: TextIO, serving: Mapping[int, "Serves"]) -> None:
+def announce_all(out: TextIO, serving: Mapping[int, "WorkerListening"]) -> None:
     """Print where all nodes listen, on a terminal."""
     if not out.isatty():
         return

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from coordinator.config.cross_checks import check_together
 from coordinator.config.settings import Settings
-from coordinator.config.together import check_together
-from coordinator.config.values import ConfigError, Kind, kind_of
+from coordinator.config.values import ConfigError, SettingKind, kind_of
 
 ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
@@ -34,7 +34,7 @@ _TOML_NAME: Final = r"""(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')"""
 _TOML_DOTTED_NAME: Final = re.compile(rf"\s*({_TOML_NAME}(?:\s*\.\s*{_TOML_NAME})*)\s*[=\]]")
 
 
-class Given(NamedTuple):
+class RawSetting(NamedTuple):
     """One value as somebody wrote it, and where."""
 
     key: str
@@ -44,7 +44,7 @@ class Given(NamedTuple):
 
 class _Field(NamedTuple):
     attribute: str
-    kind: Kind
+    kind: SettingKind
 
 
 def load(
@@ -62,7 +62,7 @@ def load(
         *(read_toml(config) if config is not None else ()),
         *read_environment(environment or {}),
         *map(read_assignment, assignments),
-        *(Given(key, value, flag) for flag, (key, value) in (flags or {}).items() if value is not None),
+        *(RawSetting(key, value, flag) for flag, (key, value) in (flags or {}).items() if value is not None),
     ]
     fields = {f.encode_name: _Field(f.name, kind_of(f.type)) for f in msgspec.structs.fields(Settings)}
     values: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def load(
     return settings
 
 
-def read_toml(path: Path) -> Iterator[Given]:
+def read_toml(path: Path) -> Iterator[RawSetting]:
     """The settings in a TOML file: names quoted ("a.b" = 1), dotted (a.b = 1) or in tables ([a] b = 1)."""
     import tomllib
 
@@ -104,7 +104,7 @@ def read_toml(path: Path) -> Iterator[Given]:
         if key in seen:  # "a.b" = 1 and a.b = 2 differ for TOML
             raise ConfigError(f"{key} is set twice ({origin})")
         seen.add(key)
-        yield Given(key, value, origin)
+        yield RawSetting(key, value, origin)
 
 
 def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -132,21 +132,21 @@ def _toml_lines(text: str) -> dict[str, int]:
     return lines
 
 
-def read_environment(environment: Mapping[str, str]) -> Iterator[Given]:
+def read_environment(environment: Mapping[str, str]) -> Iterator[RawSetting]:
     """GROUPKEEPER_OFFSETS_RETENTION_MINUTES=10080 and the like."""
     for variable, value in sorted(environment.items()):
         ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS
         if ours and not _FROM_KUBERNETES.fullmatch(f"{variable}={value}"):
             key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-            yield Given(key, value, f"environment variable {variable}")
+            yield RawSetting(key, value, f"environment variable {variable}")
 
 
-def read_assignment(text: str) -> Given:
+def read_assignment(text: str) -> RawSetting:
     """KEY=VALUE of a --set flag."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text}: expected KEY=VALUE, such as --set log.flush=os")
-    return Given(key.strip(), value.strip(), "--set")
+    return RawSetting(key.strip(), value.strip(), "--set")
 
 
 def _suggest(key: str, known: Iterable[str]) -> str:

@@ -51,14 +51,14 @@ class Address(NamedTuple):
         return cls(host, int(port))
 
 
-class Kind(NamedTuple):
+class SettingKind(NamedTuple):
     """What one setting accepts: `read` raises ValueError or TypeError, `expected` says it in words."""
 
     read: Callable[[object], object]
     expected: str
 
 
-def kind_of(annotation: object) -> Kind:
+def kind_of(annotation: object) -> SettingKind:
     """The kind behind a field's annotation, with the bounds of its msgspec.Meta."""
     low: int | float | None = None
     high: int | float | None = None
@@ -70,20 +70,24 @@ def kind_of(annotation: object) -> Kind:
     inner = [arg for arg in get_args(annotation) if arg is not NoneType]
     if NoneType in get_args(annotation):
         kind = kind_of(inner[0])
-        return Kind(lambda value: None if value == "" else kind.read(value), f"{kind.expected}, or nothing")
+        return SettingKind(
+            lambda value: None if value == "" else kind.read(value), f"{kind.expected}, or nothing"
+        )
     if get_origin(annotation) is Literal:
         return _one_of(inner)
     if annotation in (int, float):
         return _number(int if annotation is int else float, low, high)
     if get_origin(annotation) is tuple:
-        return Kind(_read_addresses, "HOST:PORT,HOST:PORT,... with ports from 1 to 65535")
-    simple: dict[object, Kind] = {
-        bool: Kind(_read_bool, "true or false"),
-        str: Kind(_read_name, "1 to 200 characters out of a-z, A-Z, 0-9, '.', '_' and '-'"),
-        Host: Kind(_read_host, "a host, without a port"),
-        Text: Kind(_read_text, f"1 to {TEXT_CHARS_MAX} characters that can be printed"),
-        Path: Kind(lambda value: Path(_text(value)), "a path"),
-        Address: Kind(lambda value: Address.parse(_text(value)), "HOST:PORT with a port from 0 to 65535"),
+        return SettingKind(_read_addresses, "HOST:PORT,HOST:PORT,... with ports from 1 to 65535")
+    simple: dict[object, SettingKind] = {
+        bool: SettingKind(_read_bool, "true or false"),
+        str: SettingKind(_read_name, "1 to 200 characters out of a-z, A-Z, 0-9, '.', '_' and '-'"),
+        Host: SettingKind(_read_host, "a host, without a port"),
+        Text: SettingKind(_read_text, f"1 to {TEXT_CHARS_MAX} characters that can be printed"),
+        Path: SettingKind(lambda value: Path(_text(value)), "a path"),
+        Address: SettingKind(
+            lambda value: Address.parse(_text(value)), "HOST:PORT with a port from 0 to 65535"
+        ),
     }
     return simple[annotation]
 
@@ -131,14 +135,16 @@ def _read_bool(value: object) -> bool:
     return {"true": True, "false": False}[_text(value).lower()]
 
 
-def _one_of(choices: list[object]) -> Kind:
+def _one_of(choices: list[object]) -> SettingKind:
     by_text = {str(choice): choice for choice in choices}
     *most, last = by_text
 
-    return Kind(lambda value: by_text[str(value)], f"{', '.join(most)} or {last}")
+    return SettingKind(lambda value: by_text[str(value)], f"{', '.join(most)} or {last}")
 
 
-def _number(number: type[int] | type[float], low: int | float | None, high: int | float | None) -> Kind:
+def _number(
+    number: type[int] | type[float], low: int | float | None, high: int | float | None
+) -> SettingKind:
     assert low is not None, "every number has a bound below"
     assert high is not None, "every number has a bound above"
 
@@ -151,4 +157,4 @@ def _number(number: type[int] | type[float], low: int | float | None, high: int 
             raise ValueError(value)
         return number(value)
 
-    return Kind(read, f"a {'whole ' if number is int else ''}number from {low} to {high}")
+    return SettingKind(read, f"a {'whole ' if number is int else ''}number from {low} to {high}")

@@ -17,7 +17,14 @@ from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, GroupState, There, adopt_group
+from coordinator.upstream.adoption import (
+    AdoptionTarget,
+    AdoptResult,
+    AdoptStatus,
+    ClusterCoordinator,
+    ClusterGroupState,
+    adopt_group,
+)
 from coordinator.upstream.errors import UpstreamError
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -34,10 +41,10 @@ WAITED_MS: Final = 10_000
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
-_COUNTED: Final = {Adopted.BUSY: "failed", Adopted.SHARE: "live"}
+_COUNTED: Final = {AdoptStatus.BUSY: "failed", AdoptStatus.SHARE: "live"}
 _STAYS: Final = {
-    Adopted.LIVE: "a group has members at the cluster, and stays there until they are gone",
-    Adopted.SHARE: "a share group of this id is at the cluster, and stays there",
+    AdoptStatus.LIVE: "a group has members at the cluster, and stays there until they are gone",
+    AdoptStatus.SHARE: "a share group of this id is at the cluster, and stays there",
 }
 """What the log says of a group that is not taken over for what it is at the cluster."""
 
@@ -54,8 +61,8 @@ class Adoption:
 
     def __init__(
         self,
-        here: Adopting,
-        there: There,
+        here: AdoptionTarget,
+        there: ClusterCoordinator,
         tasks: Tasks,
         mono_ms: Callable[[], int],
         *,
@@ -133,12 +140,12 @@ class Adoption:
             for promise in self._waiting.pop(group):
                 promise.resolve(refusal)
 
-    def _note(self, group: GroupId, refusal: TakeoverErrors, outcome: Adopted | None) -> None:
+    def _note(self, group: GroupId, refusal: TakeoverErrors, outcome: AdoptStatus | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
             return
         # Counts for these requests, and not for later ones.
-        if outcome is Adopted.VACANT or len(group) > REMEMBERED_NAME_MAX:
+        if outcome is AdoptStatus.VACANT or len(group) > REMEMBERED_NAME_MAX:
             return
         if refusal is PASS:
             if len(self._known) >= KNOWN_MAX:
@@ -159,7 +166,7 @@ class Adoption:
                 return
             del self._refused[group]
 
-    async def _adopt(self, group: GroupId) -> tuple[TakeoverErrors, Adopted | None]:
+    async def _adopt(self, group: GroupId) -> tuple[TakeoverErrors, AdoptStatus | None]:
         """PASS once the group may be served; else what clients get, who try again where waiting helps."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
@@ -181,12 +188,12 @@ class Adoption:
         outcome = result.outcome
         self.counts[_COUNTED.get(outcome, outcome.name.lower())] += 1
         if outcome in _STAYS:
-            state = result.state or GroupState.none()
+            state = result.state or ClusterGroupState.none()
             self._incidents.fails(group, _STAYS[outcome], group=group, kind=state.kind, members=state.members)
             self._wait_for(group, state.members)
             return
         self._waited_for.pop(group, None)
         if outcome.may_be_served:
             self._incidents.is_over(group, "a group can be served again", group=group)
-        if outcome is Adopted.ADOPTED:
+        if outcome is AdoptStatus.ADOPTED:
             log.info("a group was taken over", group=group, offsets=len(result.offsets))

@@ -20,7 +20,7 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
-from coordinator.api.handled import Handled
+from coordinator.api.handled import VersionedApi
 from coordinator.api.table import AnyApi, Capabilities
 from coordinator.gateway.routing import with_length
 from protocol.apis import ApiKey, VersionRange
@@ -57,7 +57,7 @@ DELETE: Final = 1
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
-def handled(frame: bytes) -> Handled:
+def handled(frame: bytes) -> VersionedApi:
     """The declaration of the api and version of a request; it is one of `DECLARED`."""
     return DECLARED.routes[route_of(frame)]
 

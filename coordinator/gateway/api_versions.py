@@ -15,7 +15,7 @@ from coordinator.gateway.offload import Offloader, changed, is_long
 from coordinator.gateway.rewriting import OfferedVersions
 from coordinator.gateway.routing import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
-from protocol.asking import decode_answer, encode_request
+from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, decode_request_header

@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator.api.describe_groups import not_found_message
 from coordinator.api.offset_fetch import unknown_topic_id
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -14,7 +15,6 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseGroup,
 )
 from protocol.messages import DescribeGroupsResponse
-from protocol.value import replaced
 
 DEAD: Final = "Dead"
 

@@ -26,12 +26,12 @@ from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.errors import NotKafka, UpstreamError
+from coordinator.upstream.broker_connection import decoded
+from coordinator.upstream.cluster_requests import UpstreamAnswer
+from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupAnswer, GroupQuestions, TopicIds
-from coordinator.upstream.link import decoded
-from coordinator.upstream.questions import UpstreamAnswer
 from protocol.apis import ApiKey
-from protocol.asking import decode_answer, encode_request
+from protocol.client_frames import decode_answer, encode_request
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.wire import ZERO_UUID
@@ -99,7 +99,7 @@ class ClusterGroups:
 
         `frame` is the request without its length, the answer has it. None where all groups are here: the request is
         for the node. So it is if the client is gone before the node has said where they are: the node's answer may
-        wait behind that to a JoinGroup. Raises NoAnswer where the node is lost.
+        wait behind that to a JoinGroup. Raises NoResponse where the node is lost.
         """
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
@@ -263,7 +263,7 @@ def _read(
         if isinstance(each.answer, UpstreamAnswer):
             try:
                 answered = _rows(route, request, each, each.answer)
-            except NotKafka as unreadable:
+            except UpstreamNotKafka as unreadable:
                 error = unreadable
         if not isinstance(each.answer, ErrorCode):
             errors.append((each.groups, error))
@@ -299,7 +299,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
 
 
 def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
-    """Return what a broker has answered, as the client's version has it. Raises NotKafka."""
+    """Return what a broker has answered, as the client's version has it. Raises UpstreamNotKafka."""
     parts = parts_of(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
     response = decoded(answer, f"broker {found.node_id}")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
 from coordinator.runtime.turns import in_turns
-from coordinator.upstream.adoption import Mark, Reading, Stored
+from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult
 from coordinator.upstream.private import adopt_request, mark_of, stored_of
 from protocol.apis import ApiKey
-from protocol.asking import LENGTH_BYTES, decode_answer, framed
+from protocol.client_frames import LENGTH_BYTES, decode_answer, framed
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
@@ -38,7 +38,7 @@ class GroupNotServed(Exception):
 
 
 class Coordinators:
-    """The port `Adopting`. Raises OSError, TimeoutError among them, and NotServed."""
+    """Adopts groups at our coordinators: an AdoptionTarget. Raises OSError (also TimeoutError) and GroupNotServed."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, book: AddressBook, connector: Connector, timeout_s: float
@@ -48,13 +48,13 @@ class Coordinators:
         self._connector = connector
         self._timeout_s = timeout_s
 
-    async def mark(self, group: GroupId) -> Mark:
+    async def mark(self, group: GroupId) -> OwnershipMarker:
         """How it is with the group here."""
         answer = await self._adopt(group, None)
         _check(answer.error_code)
         return mark_of(answer)
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         """Store what was read of the cluster, unless the group is ours already or that is too old."""
         answer = await self._adopt(group, reading)
         stored = stored_of(answer, reading)
@@ -62,7 +62,7 @@ class Coordinators:
             raise GroupNotServed(ErrorCode(answer.error_code))
         return stored
 
-    async def _adopt(self, group: GroupId, reading: Reading | None) -> "AdoptGroupResponse":
+    async def _adopt(self, group: GroupId, reading: ClusterReading | None) -> "AdoptGroupResponse":
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
         from protocol.messages import encode_request_in_steps
 

@@ -27,7 +27,7 @@ from coordinator.gateway.relay import Relay
 from coordinator.gateway.routing import Ask, at_any_time
 from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.socket_stream import EndedStreams
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import empty_free_lists
 from coordinator.runtime.tasks import Tasks
@@ -64,7 +64,7 @@ class Gateway:
         self,
         config: GatewayConfig,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
+        machine: HostResources,
         *,
         adopt: Adopt = all_are_ours,
         answer_absent: AnswerAbsent = all_are_here,

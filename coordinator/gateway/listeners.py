@@ -17,7 +17,7 @@ from coordinator.gateway.relay import RelayContext
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing import AfterLogin, Ask
 from coordinator.gateway.tls import ServerNames, client_context
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.net.limits import Admission
 from coordinator.runtime.handshake import shake_hands
 from coordinator.telemetry.logs import get_logger
@@ -35,7 +35,7 @@ class Listeners:
     def __init__(
         self,
         context: RelayContext,
-        machine: Machine,
+        machine: HostResources,
         config: GatewayConfig,
         gate: Ask,
         offloader: Offloader,

@@ -43,7 +43,7 @@ async def all_are_ours(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
 
 AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any, Any, bytes | None]]
 """(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the answer with its length; None where
-all groups are here. Raises NoAnswer."""
+all groups are here. Raises NoResponse."""
 
 
 async def all_are_here(_session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]) -> None:

@@ -24,7 +24,7 @@ from coordinator.authorization.permissions import (
 )
 from coordinator.authorization.rule import NONE
 from protocol.apis import ApiKey
-from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
+from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader

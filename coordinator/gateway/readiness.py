@@ -14,7 +14,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.errors import UpstreamError
-from coordinator.upstream.probe import what_is_wrong
+from coordinator.upstream.protocol_probe import what_is_wrong
 
 log = get_logger("gateway")
 

@@ -18,7 +18,7 @@ COORDINATOR_LOAD_IN_PROGRESS lets a client wait until they are gone, or have com
 
 from typing import Final, NamedTuple
 
-from coordinator.upstream.adoption import AdoptResult, GroupState
+from coordinator.upstream.adoption import AdoptResult, ClusterGroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -52,7 +52,7 @@ def refusal_of(result: AdoptResult) -> TakeoverErrors:
     """What requests get after this attempt to take their group over."""
     if result.outcome.may_be_served:
         return PASS
-    state = result.state or GroupState.none()
+    state = result.state or ClusterGroupState.none()
     if state.is_share:
         return _SHARE
     if not state.is_live:

@@ -19,8 +19,8 @@ from coordinator.gateway.socket_stream import EndedStreams, SocketStream, Stream
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
+from protocol.non_kafka import NotKafka
 from protocol.proxy_header import Endpoint
-from protocol.strangers import NotKafka
 
 log = get_logger("gateway")
 

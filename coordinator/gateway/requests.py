@@ -30,8 +30,8 @@ from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import run
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed import int32_at
+from protocol.non_kafka import stranger
 from protocol.produce_endpoints import HEAD_BYTES_MAX
-from protocol.strangers import stranger
 
 PENDING_MAX: Final = 1_000
 """The number of unanswered requests of a client at which it is read no further."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from coordinator.runtime.promise import Promise
+from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
-from protocol.value import Value
 from protocol.wire import PACK_INT32
 
 Bytes: TypeAlias = bytes | memoryview
@@ -106,7 +106,7 @@ def at_any_time(ask: Ask) -> Ask:
     return ask
 
 
-class Route(Value):
+class Route(FieldsValue):
     """How requests of one api and version are handled on one kind of port."""
 
     __match_args__: Final = (

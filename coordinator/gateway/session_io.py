@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.gateway.routing import Bytes
 from protocol.errors import ProtocolError
-from protocol.native import mypyc_attr
+from protocol.mypyc_shim import mypyc_attr
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -15,7 +15,7 @@ from typing import Final
 from coordinator.gateway.routing import Bytes
 from coordinator.gateway.session import READ_BYTES
 from coordinator.runtime.sockets import say_end
-from protocol.native import mypyc_attr, trait
+from protocol.mypyc_shim import mypyc_attr, trait
 
 ENDS_AT_ONCE: Final = 100
 """The number of streams that end in one turn of the event loop: a host that dies closes thousands at once."""

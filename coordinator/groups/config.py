@@ -4,14 +4,14 @@
 from collections.abc import Callable
 from typing import Final
 
+from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.limits import Limits
-from coordinator.groups.usage import Usage
-from protocol.native import mypyc_attr
-from protocol.value import Value
+from protocol.compiled_struct import FieldsValue
+from protocol.mypyc_shim import mypyc_attr
 
 
 @mypyc_attr(acyclic=True)
-class GroupConfig(Value):
+class GroupConfig(FieldsValue):
     """Kafka's `group.*` and `offset*` settings as the state machines use them; times in milliseconds."""
 
     __match_args__: Final = (
@@ -50,7 +50,7 @@ class GroupConfig(Value):
 
 
 @mypyc_attr(acyclic=True)
-class Environment(Value):
+class Environment(FieldsValue):
     """The settings, the one source of randomness, and the node's books.
 
     `new_member_suffix` gives the uuid of a new member's id.
@@ -60,8 +60,8 @@ class Environment(Value):
     __slots__ = __match_args__
 
     def __init__(
-        self, config: GroupConfig, new_member_suffix: Callable[[], str], usage: Usage | None = None
+        self, config: GroupConfig, new_member_suffix: Callable[[], str], usage: GroupTotals | None = None
     ) -> None:
         self.config: Final = config
         self.new_member_suffix: Final = new_member_suffix
-        self.usage: Final = Usage() if usage is None else usage
+        self.usage: Final = GroupTotals() if usage is None else usage

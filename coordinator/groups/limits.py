@@ -10,14 +10,14 @@ from typing import Final
 
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.offsets.committed import CommittedOffsets
-from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
+from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
-from protocol.value import Value
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -30,7 +30,7 @@ REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
 
 
 @mypyc_attr(acyclic=True)
-class Limits(Value):
+class Limits(FieldsValue):
     """The most that a node keeps in memory; each has a setting of its name with dots."""
 
     __match_args__: Final = (
@@ -68,12 +68,14 @@ class Limits(Value):
         self.max_offsets_metadata_bytes: Final = max_offsets_metadata_bytes
 
 
-def _refuse(usage: Usage, setting: str, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> ErrorCode:
+def _refuse(
+    usage: GroupTotals, setting: str, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE
+) -> ErrorCode:
     usage.refusals[setting] += 1
     return error
 
 
-def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
+def new_group(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
     """Whether there is room for one more group: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
@@ -82,14 +84,14 @@ def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
     return _NONE
 
 
-def new_offsets(limits: Limits, usage: Usage, count: int) -> ErrorCode:
+def new_offsets(limits: Limits, usage: GroupTotals, count: int) -> ErrorCode:
     """Whether there is room for so many more offsets: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
-def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> ErrorCode:
+def new_pending_member(limits: Limits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
     """Whether one more member id may be given out: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
@@ -98,7 +100,7 @@ def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> Err
     return _NONE
 
 
-def new_member(limits: Limits, usage: Usage, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
+def new_member(limits: Limits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
     """Whether there is room for one more member, in the node (NONE or COORDINATOR_NOT_AVAILABLE) and in its group.
 
     A group whose members would be too large together says GROUP_MAX_SIZE_REACHED: its own clients have to change.
@@ -108,7 +110,7 @@ def new_member(limits: Limits, usage: Usage, group: GroupMetadata, member: Membe
     return more_member_bytes(limits, usage, group, member.count_bytes())
 
 
-def more_member_bytes(limits: Limits, usage: Usage, group: GroupMetadata, more_bytes: int) -> ErrorCode:
+def more_member_bytes(limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int) -> ErrorCode:
     """Whether members of a group may take so many bytes more; fewer are always welcome."""
     if more_bytes <= 0:
         return _NONE
@@ -119,7 +121,7 @@ def more_member_bytes(limits: Limits, usage: Usage, group: GroupMetadata, more_b
     return _NONE
 
 
-def has_ample_room(limits: Limits, usage: Usage) -> bool:
+def has_ample_room(limits: Limits, usage: GroupTotals) -> bool:
     """Whether any commit fits, however many offsets one request can have: what the hot path has to know."""
     return (
         usage.offsets + ITEMS_MAX <= limits.max_offsets
@@ -130,7 +132,7 @@ def has_ample_room(limits: Limits, usage: Usage) -> bool:
 class OffsetRoom:
     """The room that is left for the offsets of one commit, whose topics use it up one after the other."""
 
-    def __init__(self, limits: Limits, usage: Usage) -> None:
+    def __init__(self, limits: Limits, usage: GroupTotals) -> None:
         self._usage = usage
         self._offsets = limits.max_offsets - usage.offsets
         self._metadata_bytes = limits.max_offsets_metadata_bytes - usage.offset_metadata_bytes

@@ -7,12 +7,12 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from coordinator.groups.progress import RebalanceCause, RebalanceProgress
-from protocol.native import mypyc_attr
-from protocol.value import Value
+from protocol.compiled_struct import FieldsValue
+from protocol.mypyc_shim import mypyc_attr
 from storage.format.records import Record
 
 
-class Caller(Protocol):
+class RequestRef(Protocol):
     """One request as a group sees it. The caller is also the name of its reply: a parked join or sync keeps it."""
 
     @property
@@ -43,7 +43,7 @@ _ORDINARY: Final = frozenset(
 class Reply(msgspec.Struct, frozen=True):
     """The answer to one request, which need not be the one being handled."""
 
-    caller: Caller
+    caller: RequestRef
     response: Any
 
 
@@ -78,7 +78,7 @@ class Outcome:
     def __repr__(self) -> str:
         return f"Outcome({self.answer!r}, {self.records!r}, {self.replies!r}, {self.events!r})"
 
-    def reply(self, caller: Caller, response: Any) -> "Outcome":
+    def reply(self, caller: RequestRef, response: Any) -> "Outcome":
         """Answer `caller`; returns self, so that a refusal can be one expression."""
         self.replies.append(Reply(caller, response))
         return self
@@ -94,7 +94,7 @@ class Outcome:
 
 
 @mypyc_attr(acyclic=True)
-class Instant(Value):
+class Instant(FieldsValue):
     """One moment on both clocks, in milliseconds.
 
     `mono` measures deadlines and never goes back; `wall` is the time since the epoch that records carry.

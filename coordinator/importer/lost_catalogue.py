@@ -12,10 +12,10 @@ from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
+from coordinator.host import HostResources
 from coordinator.importer.source import CannotImport
 from coordinator.importer.survey import Survey, take
 from coordinator.importer.target import topics_of
-from coordinator.machine import Machine
 from coordinator.partitions.misplaced import describe_misplaced
 from protocol.placement import earlier_count, later_count
 from storage.disk.filesystem import FileSystem
@@ -48,7 +48,7 @@ def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
     return None
 
 
-def plan(machine: Machine, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
+def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
     """What a new catalogue would hold; None where none is needed. Changes nothing.
 
     Raises CannotImport where groups are in other partitions than with this number of them, and StorageError.
@@ -70,7 +70,7 @@ def plan(machine: Machine, data_dir: Path, num_partitions: int) -> LostCatalogue
     return LostCatalogue(damage, list(topics_of({}, survey, skipped, machine.new_topic_id)), skipped, survey)
 
 
-def carry_out(machine: Machine, data_dir: Path, lost: LostCatalogue, num_partitions: int) -> None:
+def carry_out(machine: HostResources, data_dir: Path, lost: LostCatalogue, num_partitions: int) -> None:
     """Put the new catalogue in place; a damaged one is kept beside it. Raises StorageError."""
     fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)

@@ -29,19 +29,19 @@ class CannotImport(Exception):
     """The import cannot be made; the message is one line for the person who asked for it."""
 
 
-class FoundTopic(msgspec.Struct):
+class DirectoryTopic(msgspec.Struct):
     """A topic as its directories show it: `partitions` is the highest number found and one; `id` may be unknown."""
 
     partitions: int
     id: bytes | None = None
 
 
-class Source(msgspec.Struct):
+class BrokerDirectories(msgspec.Struct):
     """A broker's offsets partitions, by number, with the log directory that each is in; and its other topics."""
 
     log_dirs: list[Path]
     offsets: dict[Partition, Path]
-    topics: dict[str, FoundTopic]
+    topics: dict[str, DirectoryTopic]
     cluster_id: str | None
     unclean: list[Path]
 
@@ -66,12 +66,12 @@ def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
             raise CannotImport(f"{DirectoryLocked(log_dir, None)}: stop the broker first")
 
 
-def find(fs: FileSystem, log_dirs: Sequence[Path]) -> Source:
+def find(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
     """Look through all log directories of a broker.
 
     Raises CannotImport for what is not, or not all, of a broker's groups, and StorageError.
     """
-    source = Source(list(log_dirs), {}, {}, None, [])
+    source = BrokerDirectories(list(log_dirs), {}, {}, None, [])
     try:
         for log_dir in log_dirs:
             if not log_dir.is_dir():
@@ -87,7 +87,7 @@ def find(fs: FileSystem, log_dirs: Sequence[Path]) -> Source:
     return source
 
 
-def _note_cluster(fs: FileSystem, log_dir: Path, source: Source) -> None:
+def _note_cluster(fs: FileSystem, log_dir: Path, source: BrokerDirectories) -> None:
     path = log_dir / META_FILE
     if not fs.exists(path):
         return
@@ -97,7 +97,7 @@ def _note_cluster(fs: FileSystem, log_dir: Path, source: Source) -> None:
     source.cluster_id = cluster_id or source.cluster_id
 
 
-def _note_partition(fs: FileSystem, path: Path, source: Source) -> None:
+def _note_partition(fs: FileSystem, path: Path, source: BrokerDirectories) -> None:
     topic = path.name.rpartition("-")[0]
     partition = parse_partition_dir(path.name, topic)
     if partition is None or not path.is_dir():
@@ -111,7 +111,7 @@ def _note_partition(fs: FileSystem, path: Path, source: Source) -> None:
             )
         source.offsets[partition] = path.parent
     elif topic not in TOPICS_NOT_TAKEN and why_invalid(topic) is None:
-        found = source.topics.setdefault(topic, FoundTopic(0))
+        found = source.topics.setdefault(topic, DirectoryTopic(0))
         found.partitions = max(found.partitions, partition + 1)
         found.id = found.id or _topic_id(fs, path / PARTITION_METADATA_FILE)
 
@@ -128,7 +128,7 @@ def _topic_id(fs: FileSystem, path: Path) -> bytes | None:
         raise StorageError(path, f"'{text}' is no topic id") from None
 
 
-def _check_complete(source: Source) -> None:
+def _check_complete(source: BrokerDirectories) -> None:
     if not source.offsets:
         where = ", ".join(map(str, source.log_dirs))
         raise CannotImport(f"{where}: there is no partition of {OFFSETS_TOPIC}: no group was ever here")

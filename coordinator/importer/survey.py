@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.importer.source import CannotImport
-from coordinator.partitions.offline import placement_of, read_shard
+from coordinator.partitions.offline_shard import placement_of, read_shard
 from coordinator.partitions.shard import Shard
 from protocol.names import Partition
 from protocol.placement import Placement, later_count

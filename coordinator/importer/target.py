@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.file import FILE_NAME, CatalogueFile
-from coordinator.catalogue.fitting import STAGING
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.startup_checks import STAGING
 from coordinator.catalogue.topic import Topic
-from coordinator.importer.source import CannotImport, FoundTopic, Source
+from coordinator.host import HostResources
+from coordinator.importer.source import BrokerDirectories, CannotImport, DirectoryTopic
 from coordinator.importer.survey import Survey
-from coordinator.machine import Machine
 from protocol.names import Partition
 from storage.disk.checkpoint_file import read_log_start, write_offsets
 from storage.disk.filesystem import FileSystem
@@ -36,7 +36,7 @@ from storage.disk.layout import (
 from storage.disk.lock import DirectoryLock
 from storage.disk.properties import load_or_create_meta
 from storage.errors import storage_error
-from storage.log_manager import Cut, LogManager
+from storage.log_manager import DiscardedRange, LogManager
 from storage.recovery.recovery import topic_id_on_disk
 from storage.settings import LogSettings
 
@@ -49,17 +49,17 @@ _COPY_BYTES: Final = 4 << 20
 _NOT_COPIED: Final = (*INDEX_SUFFIXES, CLEANED_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
 
 
-class Imported(msgspec.Struct):
+class ImportResult(msgspec.Struct):
     """What became of it. `set_aside` is where --force put what was in the data directory."""
 
     topics: int
     skipped_topics: list[str]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[DiscardedRange, ...]
     failed: dict[Partition, str]
     set_aside: Path | None = None
 
 
-class Identity(msgspec.Struct, frozen=True):
+class DirectoryIdentity(msgspec.Struct, frozen=True):
     """Whose data directory it will be."""
 
     node_id: int
@@ -67,14 +67,14 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def make(
-    machine: Machine,
+    machine: HostResources,
     data_dir: Path,
-    source: Source,
+    source: BrokerDirectories,
     survey: Survey,
-    identity: Identity,
+    identity: DirectoryIdentity,
     *,
     force: bool,
-) -> Imported:
+) -> ImportResult:
     """Import into `data_dir`. Raises CannotImport when something is there and not `force`, and StorageError."""
     fs = machine.fs
     try:
@@ -139,7 +139,7 @@ def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Par
     fs.fsync_dir(directory)
 
 
-def _copy_log_starts(fs: FileSystem, source: Source, staging: Path) -> None:
+def _copy_log_starts(fs: FileSystem, source: BrokerDirectories, staging: Path) -> None:
     """What lies before them is copied, too, and counts as little as it did there."""
     keys = {(OFFSETS_TOPIC, partition): log_dir for partition, log_dir in source.offsets.items()}
     starts = {key: read_log_start(fs, log_dir, key) for key, log_dir in keys.items()}
@@ -161,7 +161,13 @@ def _copy(fs: FileSystem, origin: Path, path: Path) -> None:
         read.close()
 
 
-def _settle(machine: Machine, staging: Path, source: Source, survey: Survey, identity: Identity) -> Imported:
+def _settle(
+    machine: HostResources,
+    staging: Path,
+    source: BrokerDirectories,
+    survey: Survey,
+    identity: DirectoryIdentity,
+) -> ImportResult:
     """Recover the copies, as a node does that starts after a crash, and write the catalogue and whose they are."""
     fs = machine.fs
     topic_id = topic_id_on_disk(fs, staging, OFFSETS_TOPIC)
@@ -174,11 +180,11 @@ def _settle(machine: Machine, staging: Path, source: Source, survey: Survey, ide
     skipped: list[str] = []
     topics = list(topics_of(source.topics, survey, skipped, machine.new_topic_id))
     CatalogueFile(fs, staging).make(offsets_topic, topics)
-    return Imported(len(topics), skipped, cuts, failed)
+    return ImportResult(len(topics), skipped, cuts, failed)
 
 
 def topics_of(
-    known: Mapping[str, FoundTopic], survey: Survey, skipped: list[str], new_topic_id: Callable[[], bytes]
+    known: Mapping[str, DirectoryTopic], survey: Survey, skipped: list[str], new_topic_id: Callable[[], bytes]
 ) -> Iterator[Topic]:
     """Topics that are known, and those that only offsets name: clients could not commit to them otherwise.
 

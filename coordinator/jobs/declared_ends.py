@@ -7,7 +7,7 @@ from coordinator.catalogue.configs import end_group
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import KeptGroup
+from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.slices import Slices
 from storage.format.records import OffsetAndMetadata
 
@@ -33,7 +33,7 @@ async def declared_ends(
     return ends
 
 
-async def lag_of(kept: KeptGroup, ends: DeclaredEnds, slices: Slices) -> int:
+async def lag_of(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
     """How far a group is behind these ends in all; partitions without one, or beyond theirs, count nothing."""
     lag = 0
     for topic in list(kept.offsets.by_topic) if ends else ():

@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.groups.offsets import expiry
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import KeptGroup
+from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 
@@ -27,7 +27,7 @@ class ExpiringTopic(msgspec.Struct):
     last_ms: int
 
 
-class Preview(msgspec.Struct):
+class ExpiryPreview(msgspec.Struct):
     """What goes between `now_ms` and `within_ms` later; what is due already is in it, and counted in `due`.
 
     `groups` have offsets among that, `finished_groups` of them are then left with none, and go as well. Groups of
@@ -45,7 +45,7 @@ class Preview(msgspec.Struct):
     unlisted_rows: int = 0
     missing_partitions: list[int] = []
 
-    def add(self, kept: KeptGroup) -> None:
+    def add(self, kept: GroupEntry) -> None:
         """Look at one group."""
         group = kept.group
         until_ms = self.now_ms + self.within_ms
@@ -72,14 +72,14 @@ class Preview(msgspec.Struct):
         self.unlisted_rows += max(len(by_topic) - room, 0)
 
 
-def preview_of(groups: Iterable[KeptGroup], preview: Preview) -> Preview:
+def preview_of(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
     """Look at groups that are used here alone."""
     for kept in groups:
         preview.add(kept)
     return preview
 
 
-def merged(previews: Sequence[Preview]) -> Preview:
+def merged(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
     """The previews of several nodes as one."""
     whole = previews[0]
     for other in previews[1:]:
@@ -95,9 +95,9 @@ def merged(previews: Sequence[Preview]) -> Preview:
 
 async def preview_expiry(
     manager: GroupMetadataManager, failed_partitions: Iterable[int], clock: Clock, within_ms: int
-) -> Preview:
+) -> ExpiryPreview:
     """Look at every group of the owned partitions, in slices that leave the event loop to others."""
-    preview = Preview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
+    preview = ExpiryPreview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
     preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
     slices = Slices(clock.nanos)
     for shard in list(manager.owned_partitions.values()):

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.partitions.adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.mark_expiry import expire_marks
+from coordinator.partitions.marker_expiry import expire_marks
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 from coordinator.catalogue.limits import Totals
 from coordinator.config import Settings
-from coordinator.groups.usage import Usage
+from coordinator.groups.group_totals import GroupTotals
 from coordinator.jobs.limit_watch import Limit
 
 
 def limits_of(
-    settings: Settings, usage: Usage, totals: Callable[[], Totals], unsent_bytes: Callable[[], int]
+    settings: Settings, usage: GroupTotals, totals: Callable[[], Totals], unsent_bytes: Callable[[], int]
 ) -> list[Limit]:
     """The node's limits: `totals` gives what there is of topics now, `unsent_bytes` what peers have not taken yet."""
     used: dict[str, Callable[[], int] | None] = {

@@ -25,7 +25,7 @@ from collections import deque
 from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
-from coordinator.api.handled import Handled
+from coordinator.api.handled import VersionedApi
 from coordinator.api.slices import encoded, handle_in_steps
 from coordinator.net.long_requests import LongRequest
 from coordinator.net.refusals import code_of_failure, count_refused, error_response
@@ -35,12 +35,12 @@ from coordinator.net.response_encoding import encode_answer
 from coordinator.net.server import Server
 from coordinator.net.short_responses import is_brief
 from coordinator.net.unsent_bytes import UnsentBytes
-from coordinator.partitions.door import RequestRefused
+from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import FrameReader
 from protocol.headers import RequestHeader, decode_request_header, route_of
-from protocol.strangers import NotKafka
+from protocol.non_kafka import NotKafka
 
 log = get_logger("connection")
 
@@ -155,7 +155,7 @@ class Connection:
     def _end_parked(self, ctx: RequestContext) -> None:
         """Drop the parked request if it changes nothing; else go on with it."""
         ctx.is_unheard = True
-        api: Handled = ctx.api
+        api: VersionedApi = ctx.api
         if not (api.may_change if ctx.request is None else api.changes(ctx.request)):
             self._long.drop()
             ctx.abandon()
@@ -290,7 +290,7 @@ class Connection:
         try:
             # Where it goes is known before anything is decoded.
             found = server.routes.get(route_of(frame))
-            api: Handled = server.capabilities.unrouted(frame) if found is None else found
+            api: VersionedApi = server.capabilities.unrouted(frame) if found is None else found
             header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
@@ -315,7 +315,7 @@ class Connection:
             return None
         return ctx if self._answer(api, ctx) and self._handled(ctx, out) else None
 
-    def _begin(self, api: Handled, header: RequestHeader, request: Any, now_ns: int) -> RequestContext:
+    def _begin(self, api: VersionedApi, header: RequestHeader, request: Any, now_ns: int) -> RequestContext:
         ctx = RequestContext(
             self,
             header.api_key,
@@ -331,7 +331,7 @@ class Connection:
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         return ctx
 
-    def _answer(self, api: Handled, ctx: RequestContext) -> bool:
+    def _answer(self, api: VersionedApi, ctx: RequestContext) -> bool:
         """Have the handler answer a request, or park it; False where that ends the connection."""
         server = self._server
         server.stats.handled(ctx.api_key)
@@ -415,7 +415,7 @@ class Connection:
             return
         code = code_of_failure(self._server.stats, ctx, error, self.peer)
         if ctx.is_large and not isinstance(error, RequestRefused):
-            api: Handled = ctx.api
+            api: VersionedApi = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
         self.encode(ctx, error_response(self._server.stats, ctx, code))

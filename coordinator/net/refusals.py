@@ -4,9 +4,9 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.handled import Handled
+from coordinator.api.handled import VersionedApi
 from coordinator.api.part_errors import count_part_errors
-from coordinator.partitions.door import RequestRefused
+from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import (
@@ -33,7 +33,7 @@ def count_refused(stats: Stats, error: ProtocolError) -> None:
 
 def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
     """The answer to a request whose handler has failed, or whose flush did."""
-    api: Handled = ctx.api
+    api: VersionedApi = ctx.api
     response = api.error_response(ctx.request, error, ctx.api_version)
     if api.counts_part_errors:
         count_part_errors(stats, api.key, api.error_parts, response)
@@ -42,7 +42,7 @@ def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
 
 def code_of_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
     """The code for a request whose work has ended with this; what is no refusal goes to the log."""
-    api: Handled = ctx.api
+    api: VersionedApi = ctx.api
     if isinstance(error, RequestRefused):
         return error.code
     if isinstance(error, MessageTooLarge):

@@ -15,7 +15,7 @@ from coordinator.net.refusals import error_response
 from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.append_errors import group_error
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket, Waiter
+from coordinator.tickets import DurabilityTicket, Waiter
 from protocol.errors import ErrorCode
 
 DONE: Final = object()
@@ -47,7 +47,7 @@ class Replies:
         self._unsent = unsent
         self.queue: deque[RequestContext] = deque()
         """The requests whose replies wait, in order; parked ones have no frame yet."""
-        self.awaited: Ticket | None = None
+        self.awaited: DurabilityTicket | None = None
         """The ticket that will release the connection."""
         self._replaced: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
         self._refusing: Work | None = None  # that refuses them

@@ -4,7 +4,7 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.handled import Handled
+from coordinator.api.handled import VersionedApi
 from coordinator.api.part_errors import count_part_errors
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ProtocolError
@@ -16,7 +16,7 @@ def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
 
     Raises ProtocolError if the response does not fit its schema.
     """
-    api: Handled = ctx.api
+    api: VersionedApi = ctx.api
     if api.adapt is not None:
         response = api.adapt(response, ctx.api_version)
     if api.has_error and response.error_code:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from coordinator.api.handled import Handled
+from coordinator.api.handled import VersionedApi
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
 from coordinator.net.fair_queue import FairQueue
@@ -65,7 +65,7 @@ class Server:
     ) -> None:
         self.node = node
         self.capabilities = capabilities
-        self.routes: dict[int, Handled] = capabilities.routes
+        self.routes: dict[int, VersionedApi] = capabilities.routes
         self.stats = stats
         self.admission = admission
         self.budget = budget

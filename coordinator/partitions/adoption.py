@@ -26,11 +26,11 @@ from typing import Final, NamedTuple
 from coordinator.groups.limits import new_group, new_offsets
 from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.partitions.append_errors import append_error
-from coordinator.partitions.book import ADOPTED, BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_book
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import Waiting, later
+from coordinator.tickets import ReplyDependencies, later
 from protocol import names
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -54,7 +54,7 @@ VACANT_MS: Final = 10_000
 MarkRecord = OffsetCommitRecord | GroupMetadataRecord
 
 
-class Offset(NamedTuple):
+class AdoptedOffset(NamedTuple):
     """One committed offset, as the cluster has it."""
 
     topic: str
@@ -64,19 +64,19 @@ class Offset(NamedTuple):
     metadata: str
 
 
-class Reading(NamedTuple):
+class AdoptionReading(NamedTuple):
     """What was read of the cluster."""
 
-    offsets: Sequence[Offset]
+    offsets: Sequence[AdoptedOffset]
     epoch: int
-    """What `Adopted.epoch` was before that."""
+    """What `AdoptionOutcome.epoch` was before that."""
     asked_ms: int
     """And when that was, by the clock of the node that was asked."""
     is_unknown: bool = False
     """Whether the cluster knows nothing of the group, which has no offsets then."""
 
 
-class Adopted(NamedTuple):
+class AdoptionOutcome(NamedTuple):
     """What an adoption came to; STALE where what was read of the cluster may be too old by now."""
 
     error: ErrorCode
@@ -94,7 +94,7 @@ class Adopted(NamedTuple):
 STALE: Final = ErrorCode.FENCED_LEADER_EPOCH
 
 
-Steps = Generator[None, None, Adopted]
+Steps = Generator[None, None, AdoptionOutcome]
 
 
 class Adoptions:
@@ -105,13 +105,13 @@ class Adoptions:
         self.on_given_back: Callable[[GroupId], None] = lambda _group_id: None
         """Called with a group that is the cluster's again, or will be, unless a crash takes that back."""
 
-    def ask(self, waiting: Waiting, group_id: GroupId) -> Adopted:
+    def ask(self, waiting: ReplyDependencies, group_id: GroupId) -> AdoptionOutcome:
         """Whether a group was taken over, or is vacant."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
-            return Adopted(shard)
+            return AdoptionOutcome(shard)
         waiting.wait_for(shard.book.ticket)
-        return Adopted(
+        return AdoptionOutcome(
             ErrorCode.NONE,
             shard.mark_of(group_id) in OURS,
             is_vacant=shard.is_vacant(group_id, self._manager.clock.mono_ms()),
@@ -119,7 +119,7 @@ class Adoptions:
             asked_ms=self._manager.clock.mono_ms(),
         )
 
-    def locate(self, waiting: Waiting, group_id: GroupId, *, discard_readings: bool) -> bool:
+    def locate(self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool) -> bool:
         """Whether requests about a group are for this node: it is here, or the node answers with an error.
 
         Here is a group that was taken over, has something stored here, or has a member here. If it is not, and
@@ -138,66 +138,66 @@ class Adoptions:
             shard.readings_from_ms = self._manager.clock.mono_ms() + 1
         return False
 
-    def _is_new(self, reading: Reading) -> bool:
+    def _is_new(self, reading: AdoptionReading) -> bool:
         """Whether there was hardly time for a client to join at the cluster, and commit there what was not read."""
         return 0 <= self._manager.clock.mono_ms() - reading.asked_ms <= READING_MS
 
-    def adopt(self, waiting: Waiting, group_id: GroupId, reading: Reading) -> Steps:
+    def adopt(self, waiting: ReplyDependencies, group_id: GroupId, reading: AdoptionReading) -> Steps:
         """Take a group over as the cluster has it, giving way now and then, unless it was taken over before.
 
         A group that has anything here keeps that, and gets its mark. One that is nowhere gets none.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
-            return Adopted(shard)
+            return AdoptionOutcome(shard)
         if shard.mark_of(group_id) in OURS:
             waiting.wait_for(shard.book.ticket)
-            return Adopted(ErrorCode.NONE, is_adopted=True)
+            return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.moving:
-            return Adopted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if reading.epoch != shard.taken_away or not self._is_new(reading):
-            return Adopted(STALE)
+            return AdoptionOutcome(STALE)
         if self._may_store(shard, reading) is STALE:
-            return Adopted(STALE)
+            return AdoptionOutcome(STALE)
         shard.moving.add(group_id)
         try:
             adopted = yield from self._adopt(shard, group_id, reading)
         except RecordTooLarge as error:
             log.error("a group cannot be taken over", group=group_id, reason=str(error))
-            adopted = Adopted(append_error(error))
+            adopted = AdoptionOutcome(append_error(error))
         finally:
             shard.moving.discard(group_id)
         self._wait(waiting, shard, group_id)
         return adopted
 
-    def _adopt(self, shard: Shard, group_id: GroupId, reading: Reading) -> Steps:
+    def _adopt(self, shard: Shard, group_id: GroupId, reading: AdoptionReading) -> Steps:
         env = self._manager.env
         error = new_group(env.config.limits, env.usage, group_id)
         if error is ErrorCode.NONE:
             error = new_offsets(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
-            return Adopted(error)
+            return AdoptionOutcome(error)
         if reading.is_unknown and self._leave_vacant(shard, group_id):
-            return Adopted(ErrorCode.NONE, is_vacant=True)
+            return AdoptionOutcome(ErrorCode.NONE, is_vacant=True)
         shard.vacant.pop(group_id, None)
         kept = shard.groups.get(group_id)
         if kept is not None and is_no_group(kept.group, kept.offsets):
             shard.remove(kept)  # somebody wanted to join, and never came: it has nothing that it could keep
         if not (yield from self._clear(shard, group_id)):
-            return Adopted(ErrorCode.NOT_COORDINATOR)
+            return AdoptionOutcome(ErrorCode.NOT_COORDINATOR)
         if group_id in shard.groups:
             mark = BEGUN if reading.is_unknown else ADOPTED
             self._append(shard, None, [self._mark(shard, group_id, mark)])
             log.info("a group keeps what it has here", group=group_id)
-            return Adopted(ErrorCode.NONE, is_adopted=True)
+            return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         kept = shard.new_group(group_id)
         error = yield from self._write(shard, kept, reading)
         if error is not ErrorCode.NONE:
-            return Adopted(error)
+            return AdoptionOutcome(error)
         if kept.offsets.count:
             shard.add(kept)
         log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
-        return Adopted(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
+        return AdoptionOutcome(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
 
     def _leave_vacant(self, shard: Shard, group_id: GroupId) -> bool:
         """Note a group that is nowhere; False where there is, or was to be, something of it here."""
@@ -208,7 +208,7 @@ class Adoptions:
         shard.note_vacant(group_id, now_ms + VACANT_MS, now_ms)
         return True
 
-    def may_go(self, waiting: Waiting, group_id: GroupId) -> ErrorCode:
+    def may_go(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
         """Whether a group could be given back now.
 
         NON_EMPTY_GROUP while it has members, and GROUP_ID_NOT_FOUND for a group of which there is nothing here.
@@ -216,7 +216,7 @@ class Adoptions:
         shard = self._shard(group_id)
         return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
 
-    def close(self, waiting: Waiting, group_id: GroupId) -> ErrorCode:
+    def close(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
         """As `may_go`; one that could is closed for CLOSED_MS from now."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
@@ -238,7 +238,7 @@ class Adoptions:
         now_ms = self._manager.clock.mono_ms()
         shard.close(group_id, now_ms + CLOSED_MS, now_ms)
 
-    def _may_go(self, waiting: Waiting, shard: Shard, group_id: GroupId) -> ErrorCode:
+    def _may_go(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> ErrorCode:
         self._wait(waiting, shard, group_id)
         kept = shard.groups.get(group_id)
         if group_id in shard.moving or (kept is not None and kept.group.is_dead):
@@ -248,7 +248,7 @@ class Adoptions:
         return ErrorCode.NONE if shard.mark_of(group_id) in OURS else ErrorCode.GROUP_ID_NOT_FOUND
 
     def give_back(
-        self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]
+        self, waiting: ReplyDependencies, group_id: GroupId, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
         """Take a group's mark away, and the group itself: the cluster has its offsets, if they are still these.
 
@@ -271,7 +271,7 @@ class Adoptions:
         return error
 
     def _give_back(
-        self, shard: Shard, group_id: GroupId, offsets: Sequence[Offset]
+        self, shard: Shard, group_id: GroupId, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
         kept = shard.groups.get(group_id)
         if kept is not None or shard.mark_of(group_id) in OURS:
@@ -294,7 +294,7 @@ class Adoptions:
         return ErrorCode.NONE
 
     def _compare(
-        self, shard: Shard, kept: KeptGroup | None, offsets: Sequence[Offset]
+        self, shard: Shard, kept: GroupEntry | None, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
         """Whether the group has no members and exactly these offsets. Nothing changes it meanwhile."""
         if kept is None:
@@ -320,7 +320,9 @@ class Adoptions:
 
     # --- records ---
 
-    def _write(self, shard: Shard, kept: KeptGroup, reading: Reading) -> Generator[None, None, ErrorCode]:
+    def _write(
+        self, shard: Shard, kept: GroupEntry, reading: AdoptionReading
+    ) -> Generator[None, None, ErrorCode]:
         """Append the offsets of a group that is still hidden, and its mark.
 
         NOT_COORDINATOR where the partition was lost, and STALE where a topic was deleted: what was written is void.
@@ -371,16 +373,16 @@ class Adoptions:
         shard.void.pop(group_id)
         return True
 
-    def _append(self, shard: Shard, kept: KeptGroup | None, records: Iterable[MarkRecord]) -> None:
+    def _append(self, shard: Shard, kept: GroupEntry | None, records: Iterable[MarkRecord]) -> None:
         """Append all or none, in one batch, and apply: to the book, and to a hidden group."""
         shard.append_hidden(kept, list(records))
 
-    def _records(self, group_id: GroupId, offsets: Sequence[Offset]) -> list[MarkRecord]:
+    def _records(self, group_id: GroupId, offsets: Sequence[AdoptedOffset]) -> list[MarkRecord]:
         return [
             OffsetCommitRecord(group_id, each.topic, each.partition, self._value(each)) for each in offsets
         ]
 
-    def _value(self, offset: Offset) -> OffsetAndMetadata:
+    def _value(self, offset: AdoptedOffset) -> OffsetAndMetadata:
         now_ms = self._manager.clock.wall_ms()
         return OffsetAndMetadata(
             names.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
@@ -397,19 +399,19 @@ class Adoptions:
     def _is_ours(self, shard: Shard) -> bool:
         return self._manager.owned_partitions.get(shard.partition) is shard
 
-    def _may_store(self, shard: Shard, reading: Reading) -> ErrorCode:
+    def _may_store(self, shard: Shard, reading: AdoptionReading) -> ErrorCode:
         """NONE while the partition is ours, and no topic was deleted since the cluster began to be read."""
         if not self._is_ours(shard):
             return ErrorCode.NOT_COORDINATOR
         return STALE if reading.asked_ms < shard.readings_from_ms else ErrorCode.NONE
 
-    def _wait(self, waiting: Waiting, shard: Shard, group_id: GroupId) -> None:
+    def _wait(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> None:
         waiting.wait_for(shard.book.ticket)
         kept = shard.groups.get(group_id)
         waiting.wait_for(shard.absence_ticket if kept is None else later(kept.ticket, shard.book.ticket))
 
 
-def append_in_parts(shard: Shard, kept: KeptGroup | None, records: Sequence[MarkRecord]) -> None:
+def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[MarkRecord]) -> None:
     """Append records of the book, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
     try:
         shard.append_hidden(kept, records)
@@ -421,6 +423,6 @@ def append_in_parts(shard: Shard, kept: KeptGroup | None, records: Sequence[Mark
         append_in_parts(shard, kept, records[middle:])
 
 
-def _is_there(kept: KeptGroup, offset: Offset) -> bool:
+def _is_there(kept: GroupEntry, offset: AdoptedOffset) -> bool:
     found = kept.offsets.of(offset.topic).get(offset.partition)
     return found is not None and (found.offset, found.leader_epoch, found.metadata) == offset[2:]

@@ -17,7 +17,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Submitter
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import DURABLE, Ticket, settle
+from coordinator.tickets import DURABLE, DurabilityTicket, settle
 from protocol.errors import ErrorCode
 from protocol.names import LeaderEpoch, Offset, Partition
 from storage.format.batch import BatchBuilder
@@ -44,7 +44,7 @@ class CallsSoon(Protocol):
 
 
 class Log(Protocol):
-    """Where a flush goes: the door of storage."""
+    """The log that a flush is written to: a part of LogManager."""
 
     def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
         """Accept `(partition, base offset, batch)`, all or none; with `sync` they are on disk on return."""
@@ -77,14 +77,14 @@ class PartitionWriter:
         self.next_offset = next_offset
         self.leader_epoch = leader_epoch
         self.builder = builder
-        self.ticket: Ticket | None = None
+        self.ticket: DurabilityTicket | None = None
         """Of what gathers for the next flush; None while that is nothing."""
-        self.newest: Ticket = DURABLE
+        self.newest: DurabilityTicket = DURABLE
         """The ticket that was given last."""
         self.ended: ErrorCode | None = None
         """Why nothing is taken any more."""
 
-    def append(self, records: Sequence[Record]) -> Ticket:
+    def append(self, records: Sequence[Record]) -> DurabilityTicket:
         """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
         if self.ended is not None:
             return self._refuse(self.ended)
@@ -92,7 +92,7 @@ class PartitionWriter:
         ticket = self.ticket
         return self._begin() if ticket is None else ticket
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
         if self.ended is not None:
             return self._refuse(self.ended)
@@ -104,14 +104,14 @@ class PartitionWriter:
         """Take nothing more; what was taken goes its way."""
         self.ended = self.ended or error
 
-    def _begin(self) -> Ticket:
-        ticket = Ticket(self.partition, self.newest.number + 1)
+    def _begin(self) -> DurabilityTicket:
+        ticket = DurabilityTicket(self.partition, self.newest.number + 1)
         self.ticket = self.newest = ticket
         self._committer.enqueue(self)
         return ticket
 
-    def _refuse(self, error: ErrorCode) -> Ticket:
-        return Ticket(self.partition, self.newest.number + 1, error)
+    def _refuse(self, error: ErrorCode) -> DurabilityTicket:
+        return DurabilityTicket(self.partition, self.newest.number + 1, error)
 
 
 class Committer:
@@ -147,7 +147,7 @@ class Committer:
         self._dirty: list[PartitionWriter] = []
         self._scheduled = False
         self._under_way: list[PartitionWriter] = []
-        self._tickets: list[Ticket] = []
+        self._tickets: list[DurabilityTicket] = []
         self._began_ns = 0
         self._began_wall_ms = 0
         self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
@@ -242,19 +242,21 @@ class Committer:
         _settle(tickets)
         self._flush_soon()
 
-    def _fail(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
+    def _fail(self, writers: list[PartitionWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
         """Nothing that waits can be kept: what gathered meanwhile was decided on a state that is void now."""
         lost = list(dict.fromkeys([*writers, *self._dirty]))
         tickets += [writer.ticket for writer in self._dirty if writer.ticket is not None]
         self._dirty = []
         self._lose(lost, tickets, error)
 
-    def _lose(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
+    def _lose(self, writers: list[PartitionWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
         self._stats.flush_failures += 1
         self._end(writers, tickets, error)
         self.on_failed(writers, error)
 
-    def _end(self, writers: Sequence[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
+    def _end(
+        self, writers: Sequence[PartitionWriter], tickets: list[DurabilityTicket], error: LogError
+    ) -> None:
         for writer in writers:
             writer.end(error.code)
             writer.ticket = None
@@ -262,7 +264,7 @@ class Committer:
         _settle(tickets, error.code)
 
 
-def _settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
+def _settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
     """Bring tickets to their end; a waiter that fails is logged, and the flushes go on."""
     try:
         settle(tickets, error)

@@ -9,10 +9,10 @@ from typing import Final
 
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.names import Partition
 from storage.errors import RecordTooLarge
 
@@ -26,14 +26,14 @@ TOMBSTONES_PER_STEP: Final = 50
 class DeletedTopics:
     """Which partitions may hold offsets in deleted topics, and the steps that drop them."""
 
-    def __init__(self, run: Callable[[KeptGroup, Outcome], None], stats: Stats) -> None:
+    def __init__(self, run: Callable[[GroupEntry, Outcome], None], stats: Stats) -> None:
         """`run` carries out a decision; it raises RecordTooLarge."""
         self._run = run
         self._stats = stats
         # in which a partition may still hold offsets, which go before it is served, or just now
         self._left: dict[Partition, list[frozenset[str]]] = {}
         # those that were dropped, and the tickets of their tombstones
-        self._dropped: list[tuple[Ticket, frozenset[str]]] = []
+        self._dropped: list[tuple[DurabilityTicket, frozenset[str]]] = []
 
     def note(self, partition: Partition, topics: frozenset[str]) -> None:
         """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
@@ -65,14 +65,14 @@ class DeletedTopics:
         """Those that hold offsets in deleted topics, or would after a crash."""
         return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
 
-    def undurable(self, partition: Partition) -> Ticket | None:
+    def undurable(self, partition: Partition) -> DurabilityTicket | None:
         """The ticket of tombstones in a partition that are not durable, if there are such."""
         for ticket, _ in self._dropped:
             if ticket.partition == partition and not ticket.is_durable:
                 return ticket
         return None
 
-    def pending(self) -> Iterator[Ticket]:
+    def pending(self) -> Iterator[DurabilityTicket]:
         """The tickets of tombstones that are not durable yet."""
         for ticket, _ in list(self._dropped):
             if ticket.is_pending:
@@ -110,7 +110,7 @@ class DeletedTopics:
                 self._stats.offset_deletions += len(outcome.records)
                 yield
 
-    def _note_dropped(self, ticket: Ticket, topics: frozenset[str]) -> None:
+    def _note_dropped(self, ticket: DurabilityTicket, topics: frozenset[str]) -> None:
         if self._dropped[-1:] != [(ticket, topics)]:
             self._dropped = [each for each in self._dropped if not each[0].is_durable]
             self._dropped.append((ticket, topics))

@@ -14,12 +14,12 @@ from typing import Final, TypeVar
 from coordinator.partitions.committer import Committer, PartitionWriter
 from coordinator.partitions.file_errors import log_error
 from coordinator.partitions.group_log import (
+    LogChunk,
     LogDamaged,
     LogError,
     LogFenced,
     LogUnavailable,
     LogWriter,
-    Piece,
     ended,
 )
 from coordinator.runtime.clock import Clock
@@ -247,17 +247,17 @@ class FileClaim:
         self.end_offset = files.end_offset(partition)
         self.size_bytes = files.log(partition).size_bytes
 
-    async def read(self) -> AsyncIterator[Piece]:
+    async def read(self) -> AsyncIterator[LogChunk]:
         """The whole log, in pieces of some size."""
         files, size_max = self._log.files, self._log.read_bytes_max
         offset = self._start_offset
         while offset < self.end_offset:
             data, next_offset = await self._log.run(partial(files.read, self.partition, offset, size_max))
             self._log.check_claim(self.partition, self._repairs)
-            yield Piece(data, offset, next_offset)
+            yield LogChunk(data, offset, next_offset)
             offset = next_offset
 
-    async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """The file, and the byte where the damaged batch begins."""
         files = self._log.files
         path, position = await self._log.run(partial(files.locate, self.partition, piece.offset))

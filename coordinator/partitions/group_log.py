@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from coordinator.tickets import Ticket, Waiting
+from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.names import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
@@ -75,14 +75,14 @@ class LogWriter(Protocol):
     def leader_epoch(self) -> LeaderEpoch:
         """The epoch that is written into every batch."""
 
-    def append(self, records: Sequence[Record]) -> Ticket:
+    def append(self, records: Sequence[Record]) -> DurabilityTicket:
         """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
 
 
-class Piece(NamedTuple):
+class LogChunk(NamedTuple):
     """A part of a partition as it is read: whole record batches in Kafka's format."""
 
     data: bytes
@@ -111,14 +111,14 @@ class Claim(Protocol):
     def size_bytes(self) -> int:
         """About how much there is to read."""
 
-    def read(self) -> AsyncIterator[Piece]:
+    def read(self) -> AsyncIterator[LogChunk]:
         """All that the partition holds, from the start, in order.
 
         That is everything for which a ticket was durable before the claim, what else an earlier leader has appended
         with success, and nothing that comes later. Raises LogError and its kinds.
         """
 
-    async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """Where in the log the damage is that was found in a piece. Raises LogError."""
 
     def writer(self) -> LogWriter:
@@ -156,7 +156,7 @@ class GroupLog(Protocol):
         """Settle what was appended, and end. Raises LogError where something could not be made whole."""
 
 
-class _Task:
+class _WaitingTask:
     """A task that waits for a ticket."""
 
     def __init__(self, future: "asyncio.Future[None]") -> None:
@@ -168,15 +168,15 @@ class _Task:
             self._future.set_result(None)
 
 
-async def ended(ticket: Ticket) -> None:
+async def ended(ticket: DurabilityTicket) -> None:
     """Return once a ticket is durable or has failed."""
     if ticket.is_pending:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        ticket.wait(_Task(future))
+        ticket.wait(_WaitingTask(future))
         await future
 
 
-async def all_durable(waiting: Waiting) -> bool:
+async def all_durable(waiting: ReplyDependencies) -> bool:
     """Return once all that this waits for is durable, or one thing of it has failed; whether it is durable."""
     while (blocker := waiting.blocker()) is not None:
         if blocker.error is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from coordinator.partitions.tail import Tail
+from coordinator.partitions.fetch_waiters import FetchWaiters
 from coordinator.runtime.io_thread import Submitter
 from coordinator.runtime.timers import Delays
 from coordinator.telemetry.logs import get_logger
@@ -24,10 +24,10 @@ from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
 from storage.partition.reader import (
     READ_BYTES_MAX,
-    Found,
     LogReader,
-    Missed,
-    Sought,
+    OffsetQuery,
+    ReadError,
+    ReadResult,
     TimestampAndOffset,
     WantedBatches,
 )
@@ -44,8 +44,8 @@ Only a single batch that is larger than `READ_BYTES_MAX` takes more.
 """
 
 ERRORS: Final = {
-    Missed.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
-    Missed.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as of Kafka, where it is an exception
+    ReadError.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
+    ReadError.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as of Kafka, where it is an exception
 }
 
 
@@ -77,7 +77,7 @@ class LogReading:
         *,
         fresh: bool,
     ) -> None:
-        self.found: list[Found | ErrorCode] = []
+        self.found: list[ReadResult | ErrorCode] = []
         self.is_cut = False
         """Whether there is more that was not read for want of memory."""
         self._reads = reads
@@ -105,9 +105,9 @@ class LogReading:
         self._reads.budget.add(SLICE_BYTES_MAX)
         self._reads.io.submit(self._read_some, self._took)
 
-    def _read_some(self) -> list[Found | ErrorCode]:
+    def _read_some(self) -> list[ReadResult | ErrorCode]:
         """In the io thread: read partitions until a slice is full."""
-        found: list[Found | ErrorCode] = []
+        found: list[ReadResult | ErrorCode] = []
         size = 0
         begin = len(self.found)
         for wanted in self._wanted[begin : begin + PARTITIONS_PER_SLICE]:
@@ -117,7 +117,7 @@ class LogReading:
             if one is None:
                 break  # the rest of its transactions comes in the next slice
             found.append(one)
-            read = len(one.records) if isinstance(one, Found) else 0
+            read = len(one.records) if isinstance(one, ReadResult) else 0
             self._left = max(self._left - read, 0)
             self._at_least_one = self._at_least_one and not read
             size += read
@@ -125,7 +125,7 @@ class LogReading:
                 break
         return found
 
-    def _took(self, result: list[Found | ErrorCode] | BaseException) -> None:
+    def _took(self, result: list[ReadResult | ErrorCode] | BaseException) -> None:
         budget = self._reads.budget
         budget.remove(SLICE_BYTES_MAX)
         if self._is_released:
@@ -133,7 +133,7 @@ class LogReading:
         if isinstance(result, BaseException):
             log.error("a read for a client failed", exc_info=result)
             result = [ErrorCode.UNKNOWN_SERVER_ERROR] * (len(self._wanted) - len(self.found))
-        size = sum(len(one.records) for one in result if isinstance(one, Found))
+        size = sum(len(one.records) for one in result if isinstance(one, ReadResult))
         budget.add(size)
         self._held_bytes += size
         self.found += result
@@ -153,7 +153,7 @@ class LogReads:
     def __init__(self, log_manager: LogManager, io: Submitter, timers: Delays, budget: Budget) -> None:
         self.io = io
         self.budget = budget
-        self.tail = Tail(log_manager.end_offset, timers)
+        self.tail = FetchWaiters(log_manager.end_offset, timers)
         self._log = log_manager
         self._reader = LogReader()  # of the io thread
 
@@ -168,16 +168,16 @@ class LogReads:
 
     def fetch_one(
         self, wanted: WantedBatches, left: int, *, at_least_one: bool, fresh: bool
-    ) -> Found | ErrorCode | None:
+    ) -> ReadResult | ErrorCode | None:
         """Blocks: read one partition, at most `left` bytes; None where it has to be asked for again."""
 
-        def read(of: PartitionLog) -> Found | Missed:
+        def read(of: PartitionLog) -> ReadResult | ReadError:
             return self._reader.fetch(of, wanted, left, at_least_one=at_least_one)
 
         return self._look(wanted.partition, read, fresh=fresh)
 
     def locate(
-        self, sought: Sequence[Sought], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
+        self, sought: Sequence[OffsetQuery], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
     ) -> None:
         """Find these places, with all that is durable in sight, and call `done` with them, or why there are none."""
         found: list[TimestampAndOffset | ErrorCode] = []
@@ -198,7 +198,7 @@ class LogReads:
 
         go_on()
 
-    def _locate_some(self, sought: Sequence[Sought]) -> list[TimestampAndOffset | ErrorCode]:
+    def _locate_some(self, sought: Sequence[OffsetQuery]) -> list[TimestampAndOffset | ErrorCode]:
         found: list[TimestampAndOffset | ErrorCode] = []
         for each in sought:
             one = self._look(each.partition, partial(self._reader.locate, sought=each), fresh=True)
@@ -208,7 +208,7 @@ class LogReads:
         return found
 
     def _look(
-        self, partition: Partition, read: Callable[[PartitionLog], T | Missed], *, fresh: bool
+        self, partition: Partition, read: Callable[[PartitionLog], T | ReadError], *, fresh: bool
     ) -> T | ErrorCode | None:
         try:
             one = self._log.look(partition, read, fresh=fresh)
@@ -217,6 +217,6 @@ class LogReads:
         except StorageError as error:
             log.warning("a client cannot read a partition", partition=partition, **log_fields(error))
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if not isinstance(one, Missed):
+        if not isinstance(one, ReadError):
             return one
-        return None if one is Missed.NOT_YET else ERRORS[one]
+        return None if one is ReadError.NOT_YET else ERRORS[one]

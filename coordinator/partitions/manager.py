@@ -9,16 +9,16 @@ from coordinator.groups.config import Environment
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.partitions.append_errors import append_error, group_error
-from coordinator.partitions.book import book_of
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.ownership_markers import book_of
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import Unloading
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger, is_flooded
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import Placement, partition_for
@@ -53,7 +53,7 @@ class GroupMetadataManager:
         stats: Stats,
         *,
         num_partitions: int,
-        deliver: Callable[[Reply, Ticket], None],
+        deliver: Callable[[Reply, DurabilityTicket], None],
         needs_marks: bool = False,
         batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> None:
@@ -76,7 +76,7 @@ class GroupMetadataManager:
         self.deleted = DeletedTopics(self.run, stats)
         self.unloading = Unloading(timers, clock, deliver)
         self._timers = timers
-        self._wake_one: Callable[[KeptGroup], None] = self._wake  # bound once, and not for each deadline
+        self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
@@ -97,12 +97,12 @@ class GroupMetadataManager:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
-    def find(self, group_id: GroupId) -> KeptGroup | None:
+    def find(self, group_id: GroupId) -> GroupEntry | None:
         """A group of an owned partition; None when there is no such group or its partition is not owned."""
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
-    def is_served(self, kept: KeptGroup) -> bool:
+    def is_served(self, kept: GroupEntry) -> bool:
         """Whether a group that was found earlier is still the one of its id in an owned partition.
 
         Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
@@ -110,7 +110,7 @@ class GroupMetadataManager:
         shard = kept.shard
         return self.owned_partitions.get(shard.partition) is shard and shard.groups.get(kept.group_id) is kept
 
-    def current_groups(self) -> Iterator[KeptGroup]:
+    def current_groups(self) -> Iterator[GroupEntry]:
         """All groups of all owned partitions."""
         for shard in self.owned_partitions.values():
             yield from shard.groups.values()
@@ -172,7 +172,7 @@ class GroupMetadataManager:
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
 
-    def load_group(self, kept: KeptGroup) -> None:
+    def load_group(self, kept: GroupEntry) -> None:
         """A group has come from the log: give its members a full session from now."""
         self.run(kept, kept.group.on_loaded(self.env, self.clock.now()))
 
@@ -196,7 +196,7 @@ class GroupMetadataManager:
 
     # --- running steps ---
 
-    def run(self, kept: KeptGroup, outcome: Outcome) -> None:
+    def run(self, kept: GroupEntry, outcome: Outcome) -> None:
         """Carry out a decision: append, apply, arm the deadline, and give the replies their ticket.
 
         Raises RecordTooLarge where the records do not fit, and no reply can say so.
@@ -221,7 +221,7 @@ class GroupMetadataManager:
         if outcome.ended_rebalance is not None:
             self.stats.rebalanced(outcome.ended_rebalance)
 
-    def commit(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
+    def commit(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
         """Append and apply what a group has committed: the hot path, on which nothing else is to be done.
 
         Raises RecordTooLarge before anything has changed.
@@ -236,7 +236,7 @@ class GroupMetadataManager:
         kept.commits += count
         self.stats.offset_commits += count
 
-    def _append(self, kept: KeptGroup, outcome: Outcome) -> bool:
+    def _append(self, kept: GroupEntry, outcome: Outcome) -> bool:
         records = outcome.records
         try:
             if kept.shard.vacant:
@@ -272,7 +272,7 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[:middle])
         self._append_in_parts(shard, records[middle:])
 
-    def _wake(self, kept: KeptGroup) -> None:
+    def _wake(self, kept: GroupEntry) -> None:
         if kept.armed_ms > self._timers.due_ms:
             return  # an earlier deadline took over and armed another one
         if kept.group.is_dead or kept.shard.is_lost:
@@ -325,12 +325,12 @@ class GroupMetadataManager:
                     self.run(kept, Outcome())
         return self.delete_group(group_id)
 
-    def _may_fit(self, kept: KeptGroup) -> bool:
+    def _may_fit(self, kept: GroupEntry) -> bool:
         """Whether one batch may hold the tombstones of all offsets of a group."""
         each_bytes = TOMBSTONE_BYTES_MIN + len(kept.group_id)
         return kept.offsets.count * each_bytes <= self._batch_bytes_max
 
-    def cleanup_steps(self, kept: KeptGroup, now_wall_ms: int) -> Iterator[int]:
+    def cleanup_steps(self, kept: GroupEntry, now_wall_ms: int) -> Iterator[int]:
         """Clean a group up in steps, between which others may do what they like with it.
 
         A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
@@ -355,7 +355,7 @@ class GroupMetadataManager:
                 self._remove_if_finished(kept)
                 yield expired
 
-    def _remove_if_finished(self, kept: KeptGroup) -> None:
+    def _remove_if_finished(self, kept: GroupEntry) -> None:
         group = kept.group
         if expiry.is_finished(group, kept.offsets, 0):
             self.run(kept, expiry.remove_group(group))
@@ -363,14 +363,14 @@ class GroupMetadataManager:
             self._remove(kept)
             self.stats.groups_expired += 1
 
-    def _remove(self, kept: KeptGroup) -> None:
+    def _remove(self, kept: GroupEntry) -> None:
         kept.shard.remove(kept)
         try:
             kept.shard.mark_ended(kept.group_id, self.clock.wall_ms())
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
-    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[Ticket | None]:
+    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[DurabilityTicket | None]:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
 
         It gives way after each step, and then gives the tickets of the tombstones that are not durable yet. Topics of

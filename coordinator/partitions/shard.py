@@ -9,11 +9,11 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.replay import apply_group_metadata, forget_metadata
 from coordinator.groups.group import Group
+from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.offsets.committed import CommittedOffsets
-from coordinator.groups.usage import Usage
-from coordinator.partitions.book import BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.group_log import LogWriter
-from coordinator.tickets import DURABLE, Ticket, later
+from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_book
+from coordinator.tickets import DURABLE, DurabilityTicket, later
 from protocol.names import GroupId, Offset, Partition
 from protocol.placement import Placement
 from storage.format.records import (
@@ -32,7 +32,7 @@ VACANT_MAX: Final = 1_000
 """So many groups that are nowhere are remembered, beside those that have begun since."""
 
 
-class KeptGroup:
+class GroupEntry:
     """What a partition keeps under a group's id: the group, of any kind, its offsets, and what their runner needs."""
 
     __slots__ = (
@@ -52,7 +52,7 @@ class KeptGroup:
         self.group = group
         self.group_id = group.group_id
         self.offsets = CommittedOffsets(shard.usage)
-        self.ticket: Ticket = DURABLE
+        self.ticket: DurabilityTicket = DURABLE
         """Of the newest record of this."""
         self.is_kept = False
         """Whether it is in the cache."""
@@ -95,26 +95,28 @@ class Shard:
         "void",
     )
 
-    def __init__(self, partition: Partition, usage: Usage | None = None, book_id: GroupId = NO_GROUP) -> None:
+    def __init__(
+        self, partition: Partition, usage: GroupTotals | None = None, book_id: GroupId = NO_GROUP
+    ) -> None:
         """A partition without groups; what they hold counts into `usage`, the node's books.
 
         `book_id` is the name of its book; one that is only looked at need not know it.
         """
         self.partition = partition
-        self.usage = Usage() if usage is None else usage
+        self.usage = GroupTotals() if usage is None else usage
         self.placement: Placement | None = None
         """Where the groups belong that were loaded; None before that."""
         self.is_lost = False
         """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
-        self.groups: dict[GroupId, KeptGroup] = {}
+        self.groups: dict[GroupId, GroupEntry] = {}
         self.other_groups: set[GroupId] = set()
         """Groups in the log of protocols that are not served here."""
         self.appender: LogWriter | None = None  # while loading there is none
-        self.absence_ticket: Ticket = DURABLE
+        self.absence_ticket: DurabilityTicket = DURABLE
         """Of the newest removal of a group: an answer that there is none waits for it."""
-        self.book = KeptGroup(self, ClassicGroup(book_id, self.usage))
+        self.book = GroupEntry(self, ClassicGroup(book_id, self.usage))
         """Which groups were taken over from a cluster (`book`), as the offsets of a hidden group."""
-        self.void: dict[GroupId, KeptGroup] = {}
+        self.void: dict[GroupId, GroupEntry] = {}
         """Groups that are being taken over or given back, or where that has ended half-way: they are hidden as well."""
         self.moving: set[GroupId] = set()
         """Those of which that is being done now."""
@@ -138,7 +140,7 @@ class Shard:
             else:
                 self.absence_ticket = ticket
 
-    def append_offsets(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
+    def append_offsets(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
 
         Raises RecordTooLarge before anything has changed.
@@ -149,7 +151,7 @@ class Shard:
             kept.offsets.apply_commits(commit)
         kept.ticket = ticket
 
-    def apply(self, record: Record | OffsetCommits) -> KeptGroup | None:
+    def apply(self, record: Record | OffsetCommits) -> GroupEntry | None:
         """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
         if isinstance(record, OffsetCommits):
             kept = self._find_or_add(record.group)
@@ -164,14 +166,14 @@ class Shard:
 
     def apply_offset_commit(
         self, group_id: GroupId, topic: str, partition: int, value: OffsetAndMetadata | None
-    ) -> KeptGroup | None:
+    ) -> GroupEntry | None:
         """Apply one offset; a first offset brings a group of its own (a simple group) into being."""
         kept = self.groups.get(group_id) if value is None else self._find_or_add(group_id)
         if kept is not None:
             kept.offsets.apply_offset(topic, partition, value)
         return kept
 
-    def _apply_group_metadata(self, record: GroupMetadataRecord) -> KeptGroup | None:
+    def _apply_group_metadata(self, record: GroupMetadataRecord) -> GroupEntry | None:
         if record.value is not None:
             kept = self._find_or_add(record.group)
             apply_group_metadata(kept.classic, record.value)
@@ -186,13 +188,13 @@ class Shard:
         self.remove(found)
         return None
 
-    def _find_or_add(self, group_id: GroupId) -> KeptGroup:
+    def _find_or_add(self, group_id: GroupId) -> GroupEntry:
         kept = self.groups.get(group_id)
         return self.add(self.new_group(group_id)) if kept is None else kept
 
-    def new_group(self, group_id: GroupId) -> KeptGroup:
+    def new_group(self, group_id: GroupId) -> GroupEntry:
         """A group without anything, which is not in the cache."""
-        kept = KeptGroup(self, ClassicGroup(group_id, self.usage))
+        kept = GroupEntry(self, ClassicGroup(group_id, self.usage))
         # One of this name may have been deleted just now: what is said of the new one waits for that.
         kept.ticket = self.absence_ticket
         return kept
@@ -293,14 +295,14 @@ class Shard:
         """Whether clients are kept from changing a group."""
         return self.closed.get(group_id, now_ms) > now_ms
 
-    def make_void(self, kept: KeptGroup) -> None:
+    def make_void(self, kept: GroupEntry) -> None:
         """From now on this group is hidden; what the log has of it is to be deleted."""
         self.groups.pop(kept.group_id, None)
         kept.is_kept = False
         kept.group.leave_memory()
         self.void[kept.group_id] = kept
 
-    def append_hidden(self, kept: KeptGroup | None, records: Sequence[Record]) -> None:
+    def append_hidden(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
         """Append all or none, in one batch, and apply them to the book and to a hidden group.
 
         Raises RecordTooLarge before anything has changed.
@@ -324,7 +326,7 @@ class Shard:
 
     # --- the cache ---
 
-    def add(self, kept: KeptGroup) -> KeptGroup:
+    def add(self, kept: GroupEntry) -> GroupEntry:
         """Put a group in the cache; returns the one of its id that is there already, if there is."""
         there = self.groups.get(kept.group_id)
         if there is not None:
@@ -334,7 +336,7 @@ class Shard:
         kept.group.enter_memory()
         return kept
 
-    def remove(self, kept: KeptGroup) -> None:
+    def remove(self, kept: GroupEntry) -> None:
         """Take a group out of the cache; it is Dead from then on."""
         if self.groups.pop(kept.group_id, None) is not None:
             kept.is_kept = False

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator.groups.outcome import Reply
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import DURABLE, Ticket
+from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.errors import ErrorCode
 
 log = get_logger("groups")
@@ -24,7 +24,9 @@ TURN_NS: Final = 10_000_000
 class Unloading:
     """The lost partitions that still have groups. Nothing more happens to these, as their shard is lost."""
 
-    def __init__(self, timers: Deadlines, clock: Clock, deliver: Callable[[Reply, Ticket], None]) -> None:
+    def __init__(
+        self, timers: Deadlines, clock: Clock, deliver: Callable[[Reply, DurabilityTicket], None]
+    ) -> None:
         """`deliver` gives replies to those who wait in a group."""
         self._timers = timers
         self._clock = clock
@@ -72,7 +74,7 @@ class Unloading:
             self._shards.popleft()
             log.debug("unloaded partition", partition=shard.partition)
 
-    def _unload(self, kept: KeptGroup) -> None:
+    def _unload(self, kept: GroupEntry) -> None:
         kept.offsets.leave_memory()
         for reply in kept.group.abandon(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply, DURABLE)

@@ -42,7 +42,7 @@ def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
     return shortened(str(value), characters_max)
 
 
-class Seen(msgspec.Struct):
+class EventCount(msgspec.Struct):
     """How often an event came in the period that began at `began_s`."""
 
     began_s: float
@@ -57,7 +57,7 @@ class RateLimit:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._seen: dict[tuple[str, str], Seen] = {}
+        self._seen: dict[tuple[str, str], EventCount] = {}
         self._forgot_s = -math.inf
         """When those were last forgotten whose periods are over."""
         self._due_s = math.inf
@@ -69,7 +69,7 @@ class RateLimit:
         with self._lock:
             seen = self._seen.get((logger, event))
             if seen is None:
-                seen = self._add(logger, event, Seen(now_s, level))
+                seen = self._add(logger, event, EventCount(now_s, level))
             elif now_s - seen.began_s >= PERIOD_S and not seen.suppressed:
                 seen.began_s, seen.lines = now_s, 0
             if seen.lines < LINES_PER_PERIOD_MAX:
@@ -90,7 +90,7 @@ class RateLimit:
             self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
             return True
 
-    def _add(self, logger: str, event: str, new: Seen) -> Seen:
+    def _add(self, logger: str, event: str, new: EventCount) -> EventCount:
         if len(self._seen) >= EVENTS_MAX and new.began_s - self._forgot_s >= PERIOD_S:
             self._forgot_s = new.began_s
             self._seen = {

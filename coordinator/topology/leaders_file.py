@@ -30,7 +30,7 @@ class CorruptLeaders(StorageError):
     """The file is not one. It is left as it is, for somebody to look at."""
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _LeadersFile(msgspec.Struct, forbid_unknown_fields=True):
     version: int
     partitions: list[tuple[LeaderEpoch, int]]
 
@@ -45,7 +45,7 @@ def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
     except OSError as error:
         raise storage_error(path, error, "reading who leads what") from error
     try:
-        found = msgspec.json.decode(data, type=_File)
+        found = msgspec.json.decode(data, type=_LeadersFile)
     except msgspec.DecodeError as error:
         raise CorruptLeaders(path, f"{error}; it keeps leader epochs from being used twice") from None
     if found.version != VERSION:
@@ -56,7 +56,7 @@ def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
 def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
     """Note who leads what, durably. Blocks. Raises StorageError."""
     path = data_dir / FILE_NAME
-    content = _File(VERSION, [(leader.epoch, leader.node_id) for leader in leaders])
+    content = _LeadersFile(VERSION, [(leader.epoch, leader.node_id) for leader in leaders])
     try:
         atomic_write(fs, path, msgspec.json.encode(content) + b"\n")
     except OSError as error:

@@ -102,7 +102,7 @@ def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupState:
+class ClusterGroupState:
     """A group as the cluster has it.
 
     `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty where there is none.
@@ -113,7 +113,7 @@ class GroupState:
     members: int
 
     @classmethod
-    def none(cls) -> "GroupState":
+    def none(cls) -> "ClusterGroupState":
         """There is no such group."""
         return cls("", "Dead", 0)
 
@@ -141,7 +141,7 @@ class GroupState:
 _WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
 
 
-class Adopted(Enum):
+class AdoptStatus(Enum):
     """What became of an attempt to adopt a group."""
 
     ADOPTED = "adopted"
@@ -154,10 +154,10 @@ class Adopted(Enum):
     @property
     def may_be_served(self) -> bool:
         """Whether the group may be served here, one that is nowhere for a moment."""
-        return self not in (Adopted.LIVE, Adopted.SHARE, Adopted.BUSY)
+        return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)
 
 
-class GivenBack(Enum):
+class GiveBackStatus(Enum):
     """What became of an attempt to give a group back."""
 
     GIVEN = "given back"
@@ -169,7 +169,7 @@ class GivenBack(Enum):
     BUSY = "goes on committing"
 
 
-class Leaving(Enum):
+class GiveBackReadiness(Enum):
     """What a coordinator says to being asked whether a group could go."""
 
     READY = "it has no members"
@@ -186,7 +186,7 @@ class GiveBackAnswer(Enum):
     LIVE = "it has members"
 
 
-class Mark(NamedTuple):
+class OwnershipMarker(NamedTuple):
     """What a coordinator says of a group, once that is durable."""
 
     is_adopted: bool
@@ -198,17 +198,17 @@ class Mark(NamedTuple):
     """When this was said, by the coordinator's clock."""
 
 
-class Reading(NamedTuple):
+class ClusterReading(NamedTuple):
     """What was read of the cluster about one group."""
 
     offsets: Offsets
-    mark: Mark
+    mark: OwnershipMarker
     """What the coordinator has said before."""
     is_unknown: bool = False
     """Whether the cluster knows nothing of the group."""
 
 
-class Stored(Enum):
+class StoreResult(Enum):
     """What a coordinator has done with what was read."""
 
     TAKEN = "offsets and mark are here, durably"
@@ -217,23 +217,23 @@ class Stored(Enum):
     STALE = "what was read may be too old"
 
 
-class Adopting(Protocol):
+class AdoptionTarget(Protocol):
     """What moving a group in asks of its coordinator here. Its methods raise when it cannot be asked."""
 
-    async def mark(self, group: GroupId) -> Mark:
+    async def mark(self, group: GroupId) -> OwnershipMarker:
         """How it is with the group here."""
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         """Store offsets and mark in one turn, unless the mark is there or what was read is too old."""
 
 
-class Here(Adopting, Protocol):
+class LocalCoordinator(AdoptionTarget, Protocol):
     """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
 
-    async def may_leave(self, group: GroupId) -> Leaving:
+    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
         """Whether the group could go to the cluster now. Changes nothing."""
 
-    async def close(self, group: GroupId) -> Leaving:
+    async def close(self, group: GroupId) -> GiveBackReadiness:
         """As `may_leave`; one that is READY takes no changes from clients for some seconds from now."""
 
     async def reopen(self, group: GroupId) -> None:
@@ -246,10 +246,10 @@ class Here(Adopting, Protocol):
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
 
 
-class There(Protocol):
+class ClusterCoordinator(Protocol):
     """The groups that the cluster coordinates (`UpstreamGroups`). Its methods raise UpstreamError."""
 
-    async def state(self, group: GroupId) -> GroupState:
+    async def state(self, group: GroupId) -> ClusterGroupState:
         """What the group is there."""
 
     async def settled(self, group: GroupId) -> None:
@@ -273,9 +273,9 @@ class AdoptResult:
     """What was done for one group, or would be: `offsets` are those of the cluster."""
 
     group: GroupId
-    outcome: Adopted
+    outcome: AdoptStatus
     offsets: Offsets = field(default_factory=dict)
-    state: GroupState | None = None
+    state: ClusterGroupState | None = None
     """What the group is at the cluster; None where it was not asked."""
 
 
@@ -284,19 +284,24 @@ class GiveBackResult:
     """What was done for one group, or would be: `offsets` are those from here, `refused` Kafka's codes for some."""
 
     group: GroupId
-    outcome: GivenBack
+    outcome: GiveBackStatus
     offsets: Offsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     rest: Sequence[TopicPartition] = ()
     """Of what else the cluster has an offset of this group, which counts again."""
     written: Sequence[TopicPartition] = ()
     """Of a group that stays: whose offsets the cluster has taken all the same."""
-    state: GroupState | None = None
+    state: ClusterGroupState | None = None
     """What the group is at the cluster, where it is for that that it cannot go there."""
 
 
 async def adopt_group(
-    here: Adopting, there: There, group: GroupId, *, take_live: bool = False, dry_run: bool = False
+    here: AdoptionTarget,
+    there: ClusterCoordinator,
+    group: GroupId,
+    *,
+    take_live: bool = False,
+    dry_run: bool = False,
 ) -> AdoptResult:
     """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
 
@@ -307,16 +312,16 @@ async def adopt_group(
         result = await _adopt_once(here, there, group, take_live, dry_run)
         if result is not None:
             return result
-    return AdoptResult(group, Adopted.BUSY)
+    return AdoptResult(group, AdoptStatus.BUSY)
 
 
 async def _adopt_once(
-    here: Adopting, there: There, group: GroupId, take_live: bool, dry_run: bool
+    here: AdoptionTarget, there: ClusterCoordinator, group: GroupId, take_live: bool, dry_run: bool
 ) -> AdoptResult | None:
     """Move a group in; None where what was read of the cluster is too old by now."""
     mark = await here.mark(group)
     if mark.is_adopted or mark.is_vacant:
-        return AdoptResult(group, Adopted.ALREADY if mark.is_adopted else Adopted.VACANT)
+        return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.VACANT)
     state = await there.state(group)
     stays = None if take_live else _stays_there(state)
     if stays is not None:
@@ -325,7 +330,7 @@ async def _adopt_once(
         await there.settled(group)
         mark = await here.mark(group)  # that may have taken long: what is read from now on is new
         if mark.is_adopted:
-            return AdoptResult(group, Adopted.ALREADY)
+            return AdoptResult(group, AdoptStatus.ALREADY)
     offsets = await there.committed(group)
     state = await there.state(group)
     stays = None if take_live else _stays_there(state)
@@ -333,29 +338,34 @@ async def _adopt_once(
         return AdoptResult(group, stays, state=state)
     is_unknown = not offsets and not state.is_known
     if dry_run:
-        return AdoptResult(group, Adopted.VACANT if is_unknown else Adopted.ADOPTED, offsets, state)
-    outcome = _ADOPTED[await here.adopt(group, Reading(offsets, mark, is_unknown))]
+        return AdoptResult(group, AdoptStatus.VACANT if is_unknown else AdoptStatus.ADOPTED, offsets, state)
+    outcome = _ADOPTED[await here.adopt(group, ClusterReading(offsets, mark, is_unknown))]
     if outcome is None:
         return None
-    return AdoptResult(group, outcome, offsets if outcome is Adopted.ADOPTED else {}, state)
+    return AdoptResult(group, outcome, offsets if outcome is AdoptStatus.ADOPTED else {}, state)
 
 
-def _stays_there(state: GroupState) -> Adopted | None:
+def _stays_there(state: ClusterGroupState) -> AdoptStatus | None:
     if state.is_share:
-        return Adopted.SHARE
-    return Adopted.LIVE if state.is_live else None
+        return AdoptStatus.SHARE
+    return AdoptStatus.LIVE if state.is_live else None
 
 
 _ADOPTED: Final = {
-    Stored.TAKEN: Adopted.ADOPTED,
-    Stored.THERE: Adopted.ALREADY,
-    Stored.VACANT: Adopted.VACANT,
-    Stored.STALE: None,
+    StoreResult.TAKEN: AdoptStatus.ADOPTED,
+    StoreResult.THERE: AdoptStatus.ALREADY,
+    StoreResult.VACANT: AdoptStatus.VACANT,
+    StoreResult.STALE: None,
 }
 
 
 async def give_back_group(
-    here: Here, there: There, group: GroupId, *, delete_rest: bool = False, dry_run: bool = False
+    here: LocalCoordinator,
+    there: ClusterCoordinator,
+    group: GroupId,
+    *,
+    delete_rest: bool = False,
+    dry_run: bool = False,
 ) -> GiveBackResult:
     """Move a group out, or say what that would do. Raises what the ports raise; then it is still here, or not known.
 
@@ -375,7 +385,7 @@ async def give_back_group(
             error.add_note(MAY_BE_WRITTEN)
         await giving.reopen()
         raise
-    if result.outcome is not GivenBack.GIVEN:
+    if result.outcome is not GiveBackStatus.GIVEN:
         await giving.reopen()
     return result
 
@@ -383,7 +393,9 @@ async def give_back_group(
 class _GivingBack:
     """One group that is to move out, with what is known of that."""
 
-    def __init__(self, here: Here, there: There, group: GroupId, delete_rest: bool) -> None:
+    def __init__(
+        self, here: LocalCoordinator, there: ClusterCoordinator, group: GroupId, delete_rest: bool
+    ) -> None:
         self._here = here
         self._there = there
         self._group = group
@@ -400,7 +412,7 @@ class _GivingBack:
         if stays is not None:
             return stays
         rest = () if self._delete_rest else await self._rest()
-        return self._result(GivenBack.GIVEN, rest=rest)
+        return self._result(GiveBackStatus.GIVEN, rest=rest)
 
     async def run(self) -> GiveBackResult:
         """Write the group's offsets to the cluster, and have the group removed here. Return what came of it."""
@@ -408,7 +420,7 @@ class _GivingBack:
             result = await self._once()
             if result is not None:
                 return result
-        return self._result(GivenBack.BUSY)
+        return self._result(GiveBackStatus.BUSY)
 
     async def _once(self) -> GiveBackResult | None:
         """Write the offsets there and remove them here; None where they have changed meanwhile."""
@@ -417,21 +429,21 @@ class _GivingBack:
         if stays is not None:
             return stays
         leaving = await self._close()
-        if leaving is not Leaving.READY:
+        if leaving is not GiveBackReadiness.READY:
             return self._result(_STAYS[leaving])
         refused = await self._commit()
         rest = await self._rest()
         if rest and self._delete_rest and not refused:
             refused, rest = await there.remove(group, rest), ()
         if refused:
-            return self._result(GivenBack.REFUSED, refused=refused)
+            return self._result(GiveBackStatus.REFUSED, refused=refused)
         outcome = _OUTCOMES[await here.give_back(group, self._offsets)]
         return None if outcome is None else self._result(outcome, rest=rest)
 
-    async def _close(self) -> Leaving:
+    async def _close(self) -> GiveBackReadiness:
         self._is_closed = True  # even if the answer is lost
         leaving = await self._here.close(self._group)
-        self._is_closed = leaving is Leaving.READY
+        self._is_closed = leaving is GiveBackReadiness.READY
         return leaving
 
     async def reopen(self) -> None:
@@ -439,21 +451,21 @@ class _GivingBack:
         if self._is_closed:
             await self._here.reopen(self._group)
 
-    async def _stays(self, leaving: Leaving) -> GiveBackResult | None:
+    async def _stays(self, leaving: GiveBackReadiness) -> GiveBackResult | None:
         """What keeps the group from going, of all that shows before anything is written; None where nothing does.
 
         That are members here, members there, a share group, which takes no offsets, and offsets that are refused.
         """
-        if leaving is not Leaving.READY:
+        if leaving is not GiveBackReadiness.READY:
             return self._result(_STAYS[leaving])
         self._offsets = await self._here.offsets(self._group)
         state = await self._there.state(self._group)
         if state.is_live:
-            return self._result(GivenBack.LIVE_THERE, state=state)
+            return self._result(GiveBackStatus.LIVE_THERE, state=state)
         if state.is_share:
-            return self._result(GivenBack.SHARE_THERE, state=state)
+            return self._result(GiveBackStatus.SHARE_THERE, state=state)
         refused = await self._there.would_refuse(self._group, self._offsets) if self._offsets else {}
-        return self._result(GivenBack.REFUSED, refused=refused) if refused else None
+        return self._result(GiveBackStatus.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:
         """Write the offsets there; what was refused."""
@@ -469,20 +481,23 @@ class _GivingBack:
 
     def _result(
         self,
-        outcome: GivenBack,
+        outcome: GiveBackStatus,
         *,
         refused: Mapping[TopicPartition, int] | None = None,
         rest: Sequence[TopicPartition] = (),
-        state: GroupState | None = None,
+        state: ClusterGroupState | None = None,
     ) -> GiveBackResult:
-        written = () if outcome is GivenBack.GIVEN else tuple(sorted(self._written))
+        written = () if outcome is GiveBackStatus.GIVEN else tuple(sorted(self._written))
         return GiveBackResult(self._group, outcome, self._offsets, refused or {}, rest, written, state)
 
 
-_STAYS: Final = {Leaving.LIVE: GivenBack.LIVE_HERE, Leaving.UNKNOWN: GivenBack.NOTHING}
+_STAYS: Final = {
+    GiveBackReadiness.LIVE: GiveBackStatus.LIVE_HERE,
+    GiveBackReadiness.UNKNOWN: GiveBackStatus.NOTHING,
+}
 _OUTCOMES: Final = {
-    GiveBackAnswer.GONE: GivenBack.GIVEN,
-    GiveBackAnswer.UNKNOWN: GivenBack.NOTHING,
-    GiveBackAnswer.LIVE: GivenBack.LIVE_HERE,
+    GiveBackAnswer.GONE: GiveBackStatus.GIVEN,
+    GiveBackAnswer.UNKNOWN: GiveBackStatus.NOTHING,
+    GiveBackAnswer.LIVE: GiveBackStatus.LIVE_HERE,
     GiveBackAnswer.CHANGED: None,
 }

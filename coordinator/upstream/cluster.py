@@ -9,19 +9,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config import Address
+from coordinator.upstream.broker_connection import BrokerConnection, Credentials, decoded, decoded_in_turns
+from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
-    Denied,
-    NotKafka,
-    NotYet,
     OtherCluster,
-    Ourselves,
+    PermissionDenied,
+    RetryTimeout,
     Unreachable,
     UpstreamError,
+    UpstreamIsOurselves,
+    UpstreamNotKafka,
     known_code,
 )
-from coordinator.upstream.link import Keys, Link, decoded, decoded_in_turns
-from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -64,7 +64,7 @@ class UpstreamBroker:
         return Address(self.host, self.port)
 
 
-class Patience(Exception):
+class RetryLater(Exception):
     """A broker asks to be asked again; `code` is Kafka's error."""
 
     def __init__(self, code: int) -> None:
@@ -94,9 +94,9 @@ class UpstreamCluster:
         the same. Raises ConfigError where `upstream.ssl.ca.location` cannot be read.
         """
         self._config = config
-        self._keys = Keys(config, read)
+        self._keys = Credentials(config, read)
         self._ours = ours
-        self._links: dict[Address, Link] = {}
+        self._links: dict[Address, BrokerConnection] = {}
         self._opening: dict[Address, asyncio.Lock] = {}
         self._preferred: Address | None = None
         self._coordinators: dict[str, int] = {}
@@ -161,13 +161,15 @@ class UpstreamCluster:
         elif response.cluster_id != self.cluster_id:
             raise OtherCluster(self.name, response.cluster_id, self.cluster_id)
         if len(response.brokers) > BROKERS_MAX:
-            raise NotKafka(self.name, f"names {len(response.brokers)} brokers; {BROKERS_MAX} can be served")
+            raise UpstreamNotKafka(
+                self.name, f"names {len(response.brokers)} brokers; {BROKERS_MAX} can be served"
+            )
         brokers = {
             each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
             for each in response.brokers
         }
         if brokers and max(brokers) >= GATEWAY_NODE_ID_FIRST:
-            raise Ourselves(f"{self.name} is a gateway of Groupkeeper, not the cluster itself")
+            raise UpstreamIsOurselves(f"{self.name} is a gateway of Groupkeeper, not the cluster itself")
         if brokers:  # a broker that has just started may know none yet
             self.brokers = brokers
 
@@ -191,7 +193,7 @@ class UpstreamCluster:
             return await self.call(question, node_id=node_id)
         except Unreachable:
             self.forget_coordinator(group)
-            raise Patience(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
+            raise RetryLater(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
 
     async def coordinators(self, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, ErrorCode]]:
         """Return the ids of groups' coordinators, and a broker's errors for the others. Raises UpstreamError."""
@@ -223,9 +225,9 @@ class UpstreamCluster:
         while True:
             try:
                 return await attempt()
-            except Patience as answer:
+            except RetryLater as answer:
                 if loop.time() + pause_s >= deadline:
-                    raise NotYet(doing, answer.code) from None
+                    raise RetryTimeout(doing, answer.code) from None
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -266,12 +268,12 @@ class UpstreamCluster:
                 raise
         return await (await self._link(address)).ask(question)  # it was idle, and closed for that
 
-    async def _link(self, address: Address) -> Link:
+    async def _link(self, address: Address) -> BrokerConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
             link = self._links.get(address)
             if link is None or not link.is_open:
                 self._links.pop(address, None)
-                link = self._links[address] = await Link.open(address, self._config, self._keys)
+                link = self._links[address] = await BrokerConnection.open(address, self._config, self._keys)
             return link
 
     async def coordinator(self, group: str) -> int:
@@ -311,15 +313,15 @@ class UpstreamCluster:
         ours = {place for address in self._ours for place in await _places(address)}
         for server in self._config.bootstrap_servers:
             if any(_is_same(place, own) for place in await _places(server) for own in ours):
-                raise Ourselves(f"{server} is an address of this node itself")
+                raise UpstreamIsOurselves(f"{server} is an address of this node itself")
 
 
 def check(code: int, message: str | None, doing: str) -> None:
     """Return for NONE; raises Patience for an error that passes by itself, Denied for all others."""
     if code in PATIENCE:
-        raise Patience(code)
+        raise RetryLater(code)
     if code != ErrorCode.NONE:
-        raise Denied(doing, code, message)
+        raise PermissionDenied(doing, code, message)
 
 
 Place = tuple[str, int]

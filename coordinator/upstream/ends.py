@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.cluster_requests import UpstreamQuestion
 from coordinator.upstream.errors import Unreachable
-from coordinator.upstream.questions import UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 

@@ -31,14 +31,14 @@ class Unreachable(UpstreamError):
         super().__init__(f"{setting}: cannot reach {address}: {reason}")
 
 
-class TooSlow(Unreachable):
+class UpstreamTimeout(Unreachable):
     """A broker has not answered within `upstream.request.timeout.ms`."""
 
     def __init__(self, address: Address | str, timeout_ms: int) -> None:
         super().__init__(address, f"no answer within {timeout_ms} ms", "upstream.request.timeout.ms")
 
 
-class NotKafka(UpstreamError):
+class UpstreamNotKafka(UpstreamError):
     """What answers at an address does not speak Kafka's protocol, or only behind another security protocol."""
 
     rank = 3
@@ -48,7 +48,7 @@ class NotKafka(UpstreamError):
         super().__init__(f"{setting}: {address} {what}")
 
 
-class Refused(UpstreamError):
+class AccessRefused(UpstreamError):
     """The cluster does not let the node in: wrong credentials, a mechanism that it has not, an unknown certificate."""
 
     rank = 4
@@ -58,7 +58,7 @@ class Refused(UpstreamError):
         super().__init__(f"{setting}: {address} refuses the node: {reason}")
 
 
-class Unreadable(UpstreamError):
+class UnreadableResponse(UpstreamError):
     """A file with the node's credentials cannot be read."""
 
     rank = 4
@@ -68,7 +68,7 @@ class Unreadable(UpstreamError):
         super().__init__(f"{setting}: {reason}")
 
 
-class TooOld(UpstreamError):
+class UpstreamTooOld(UpstreamError):
     """The cluster lacks a version of an api that a gateway needs."""
 
     rank = 5
@@ -86,7 +86,7 @@ class TooOld(UpstreamError):
         )
 
 
-class Ourselves(UpstreamError):
+class UpstreamIsOurselves(UpstreamError):
     """The cluster is this gateway, or another one: requests would go round in a circle."""
 
     rank = 6
@@ -108,7 +108,7 @@ class OtherCluster(UpstreamError):
         )
 
 
-class Denied(UpstreamError):
+class PermissionDenied(UpstreamError):
     """The cluster answers a question with an error: most often a right that the node's user lacks."""
 
     def __init__(self, doing: str, code: int, message: str | None = None) -> None:
@@ -119,7 +119,7 @@ class Denied(UpstreamError):
         super().__init__(f"{text}; {hint}" if hint else text)
 
 
-class NotYet(UpstreamError):
+class RetryTimeout(UpstreamError):
     """The cluster asked for patience for longer than `upstream.request.timeout.ms`."""
 
     def __init__(self, doing: str, code: int) -> None:

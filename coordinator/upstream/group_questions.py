@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.errors import TooOld, TooSlow, Unreachable, UpstreamError
-from coordinator.upstream.questions import NEEDED, OPTIONAL, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import NEEDED, OPTIONAL, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamTimeout, UpstreamTooOld
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -73,7 +73,7 @@ class GroupQuestions:
         try:
             return await self._ask_in_versions(node_id, api, version, groups, build)
         except UpstreamError as error:
-            if isinstance(error, Unreachable) and not isinstance(error, TooSlow):
+            if isinstance(error, Unreachable) and not isinstance(error, UpstreamTimeout):
                 return GroupAnswer(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return GroupAnswer(groups, error)
 
@@ -90,7 +90,7 @@ class GroupQuestions:
         try:
             asked = question(VersionRange(oldest, version), None)
             return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), node_id=node_id)
-        except TooOld:
+        except UpstreamTooOld:
             if not has_ids:
                 raise
         ids = {name: topic.topic_id for name, topic in (await self._topics.look()).topics.items()}

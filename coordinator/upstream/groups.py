@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPartition
+from coordinator.upstream.adoption import ClusterGroupState, Offset, Offsets, TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster, check
-from coordinator.upstream.errors import TooOld
+from coordinator.upstream.cluster_requests import UpstreamQuestion
+from coordinator.upstream.errors import UpstreamTooOld
 from coordinator.upstream.open_offsets import AllPartitions, Named
-from coordinator.upstream.questions import UpstreamQuestion
 from protocol import names
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -65,7 +65,7 @@ class UpstreamGroups:
         lists = await asyncio.gather(*(self._list_at(node_id) for node_id in brokers))
         return {group.group: group for listed in lists for group in listed}
 
-    async def state(self, group: GroupId) -> GroupState:
+    async def state(self, group: GroupId) -> ClusterGroupState:
         """Return what the group is at the cluster, whichever kind it has. Raises UpstreamError.
 
         A group is known only to the describing api of its own kind, so all four are asked about one that is nowhere.
@@ -163,7 +163,7 @@ class UpstreamGroups:
 
         return await self._cluster.patiently(doing, ask)
 
-    async def _state(self, group: GroupId) -> GroupState:
+    async def _state(self, group: GroupId) -> ClusterGroupState:
         from protocol.messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
@@ -178,9 +178,9 @@ class UpstreamGroups:
         self._check(
             group, found.error_code, getattr(found, "error_message", None), f"describing group {group}"
         )
-        return GroupState("classic", found.group_state, len(found.members))
+        return ClusterGroupState("classic", found.group_state, len(found.members))
 
-    async def _state_of_newer(self, group: GroupId) -> GroupState:
+    async def _state_of_newer(self, group: GroupId) -> ClusterGroupState:
         """What DescribeGroups does not know is asked for as a group of KIP-848, of KIP-1071 and of KIP-932."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
         from protocol.group_kinds import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
@@ -194,9 +194,9 @@ class UpstreamGroups:
             state = await self._state_of_kind(group, kind, api, asked)
             if state.is_known:
                 return state
-        return GroupState.none()
+        return ClusterGroupState.none()
 
-    async def _state_as_listed(self, group: GroupId) -> GroupState:
+    async def _state_as_listed(self, group: GroupId) -> ClusterGroupState:
         """The kind and state of a group that its coordinator lists; it counts as one with members unless it is Empty.
 
         The describing apis of the newer kinds have no answer for a group with so long an id that they do not know.
@@ -204,22 +204,24 @@ class UpstreamGroups:
         listed = await self._list_at(await self._cluster.coordinator(group))
         found = next((each for each in listed if each.group == group), None)
         if found is None:
-            return GroupState.none()
-        return GroupState(found.kind, found.state, int(found.state != "Empty"))
+            return ClusterGroupState.none()
+        return ClusterGroupState(found.kind, found.state, int(found.state != "Empty"))
 
-    async def _state_of_kind(self, group: GroupId, kind: str, api: ApiKey, request: object) -> GroupState:
+    async def _state_of_kind(
+        self, group: GroupId, kind: str, api: ApiKey, request: object
+    ) -> ClusterGroupState:
         """None where there is no such group of this kind, or the broker knows no such kind."""
         try:
             response = await self._ask(group, api, request)
-        except TooOld as error:
+        except UpstreamTooOld as error:
             if error.lacks_api:
-                return GroupState.none()
+                return ClusterGroupState.none()
             raise
         (found,) = response.groups
         if found.error_code in _NO_SUCH_GROUP:
-            return GroupState.none()
+            return ClusterGroupState.none()
         self._check(group, found.error_code, found.error_message, f"describing group {group}")
-        return GroupState(kind, found.group_state, len(found.members))
+        return ClusterGroupState(kind, found.group_state, len(found.members))
 
     async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
         topics = None if named is None else [_topic(*each) for each in named.items()]

@@ -7,20 +7,20 @@ from typing import Final
 
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.differences import (
-    Difference,
-    Doubts,
+from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.topic_diff import (
     SeenTopic,
+    TopicDiff,
+    UnconfirmedChanges,
     apply,
     difference,
     questions,
 )
-from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.topics import UpstreamTopics
 
 log = get_logger("upstream")
 
-OnTopics = Callable[[Difference], Awaitable[None]]
+OnTopics = Callable[[TopicDiff], Awaitable[None]]
 OnBrokers = Callable[[Mapping[int, UpstreamBroker]], None]
 SOONEST_S: Final = 0.2
 """How long at least between two looks, however often somebody asks for one."""
@@ -49,7 +49,7 @@ class UpstreamMonitor:
         self._cluster = cluster
         self._topics = UpstreamTopics(cluster)
         self._known = dict(known)
-        self._doubts = Doubts()
+        self._doubts = UnconfirmedChanges()
         self._refresh_ms = refresh_ms
         self._on_topics = on_topics
         self._on_brokers = on_brokers
@@ -91,7 +91,7 @@ class UpstreamMonitor:
             except TimeoutError:
                 pass
 
-    async def look(self) -> Difference:
+    async def look(self) -> TopicDiff:
         """Look once, hand on what changed, and return it. Raises UpstreamError; nothing has changed then."""
         look = await self._topics.look()
         asked = questions(self._known, look)

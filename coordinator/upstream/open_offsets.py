@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.differences import ABSENT
+from coordinator.upstream.topic_diff import ABSENT
 from coordinator.upstream.topics import UpstreamTopics
 
 TRANSACTIONS: Final = "__transaction_state"

@@ -4,17 +4,17 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from coordinator.upstream.adoption import Mark, Reading, Stored, as_topics
+from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult, as_topics
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 
-NOTHING_READ = Reading({}, Mark(is_adopted=False))
+NOTHING_READ = ClusterReading({}, OwnershipMarker(is_adopted=False))
 
 
 def adopt_request(
     make: Any,
     group: GroupId,
-    reading: Reading | None,
+    reading: ClusterReading | None,
     collect: Callable[[Iterator[Any]], Iterable[Any]] = list,
 ) -> Any:
     """The request, of class `make`; without a reading it only asks.
@@ -33,17 +33,17 @@ def adopt_request(
     )
 
 
-def mark_of(answer: Any) -> Mark:
+def mark_of(answer: Any) -> OwnershipMarker:
     """What an answer says of the group."""
-    return Mark(bool(answer.adopted), bool(answer.vacant), answer.epoch, answer.asked_ms)
+    return OwnershipMarker(bool(answer.adopted), bool(answer.vacant), answer.epoch, answer.asked_ms)
 
 
-def stored_of(answer: Any, reading: Reading) -> Stored | None:
+def stored_of(answer: Any, reading: ClusterReading) -> StoreResult | None:
     """What has become of a reading; None where the answer has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-        return Stored.STALE
+        return StoreResult.STALE
     if answer.error_code != ErrorCode.NONE:
         return None
     if answer.vacant:
-        return Stored.VACANT
-    return Stored.TAKEN if answer.taken or not reading.offsets else Stored.THERE
+        return StoreResult.VACANT
+    return StoreResult.TAKEN if answer.taken or not reading.offsets else StoreResult.THERE

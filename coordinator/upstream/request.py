@@ -4,8 +4,8 @@
 import io
 
 from coordinator.config import Address
-from coordinator.upstream.errors import NotKafka, TooOld
-from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.errors import UpstreamNotKafka, UpstreamTooOld
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError
@@ -33,10 +33,10 @@ class RequestOverAiokafka:
         )
         return self
 
-    def build_request_header(self, correlation_id: int, client_id: str) -> "_Header":
+    def build_request_header(self, correlation_id: int, client_id: str) -> "_EncodedHeader":
         header = RequestHeader(self.API_KEY, self._version, correlation_id, client_id)
         flexible = codec_for(self.API_KEY, self._version).flexible
-        return _Header(encode_request_header(header, flexible=flexible))
+        return _EncodedHeader(encode_request_header(header, flexible=flexible))
 
     def encode(self) -> bytes:
         message = self._question.build(self._version)
@@ -50,13 +50,13 @@ class RequestOverAiokafka:
         try:
             start = skip_tags(rest, 0) if has_flexible_response_header(self.API_KEY, flexible) else 0
         except (ProtocolError, IndexError):
-            raise NotKafka(
+            raise UpstreamNotKafka(
                 self._address, f"sent what is no {self._question.api.name} response of Kafka"
             ) from None
         return UpstreamAnswer(self._question.api, self._version, rest, start)
 
 
-class _Header:
+class _EncodedHeader:
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
 
@@ -78,7 +78,7 @@ class _Rest:
 
 
 def choose_version(address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange) -> int:
-    """Return the newest version that both have; raises TooOld where there is none."""
+    """Return the newest version that both have; raises UpstreamTooOld where there is none."""
     if offered is None or offered.max < needed.min or offered.min > needed.max:
-        raise TooOld(address, api, offered, needed)
+        raise UpstreamTooOld(address, api, offered, needed)
     return min(offered.max, needed.max)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from coordinator.upstream.broker_connection import decoded_in_turns
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
-from coordinator.upstream.link import decoded_in_turns
+from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicSnapshot, Verdict
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NAMES_PER_QUESTION: Final = 500
 class _LastLook:
     body: bytes
     node_id: int
-    look: Look
+    look: TopicSnapshot
 
 
 class UpstreamTopics:
@@ -31,7 +31,7 @@ class UpstreamTopics:
         self._cluster = cluster
         self._last: _LastLook | None = None
 
-    async def look(self) -> Look:
+    async def look(self) -> TopicSnapshot:
         """Return all topics that the node's user may describe, as some broker knows them. Raises UpstreamError."""
         from protocol.messages import topics_by_name
 
@@ -41,7 +41,7 @@ class UpstreamTopics:
             return last.look
         response = await decoded_in_turns(answer, self._cluster.name)
         self._cluster.note_brokers(response)
-        look = Look(
+        look = TopicSnapshot(
             {
                 name: _seen(topic)
                 for name, topic in topics_by_name(response).items()

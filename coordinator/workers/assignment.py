@@ -41,7 +41,7 @@ class Unmovable(ValueError):
     """An order that cannot be carried out; the text says why, for the operator who gave it."""
 
 
-class Place(msgspec.Struct):
+class AssignedPartition(msgspec.Struct):
     """One partition."""
 
     epoch: LeaderEpoch
@@ -64,7 +64,7 @@ class Assignment:
         `nodes` are expected to come up. Partitions are spread over them evenly, and stay where they were as far
         as that is even.
         """
-        self.places = [Place(leader.epoch) for leader in last]
+        self.places = [AssignedPartition(leader.epoch) for leader in last]
         self.expected: set[int] = set(nodes)
         """Nodes that are starting, or starting again: what is meant for them waits."""
         self.up: set[int] = set()
@@ -110,7 +110,7 @@ class Assignment:
 
     # --- what operators want
 
-    def _numbered(self) -> Iterator[tuple[Partition, Place]]:
+    def _numbered(self) -> Iterator[tuple[Partition, AssignedPartition]]:
         return ((Partition(number), place) for number, place in enumerate(self.places))
 
     def move(self, partition: Partition, to: int) -> None:
@@ -178,11 +178,11 @@ class Assignment:
         """What is to be on disk: who has, or is to have, each partition, and the highest epoch."""
         return [Leader(self._wanted(place), place.epoch) for place in self.places]
 
-    def _wanted(self, place: Place) -> int:
+    def _wanted(self, place: AssignedPartition) -> int:
         node = place.target if place.target is not None else place.owner
         return NOBODY if node is None else node
 
-    def _retarget(self, place: Place) -> None:
+    def _retarget(self, place: AssignedPartition) -> None:
         """Forget a target that is where the partition is, or that will not come."""
         if place.target is None:
             return
@@ -190,7 +190,7 @@ class Assignment:
         if there or place.target in self.draining or place.target not in self.up | self.expected:
             place.target = None
 
-    def _choose(self, place: Place, loads: Mapping[int, int]) -> int | None:
+    def _choose(self, place: AssignedPartition, loads: Mapping[int, int]) -> int | None:
         if place.target is not None:
             return place.target if place.target in self.up else None
         if not loads:

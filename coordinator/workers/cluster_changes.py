@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.changes import Changes, PartitionsAdded
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import Topic
-from coordinator.upstream.differences import Difference, SeenTopic
+from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
 
 NO_ID: Final = bytes(16)
 
 
-def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]]:
+def changes_of(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[str]]:
     """Return the changes, and the topics that cannot be kept: their names are too like those of others, or no names.
 
     Kafka lets nobody create `a_b` beside `a.b`, but clusters that are old enough may have both; the one that was there
@@ -28,14 +28,16 @@ def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]
     changes = Changes(
         deleted=[topic.id for topic in deleted if topic is not None],
         grown=[
-            Grown(topic.id, topic.partitions, seen.partitions) for topic, seen in grown if topic is not None
+            PartitionsAdded(topic.id, topic.partitions, seen.partitions)
+            for topic, seen in grown
+            if topic is not None
         ],
         created=[Topic(name=name, id=s.topic_id, partitions=s.partitions) for name, s in fitting.items()],
     )
     return changes, left_out
 
 
-def again(left_out: Mapping[str, SeenTopic], change: Difference) -> Difference:
+def again(left_out: Mapping[str, SeenTopic], change: TopicDiff) -> TopicDiff:
     """The change with the topics that were left out before and are still there: their time may have come."""
     waiting = {name: change.grown.get(name, topic) for name, topic in left_out.items()}
     there = {name: topic for name, topic in waiting.items() if name not in change.deleted}

@@ -7,18 +7,18 @@ It ends when its supervisor does; its clients connect to the next one.
 import asyncio
 import sys
 
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.runtime.allocator import map_large_buffers
 from coordinator.workers.gateway_process import GatewayProcess
-from coordinator.workers.pulse import Pulse
-from coordinator.workers.worker_main import OwnProcess, main
+from coordinator.workers.loop_heartbeat import LoopHeartbeat
+from coordinator.workers.worker_main import SeparateProcess, main
 
 
 def make_process(
-    loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, _number: int
+    loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _number: int
 ) -> GatewayProcess:
     """The gateway of a process, whose number is told by its supervisor."""
-    return GatewayProcess(loop, machine, OwnProcess(pulse))
+    return GatewayProcess(loop, machine, SeparateProcess(pulse))
 
 
 if __name__ == "__main__":

@@ -17,15 +17,15 @@ from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.readiness import GatewayReadiness
 from coordinator.gateway.routing import ClientSession, Route
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
-from coordinator.workers.own_settings import gateway_config
-from coordinator.workers.worker import EXIT_FAILED, Surroundings
+from coordinator.workers.process_settings import gateway_config
+from coordinator.workers.worker import EXIT_FAILED, ProcessHooks
 from protocol.errors import ErrorCode
 from storage.disk.filesystem import read_file
 from storage.errors import StorageError
@@ -47,7 +47,7 @@ class GatewayParts(NamedTuple):
 
 
 MakeGateway = Callable[
-    [Settings, asyncio.AbstractEventLoop, Machine, Callable[[int, Address], None]], GatewayParts
+    [Settings, asyncio.AbstractEventLoop, HostResources, Callable[[int, Address], None]], GatewayParts
 ]
 """(settings, event loop, machine, who hears of brokers that were not known) -> the parts.
 
@@ -57,7 +57,7 @@ Raises OSError, ValueError and StorageError for what cannot be used."""
 def make_gateway(
     settings: Settings,
     loop: asyncio.AbstractEventLoop,
-    machine: Machine,
+    machine: HostResources,
     discovered: Callable[[int, Address], None],
 ) -> GatewayParts:
     """A gateway that does what its settings say."""
@@ -100,11 +100,13 @@ def make_gateway(
     return GatewayParts(gateway, _readiness(gateway, config, machine), adoption, cluster)
 
 
-def _readiness(gateway: Gateway, config: GatewayConfig, machine: Machine) -> GatewayReadiness:
+def _readiness(gateway: Gateway, config: GatewayConfig, machine: HostResources) -> GatewayReadiness:
     return GatewayReadiness(config, gateway.book, machine.clock, lambda: gateway.is_listening)
 
 
-async def start_admin(address: Address | None, parts: GatewayParts, machine: Machine) -> "AdminServer | None":
+async def start_admin(
+    address: Address | None, parts: GatewayParts, machine: HostResources
+) -> "AdminServer | None":
     """Serve /metrics and /ready of this process. Raises OSError with the setting in its text."""
     if address is None:
         return None
@@ -149,8 +151,8 @@ class GatewayProcess:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
-        surroundings: Surroundings,
+        machine: HostResources,
+        surroundings: ProcessHooks,
         make: MakeGateway = make_gateway,
     ) -> None:
         self._loop = loop
@@ -168,9 +170,9 @@ class GatewayProcess:
         match message:
             case messages.GatewayStandBy():
                 import_parts(message.settings)
-            case messages.GatewayWelcome():
+            case messages.GatewayStart():
                 self._welcome(message)
-            case messages.GatewayViewed():
+            case messages.GatewayViewUpdate():
                 self._show(message.view)
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
                 self._parts.adoption.forget([message.group_id])
@@ -179,7 +181,7 @@ class GatewayProcess:
             case messages.Stop():
                 self._tasks.start(self._stop(), "stop")
 
-    def _welcome(self, welcome: messages.GatewayWelcome) -> None:
+    def _welcome(self, welcome: messages.GatewayStart) -> None:
         settings = welcome.settings
         self._surroundings.configure(settings, f"gateway-{welcome.index}")
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
@@ -200,7 +202,7 @@ class GatewayProcess:
             self.ended.set_result(EXIT_FAILED)
             return
         gc.freeze()  # what is there now stays, and no collection need walk it
-        self.channel.send(messages.GatewayServes())
+        self.channel.send(messages.GatewayListening())
 
     def _show(self, view: GatewayView) -> None:
         self._view = view
@@ -218,7 +220,7 @@ class GatewayProcess:
         )
 
     def _discovered(self, node_id: int, _address: Address) -> None:
-        self.channel.send(messages.BrokerSeen(node_id))
+        self.channel.send(messages.UnknownBroker(node_id))
 
     async def _stop(self) -> None:
         if self._admin is not None:

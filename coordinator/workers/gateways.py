@@ -16,7 +16,7 @@ from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
-from coordinator.workers.own_settings import gateway_settings
+from coordinator.workers.process_settings import gateway_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.worker_process import WorkerProcess, all_gone
 
@@ -89,7 +89,7 @@ class Gateways:
         if view != self._view:
             self._view = view
             for process in self.running.values():
-                process.send(messages.GatewayViewed(view))
+                process.send(messages.GatewayViewUpdate(view))
 
     def forget(self, group_id: str) -> None:
         """This group is the cluster's again."""
@@ -123,7 +123,7 @@ class Gateways:
         spare = self.running.pop(SPARE, None)
         process = self.running[index] = spare or await self._launch_one(index)
         process.take(index)
-        process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
+        process.send(messages.GatewayStart(gateway_settings(self._settings, index), index, self._view))
         log.debug("started a gateway", gateway=index, pid=process.pid)
 
     async def _launch_one(self, index: int) -> _Process:
@@ -155,7 +155,7 @@ class Gateways:
     def _got(self, process: _Process, message: messages.FromGateway) -> None:
         index = process.node_id
         match message:
-            case messages.GatewayServes():
+            case messages.GatewayListening():
                 process.serves = True
                 self._started(index, None)
                 self._on_changed()
@@ -163,7 +163,7 @@ class Gateways:
             case messages.CannotServe():
                 log.error("a gateway cannot serve", gateway=index, reason=message.reason)
                 self._started(index, GatewayFailed(message.reason))
-            case messages.BrokerSeen():
+            case messages.UnknownBroker():
                 self._on_broker_seen()
 
     def _started(self, index: int, error: GatewayFailed | None) -> None:

@@ -25,7 +25,7 @@ class _Message(msgspec.Struct, frozen=True, tag=True):
 # --- from the supervisor
 
 
-class Welcome(_Message, frozen=True):
+class WorkerStart(_Message, frozen=True):
     """The first: who the worker is and what it finds. `restarts` is how often its node has died before."""
 
     settings: Settings
@@ -36,7 +36,7 @@ class Welcome(_Message, frozen=True):
     restarts: int
 
 
-class Lead(_Message, frozen=True):
+class LeadPartition(_Message, frozen=True):
     """Open this partition and serve it once the topics are here as they were when this was sent, or newer.
 
     It is on disk up to `recovery_point`, at `position`. A worker with older topics would take commits to those that
@@ -50,27 +50,27 @@ class Lead(_Message, frozen=True):
     topics_version: int
 
 
-class DeletedMeanwhile(_Message, frozen=True):
+class TopicsDeleted(_Message, frozen=True):
     """These topics were deleted, and no leader of the partition has dropped their offsets: the next one is to do it."""
 
     partition: Partition
     topics: Sequence[str]
 
 
-class DropsNoted(_Message, frozen=True):
+class OffsetsDroppedAck(_Message, frozen=True):
     """What the Dropped of this number has said is on disk."""
 
     number: int
 
 
-class Resign(_Message, frozen=True):
+class ResignPartition(_Message, frozen=True):
     """Serve this partition no more, close it, and say so."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
 
 
-class Viewed(_Message, frozen=True):
+class ViewUpdate(_Message, frozen=True):
     """Who is there and who leads what has changed."""
 
     view: View
@@ -92,7 +92,7 @@ class TopicsChanged(_Message, frozen=True):
     changes: Changes
 
 
-class Changed(_Message, frozen=True):
+class TopicChangeResult(_Message, frozen=True):
     """The answer to a ChangeTopics, which counts once the worker's topics are of `version`.
 
     `conflict` when the topics were not as the worker believed.
@@ -103,7 +103,7 @@ class Changed(_Message, frozen=True):
     error: str = ""
 
 
-class EndsWanted(_Message, frozen=True):
+class EndOffsetsQuery(_Message, frozen=True):
     """What has this group of yours committed in these partitions, by topic?"""
 
     request: int
@@ -111,7 +111,7 @@ class EndsWanted(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class EndsAnswer(_Message, frozen=True):
+class EndOffsetsAnswer(_Message, frozen=True):
     """What the group's node says, for the worker that asked; None if that is not known now."""
 
     request: int
@@ -132,7 +132,7 @@ class Stop(_Message, frozen=True):
     """Give back everything and end."""
 
 
-class UpstreamSeen(_Message, frozen=True):
+class UpstreamStatus(_Message, frozen=True):
     """How the cluster is that a gateway stands before, and how many processes of the gateway let clients in."""
 
     state: UpstreamState
@@ -143,12 +143,12 @@ class UpstreamSeen(_Message, frozen=True):
 
 
 class GatewayStandBy(_Message, frozen=True):
-    """Import what a gateway of these settings needs; GatewayWelcome follows once another process has died."""
+    """Import what a gateway of these settings needs; GatewayStart follows once another process has died."""
 
     settings: Settings
 
 
-class GatewayWelcome(_Message, frozen=True):
+class GatewayStart(_Message, frozen=True):
     """Serve: the settings, the number of the process, and what there is."""
 
     settings: Settings
@@ -156,7 +156,7 @@ class GatewayWelcome(_Message, frozen=True):
     view: GatewayView
 
 
-class GatewayViewed(_Message, frozen=True):
+class GatewayViewUpdate(_Message, frozen=True):
     """Our nodes, or the cluster's brokers, have changed."""
 
     view: GatewayView
@@ -175,11 +175,11 @@ class StopAccepting(_Message, frozen=True):
 # --- from a gateway
 
 
-class GatewayServes(_Message, frozen=True):
+class GatewayListening(_Message, frozen=True):
     """The gateway listens on its ports."""
 
 
-class BrokerSeen(_Message, frozen=True):
+class UnknownBroker(_Message, frozen=True):
     """The cluster has named a broker to a client that is not in the view."""
 
     node_id: int
@@ -188,7 +188,7 @@ class BrokerSeen(_Message, frozen=True):
 # --- from a worker
 
 
-class Serves(_Message, frozen=True):
+class WorkerListening(_Message, frozen=True):
     """The worker listens there; `metrics` is a URL."""
 
     listen: tuple[str, int]
@@ -202,7 +202,7 @@ class CannotServe(_Message, frozen=True):
     reason: str
 
 
-class Loaded(_Message, frozen=True):
+class PartitionLoaded(_Message, frozen=True):
     """A partition that the worker is to lead is served; or it cannot be, and why."""
 
     partition: Partition
@@ -210,7 +210,7 @@ class Loaded(_Message, frozen=True):
     failure: str | None = None
 
 
-class Dropped(_Message, frozen=True):
+class OffsetsDropped(_Message, frozen=True):
     """These partitions hold no offsets in topics that went up to this version any more, and that is durable.
 
     So they do of topics that the worker heard of with the Lead of a partition. `number` is that of the message;
@@ -222,7 +222,7 @@ class Dropped(_Message, frozen=True):
     number: int
 
 
-class Released(_Message, frozen=True):
+class PartitionReleased(_Message, frozen=True):
     """A partition is closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
 
     partition: Partition
@@ -241,17 +241,17 @@ class AskTopics(_Message, frozen=True):
     """Send AllTopics: a change has been missed."""
 
 
-class GivenBack(_Message, frozen=True):
+class GroupGivenBack(_Message, frozen=True):
     """A group is the cluster's again."""
 
     group_id: str
 
 
-class LookAgain(_Message, frozen=True):
+class RefreshTopics(_Message, frozen=True):
     """A client names a topic that is not known here: the cluster may have it."""
 
 
-class AskEnds(_Message, frozen=True):
+class AskEndOffsets(_Message, frozen=True):
     """What has this group, of another node, committed in these partitions, by topic?"""
 
     request: int
@@ -266,7 +266,7 @@ class AskClusterEnds(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class EndsTold(_Message, frozen=True):
+class EndOffsetsReply(_Message, frozen=True):
     """The answer to an EndsWanted; None where the node does not serve the group."""
 
     request: int
@@ -274,34 +274,34 @@ class EndsTold(_Message, frozen=True):
 
 
 FromSupervisor = (
-    Welcome
-    | Lead
-    | DeletedMeanwhile
-    | DropsNoted
-    | Resign
-    | Viewed
+    WorkerStart
+    | LeadPartition
+    | TopicsDeleted
+    | OffsetsDroppedAck
+    | ResignPartition
+    | ViewUpdate
     | AllTopics
     | TopicsChanged
-    | Changed
-    | EndsWanted
-    | EndsAnswer
-    | UpstreamSeen
+    | TopicChangeResult
+    | EndOffsetsQuery
+    | EndOffsetsAnswer
+    | UpstreamStatus
     | ClusterEnds
     | Stop
 )
 FromWorker = (
-    Serves
+    WorkerListening
     | CannotServe
-    | Loaded
-    | Dropped
-    | Released
+    | PartitionLoaded
+    | OffsetsDropped
+    | PartitionReleased
     | ChangeTopics
     | AskTopics
-    | LookAgain
-    | GivenBack
-    | AskEnds
+    | RefreshTopics
+    | GroupGivenBack
+    | AskEndOffsets
     | AskClusterEnds
-    | EndsTold
+    | EndOffsetsReply
 )
-ToGateway = GatewayStandBy | GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
-FromGateway = GatewayServes | CannotServe | BrokerSeen
+ToGateway = GatewayStandBy | GatewayStart | GatewayViewUpdate | ForgetGroup | StopAccepting | Stop
+FromGateway = GatewayListening | CannotServe | UnknownBroker

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.catalogue_writer import CatalogueWriter, Change, Drops
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.keeper import CatalogueKeeper, Change, Drops
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -17,9 +17,9 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.workers.messages import (
     AllTopics,
     AskTopics,
-    Changed,
     ChangeTopics,
     FromWorker,
+    TopicChangeResult,
     TopicsChanged,
 )
 from storage.errors import StorageError
@@ -29,7 +29,7 @@ log = get_logger("catalogue")
 UNKNOWN: Final = -1
 
 
-class RemoteCatalogueStore(CatalogueKeeper):
+class RemoteCatalogueStore(CatalogueWriter):
     """To handlers the same as `CatalogueStore`: a change is visible, and answered, once it is on disk.
 
     An edit is tried on a draft, and the difference sent to the supervisor. What is on disk comes from there, in
@@ -54,14 +54,14 @@ class RemoteCatalogueStore(CatalogueKeeper):
         """Of the topics that are being taken over."""
         self.on_version: Callable[[int], None] = lambda _version: None
         """Called with each version once the topics of it are here."""
-        self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
+        self._inbox: deque[AllTopics | TopicsChanged | TopicChangeResult] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
-        self._answer: Changed | None = None
+        self._answer: TopicChangeResult | None = None
         self.arrived = asyncio.Event()
         """Set once all topics are here."""
 
-    def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
+    def got(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> None:
         """Something about topics has come from the supervisor.
 
         It waits for another turn, as much may come at once; while edits are tried on a draft, as what lies below that
@@ -97,13 +97,13 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self._read()
         return announced
 
-    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> Drops:
+    def _handle(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> Drops:
         match message:
             case AllTopics():
                 yield from self._all_topics(message)
             case TopicsChanged():
                 yield from self._changed(message)
-            case Changed():
+            case TopicChangeResult():
                 self._answer = message
 
     def _not_taken_over(self) -> None:

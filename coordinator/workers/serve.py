@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from coordinator.catalogue.fitting import refuse_unfit
+from coordinator.catalogue.startup_checks import refuse_unfit
 from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
-from coordinator.machine import Machine, real_machine
+from coordinator.host import HostResources, real_machine
 from coordinator.runtime.allocator import PAGE_WISE
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import end_with, get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
+from coordinator.workers.journal_takeover import tell_settled
 from coordinator.workers.launcher import Launcher
-from coordinator.workers.messages import Serves
-from coordinator.workers.settling import tell_settled
+from coordinator.workers.messages import WorkerListening
 from coordinator.workers.subprocesses import WORKER_MODULE, Subprocesses, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
@@ -29,7 +29,7 @@ from storage.recovery.shared import SharedDirectory
 log = get_logger("supervisor")
 
 GATEWAY_MODULE: Final = "coordinator.workers.gateway_main"
-Announce = Callable[[Mapping[int, Serves]], None]
+Announce = Callable[[Mapping[int, WorkerListening]], None]
 CANNOT_START: Final = (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError)
 EXIT_FAILED: Final = 1
 ORPHANS_WAIT_S: Final = 5.0
@@ -60,7 +60,9 @@ async def _open_and_serve(settings: Settings, announce: Announce, worker: str, g
     return await _serve(settings, machine, shared, meta, announce, launch, launch_gateway)
 
 
-async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDirectory, MetaProperties]:
+async def open_directory(
+    settings: Settings, machine: HostResources
+) -> tuple[SharedDirectory, MetaProperties]:
     """Lock the data directory and settle what was left in it, which blocks. Raises StorageError."""
     loop, fs = asyncio.get_running_loop(), machine.fs
     deadline = loop.time() + ORPHANS_WAIT_S
@@ -87,7 +89,7 @@ async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDi
 
 async def _serve(
     settings: Settings,
-    machine: Machine,
+    machine: HostResources,
     shared: SharedDirectory,
     meta: MetaProperties,
     announce: Announce,

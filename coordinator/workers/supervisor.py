@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.runtime.sockets import private_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -32,15 +32,15 @@ from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.channel import Channel
-from coordinator.workers.dispatch import Dispatch
-from coordinator.workers.ends import AskedEnds
+from coordinator.workers.end_offset_queries import EndOffsetQueries
 from coordinator.workers.gateways import Gateways
+from coordinator.workers.journal_takeover import JournalTakeover
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
-from coordinator.workers.own_settings import node_ids, worker_settings
+from coordinator.workers.order_queue import OrderQueue
+from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.settling import Settling
-from coordinator.workers.topic_changes import AskedChanges
+from coordinator.workers.topic_changes import RequestedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess, all_gone
 from protocol.names import GroupId, Partition
@@ -48,7 +48,7 @@ from protocol.placement import partition_for
 from storage.recovery.shared import SharedDirectory
 
 if TYPE_CHECKING:
-    from coordinator.workers.cluster_feed import ClusterFeed
+    from coordinator.workers.cluster_sync import ClusterSync
 
 log = get_logger("supervisor")
 
@@ -72,7 +72,7 @@ class Supervisor:
         self,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
+        machine: HostResources,
         launch: Launcher,
         shared: SharedDirectory,
         cluster_id: str,
@@ -98,24 +98,24 @@ class Supervisor:
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
         self._subscriptions: dict[int, Subscription] = {}
-        self._asked = AskedChanges(self.store)
-        self.serving: dict[int, messages.Serves] = {}
-        self.loaded: dict[Partition, messages.Loaded] = {}
+        self._asked = RequestedChanges(self.store)
+        self.serving: dict[int, messages.WorkerListening] = {}
+        self.loaded: dict[Partition, messages.PartitionLoaded] = {}
         """What the newest leader of a partition has said of it."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
-        self.ends = AskedEnds(self._tell)
+        self.ends = EndOffsetQueries(self._tell)
         self.has_failed = False
         """Whether something of it has failed that it cannot do without, so that it is to be stopped."""
         self.on_failed: Callable[[], None] = lambda: None
         self._tasks = Tasks(self._failed)
         self._settles = Tasks(self._failed)
         """Bring to the disk what processes have left: a stop waits for these."""
-        self._settling = Settling(self.io, shared, lambda: self.stopping)
+        self._settling = JournalTakeover(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._dispatch = Dispatch(
+        self._dispatch = OrderQueue(
             loop,
             self.io,
             machine.fs,
@@ -128,7 +128,7 @@ class Supervisor:
         )
         self._view_changes = False
         self._told_to_stop: set[int] = set()
-        self.upstream: ClusterFeed | None = None
+        self.upstream: ClusterSync | None = None
         self.gateways: Gateways | None = None
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
@@ -145,7 +145,7 @@ class Supervisor:
             on_changed=self._tell_upstream,
         )
 
-    def _open_catalogue(self, machine: Machine) -> CatalogueStore:
+    def _open_catalogue(self, machine: HostResources) -> CatalogueStore:
         settings = self.settings
         store = CatalogueStore(
             settings.data_dir,
@@ -166,10 +166,10 @@ class Supervisor:
             assignment.places[partition].failed = True
         return assignment
 
-    def _follow_cluster(self) -> "ClusterFeed":
-        from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
+    def _follow_cluster(self) -> "ClusterSync":
+        from coordinator.workers.cluster_sync import ClusterSync  # and with it a client's library
 
-        return ClusterFeed(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
+        return ClusterSync(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
 
     # --- life
 
@@ -236,7 +236,7 @@ class Supervisor:
         await worker.start(self._launch, self._tasks)
         self.workers[node] = worker
         worker.send(
-            messages.Welcome(
+            messages.WorkerStart(
                 settings=worker_settings(self.settings, self.nodes.index(node)),
                 cluster_id=self.cluster_id,
                 topic_id=self.shared.topic_id,
@@ -246,7 +246,7 @@ class Supervisor:
             )
         )
         if self.upstream is not None and self.gateways is not None:
-            worker.send(messages.UpstreamSeen(self.upstream.state, self.gateways.serving))
+            worker.send(messages.UpstreamStatus(self.upstream.state, self.gateways.serving))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
         self._tasks.start(subscription.run(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
@@ -313,17 +313,17 @@ class Supervisor:
 
     def _got(self, node: int, message: messages.FromWorker) -> None:
         match message:
-            case messages.Released():
+            case messages.PartitionReleased():
                 self._tasks.start(self._released(node, message), f"release of partition {message.partition}")
-            case messages.Loaded():
+            case messages.PartitionLoaded():
                 self._loaded(node, message)
-            case messages.Dropped():
+            case messages.OffsetsDropped():
                 self._dropped(node, message)
             case messages.ChangeTopics():
                 self._change_topics(node, message)
             case messages.AskTopics():
                 self._subscriptions[node].start_anew()
-            case messages.Serves():
+            case messages.WorkerListening():
                 self._serves(node, message)
             case messages.CannotServe():
                 self._cannot_serve(node, message.reason)
@@ -332,13 +332,13 @@ class Supervisor:
 
     def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
         match message:
-            case messages.AskEnds():
+            case messages.AskEndOffsets():
                 self.ends.ask(node, message, self._leader_of(message.group_id))
-            case messages.EndsTold():
+            case messages.EndOffsetsReply():
                 self.ends.answered(node, message)
-            case messages.GivenBack() if self.gateways is not None:
+            case messages.GroupGivenBack() if self.gateways is not None:
                 self.gateways.forget(message.group_id)
-            case messages.LookAgain() if self.upstream is not None:
+            case messages.RefreshTopics() if self.upstream is not None:
                 self.upstream.look_soon()
             case messages.AskClusterEnds() if self.upstream is not None:
                 self._tasks.start(
@@ -348,12 +348,12 @@ class Supervisor:
                 )
 
     async def _tell_cluster_ends(
-        self, upstream: "ClusterFeed", node: int, asked: messages.AskClusterEnds
+        self, upstream: "ClusterSync", node: int, asked: messages.AskClusterEnds
     ) -> None:
         ends = await upstream.ends_of(asked.partitions)
         self._tell(node, messages.ClusterEnds(asked.request, ends))
 
-    def _serves(self, node: int, message: messages.Serves) -> None:
+    def _serves(self, node: int, message: messages.WorkerListening) -> None:
         self.serving[node] = message
         self.workers[node].serves = True
         self.assignment.came_up(node)
@@ -369,7 +369,7 @@ class Supervisor:
             starting.set_exception(WorkerFailed(f"worker {node}: {reason}"))
             starting.exception()
 
-    async def _released(self, node: int, message: messages.Released) -> None:
+    async def _released(self, node: int, message: messages.PartitionReleased) -> None:
         await self._settling.note(message.partition, message.position)
         if self.assignment.released(node, message.partition, message.leader_epoch):
             log.debug("released a partition", partition=message.partition, node=node)
@@ -386,7 +386,7 @@ class Supervisor:
         place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
         return place.owner if place.leads else None
 
-    def _loaded(self, node: int, message: messages.Loaded) -> None:
+    def _loaded(self, node: int, message: messages.PartitionLoaded) -> None:
         place = self.assignment.places[message.partition]
         if (place.owner, place.epoch) == (node, message.leader_epoch):
             self.loaded[message.partition] = message
@@ -400,13 +400,13 @@ class Supervisor:
             version = self.feed.version
             # To this process, and no other of the same node: that one would take it for what it has asked.
             if isinstance(outcome, BaseException):
-                worker.send(messages.Changed(version, conflict=False, error=str(outcome)))
+                worker.send(messages.TopicChangeResult(version, conflict=False, error=str(outcome)))
             else:
-                worker.send(messages.Changed(version, conflict=not outcome))
+                worker.send(messages.TopicChangeResult(version, conflict=not outcome))
 
         self._asked.came(node, message, done)
 
-    def _dropped(self, node: int, message: messages.Dropped) -> None:
+    def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
         """Keep what a leader has dropped; the next leader hears of the rest, after a start as well."""
         places = self.assignment.places
         number = self.store.deletions.number_at(message.version)
@@ -419,7 +419,7 @@ class Supervisor:
     ) -> None:
         def noted(is_kept: bool) -> None:
             if is_kept:
-                worker.send(messages.DropsNoted(number))
+                worker.send(messages.OffsetsDroppedAck(number))
             else:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
@@ -455,7 +455,7 @@ class Supervisor:
 
     def _tell_view(self) -> None:
         self._view_changes = False
-        viewed = messages.Viewed(self.view())
+        viewed = messages.ViewUpdate(self.view())
         for worker in self.workers.values():
             worker.send(viewed)
         self._show_gateways()
@@ -467,7 +467,7 @@ class Supervisor:
     def _tell_upstream(self) -> None:
         if self.upstream is None or self.gateways is None:
             return  # while they are being made
-        told = messages.UpstreamSeen(self.upstream.state, self.gateways.serving)
+        told = messages.UpstreamStatus(self.upstream.state, self.gateways.serving)
         for worker in self.workers.values():
             worker.send(told)
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import msgspec
 
-from coordinator.catalogue.changes import Changes, Misfit
+from coordinator.catalogue.changes import Changes, StaleChange
 from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
@@ -27,7 +27,7 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
         for each in changes:
             draft.apply(each)
             yield
-    except Misfit:
+    except StaleChange:
         yield from draft.undo_in_steps(mark)
         return False
     if draft.limits.are_crossed(before, draft.totals):
@@ -36,7 +36,7 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     return True
 
 
-class AskedChanges:
+class RequestedChanges:
     """Changes that workers ask for, in pieces whose last is still to come."""
 
     def __init__(self, store: CatalogueStore) -> None:

@@ -10,31 +10,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator.api.ends import ends_of
+from coordinator.api.end_offsets import ends_of
 from coordinator.app import App
+from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
-from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.names import NAME_LENGTH_MAX
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
+from coordinator.data_directory import CannotStart
+from coordinator.host import HostResources
 from coordinator.jobs.committed_offsets import all_committed
-from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
-from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import all_durable, ended
 from coordinator.runtime.sockets import private_path
 from coordinator.runtime.tasks import Tasks
-from coordinator.tickets import Ticket, Waiting
+from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
-from coordinator.workers.drop_notes import DropNotes
+from coordinator.workers.deletion_acks import DeletionAcks
 from coordinator.workers.lag_watch import LagWatch
+from coordinator.workers.partition_orders import PartitionOrders
 from coordinator.workers.remote_catalogue import UNKNOWN, RemoteCatalogueStore
-from coordinator.workers.share import Share
 from protocol.apis import Offer
 from protocol.names import GroupId, Partition
 from storage.errors import StorageError
@@ -55,7 +55,7 @@ QUESTIONS_FOR_ENDS_MAX: Final = 10
 """The supervisor asks the cluster fewer questions, one after the other, about where partitions end."""
 
 
-class Surroundings(Protocol):
+class ProcessHooks(Protocol):
     """What a worker does to the process that it is in."""
 
     def configure(self, settings: Settings, name: int | str) -> None:
@@ -73,9 +73,9 @@ class WorkerApp(App):
 
     def __init__(
         self,
-        welcome: messages.Welcome,
+        welcome: messages.WorkerStart,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
+        machine: HostResources,
         send: Callable[[messages.FromWorker], None],
     ) -> None:
         settings = welcome.settings
@@ -99,14 +99,16 @@ class WorkerApp(App):
             TopicLimits.of(settings),
         )
         if settings.is_gateway:
-            self.catalogue_store.look_for = MissedTopics(loop.time, loop.call_later, send).missed
-            self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
-        self.share = Share(self.leadership, self.group_log, self.stats, send)
+            self.catalogue_store.look_for = UnknownTopics(loop.time, loop.call_later, send).missed
+            self.group_access.adoptions.on_given_back = lambda group_id: send(
+                messages.GroupGivenBack(group_id)
+            )
+        self.share = PartitionOrders(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.has_topics
-        self.drop_notes = DropNotes(send)
+        self.drop_notes = DeletionAcks(send)
         self._dropped_version = UNKNOWN
         """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
-        self.ends = RemoteEnds(send)
+        self.ends = RemoteEndOffsets(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(
             self.lag,
@@ -178,11 +180,11 @@ class WorkerApp(App):
     def lead_partitions(self) -> None:
         """Nothing: the supervisor says what."""
 
-    def open_catalogue(self) -> CatalogueKeeper:
+    def open_catalogue(self) -> CatalogueWriter:
         """A copy of the supervisor's."""
         return self.catalogue_store
 
-    def note_dropped(self, partitions: Sequence[Partition]) -> Ticket:
+    def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """These partitions hold no offsets in topics that are going: let the supervisor keep that."""
         return self.drop_notes.tell(self.catalogue_store.coming_version, partitions)
 
@@ -214,7 +216,7 @@ class WorkerApp(App):
         return node
 
 
-class MissedTopics:
+class UnknownTopics:
     """Topics that clients name and the catalogue lacks: the cluster may have them by now."""
 
     def __init__(
@@ -249,10 +251,10 @@ class MissedTopics:
 
     def _tell(self) -> None:
         self._is_told = True
-        self._send(messages.LookAgain())
+        self._send(messages.RefreshTopics())
 
 
-class RemoteEnds:
+class RemoteEndOffsets:
     """What groups of other nodes have committed, through the supervisor."""
 
     def __init__(self, send: Callable[[messages.FromWorker], None]) -> None:
@@ -267,9 +269,9 @@ class RemoteEnds:
         self._next += 1
         self._waiting[self._next] = done
         asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
-        self._send(messages.AskEnds(self._next, group_id, asked))
+        self._send(messages.AskEndOffsets(self._next, group_id, asked))
 
-    def answered(self, answer: messages.EndsAnswer) -> None:
+    def answered(self, answer: messages.EndOffsetsAnswer) -> None:
         """The supervisor has heard it."""
         self._waiting.pop(answer.request)(answer.ends)
 
@@ -280,7 +282,9 @@ class Worker:
     Connect `channel`, and await `ended`, the exit status; then `close` it.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, machine: Machine, surroundings: Surroundings) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, machine: HostResources, surroundings: ProcessHooks
+    ) -> None:
         self._loop = loop
         self._machine = machine
         self._surroundings = surroundings
@@ -291,24 +295,24 @@ class Worker:
         self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.FromSupervisor) -> None:
-        if isinstance(message, messages.Welcome):
+        if isinstance(message, messages.WorkerStart):
             self._welcome(message)
         elif self.app is not None:
             self._do(self.app, message)
 
     def _do(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
         match message:
-            case messages.Lead():
+            case messages.LeadPartition():
                 app.share.lead(message)
-            case messages.Resign():
+            case messages.ResignPartition():
                 app.share.resign(message)
-            case messages.Viewed():
+            case messages.ViewUpdate():
                 app.cluster.update(message.view)
-            case messages.DeletedMeanwhile():
+            case messages.TopicsDeleted():
                 app.share.deleted_meanwhile(message)
-            case messages.DropsNoted():
+            case messages.OffsetsDroppedAck():
                 app.drop_notes.noted(message)
-            case messages.AllTopics() | messages.TopicsChanged() | messages.Changed():
+            case messages.AllTopics() | messages.TopicsChanged() | messages.TopicChangeResult():
                 app.catalogue_store.got(message)
             case messages.Stop():
                 self._tasks.start(self._stop(app), "stop")
@@ -318,16 +322,16 @@ class Worker:
     def _hear(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
         """What other nodes, or the cluster, want or have said."""
         match message:
-            case messages.EndsWanted():
+            case messages.EndOffsetsQuery():
                 self._tell_ends(app, message)
-            case messages.EndsAnswer():
+            case messages.EndOffsetsAnswer():
                 app.ends.answered(message)
-            case messages.UpstreamSeen():
+            case messages.UpstreamStatus():
                 app.see_upstream(message.state, message.gateways)
             case messages.ClusterEnds():
                 app.lag_watch.answered(message)
 
-    def _welcome(self, welcome: messages.Welcome) -> None:
+    def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings
         self._surroundings.configure(settings, settings.node_id)
         try:
@@ -354,17 +358,17 @@ class Worker:
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self.channel.send(messages.Serves(serving.listen, serving.advertised, serving.metrics))
+        self.channel.send(messages.WorkerListening(serving.listen, serving.advertised, serving.metrics))
 
     async def _stop(self, app: WorkerApp) -> None:
         app.share.close()
         await app.stop()
         self.ended.set_result(0)
 
-    def _tell_ends(self, app: WorkerApp, wanted: messages.EndsWanted) -> None:
-        waiting = Waiting()
-        ends = ends_of(app.door, waiting, wanted.group_id, wanted.partitions)
-        answer = messages.EndsTold(wanted.request, ends)
+    def _tell_ends(self, app: WorkerApp, wanted: messages.EndOffsetsQuery) -> None:
+        waiting = ReplyDependencies()
+        ends = ends_of(app.group_access, waiting, wanted.group_id, wanted.partitions)
+        answer = messages.EndOffsetsReply(wanted.request, ends)
         if waiting.blocker() is None:
             self.channel.send(answer)
             return
@@ -372,14 +376,18 @@ class Worker:
         self._tasks.start(
             self._tell_once_durable(app, wanted, waiting, answer),
             "tell_ends",
-            lambda _error: self.channel.send(messages.EndsTold(wanted.request, None)),
+            lambda _error: self.channel.send(messages.EndOffsetsReply(wanted.request, None)),
         )
 
     async def _tell_once_durable(
-        self, app: WorkerApp, wanted: messages.EndsWanted, waiting: Waiting, answer: messages.EndsTold
+        self,
+        app: WorkerApp,
+        wanted: messages.EndOffsetsQuery,
+        waiting: ReplyDependencies,
+        answer: messages.EndOffsetsReply,
     ) -> None:
-        known = await all_durable(waiting) and app.door.serves(wanted.group_id)
-        self.channel.send(answer if known else messages.EndsTold(wanted.request, None))
+        known = await all_durable(waiting) and app.group_access.serves(wanted.group_id)
+        self.channel.send(answer if known else messages.EndOffsetsReply(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

@@ -18,11 +18,11 @@ from typing import Any, Final, NoReturn, Protocol
 import uvloop
 
 from coordinator.config import Settings
-from coordinator.machine import Machine, real_machine
+from coordinator.host import HostResources, real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
-from coordinator.workers.pulse import Pulse
+from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.worker import Worker
 
 log = logs.get_logger("worker")
@@ -32,10 +32,10 @@ LAST_LINES_S: Final = 0.1
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class OwnProcess:
+class SeparateProcess:
     """What a worker does to the process that it has for itself."""
 
-    def __init__(self, pulse: Pulse) -> None:
+    def __init__(self, pulse: LoopHeartbeat) -> None:
         self._pulse = pulse
 
     def configure(self, settings: Settings, name: int | str) -> None:
@@ -66,7 +66,7 @@ def die_with(parent: int) -> None:
         exit_at_once(EXIT_ORPHANED)
 
 
-class Supervised(Protocol):
+class SupervisedProcess(Protocol):
     """What a process that a supervisor has started does."""
 
     @property
@@ -79,19 +79,21 @@ class Supervised(Protocol):
         """Say what is left to say."""
 
 
-Make = Callable[[asyncio.AbstractEventLoop, Machine, Pulse, int], Supervised]
+Make = Callable[[asyncio.AbstractEventLoop, HostResources, LoopHeartbeat, int], SupervisedProcess]
 """(event loop, machine, pulse, the number of the process)"""
 Run = Callable[[Coroutine[Any, Any, int]], int]
 
 
-def make_worker(loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, _node_id: int) -> Worker:
+def make_worker(
+    loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _node_id: int
+) -> Worker:
     """The worker of a process, whose node id is told by its supervisor."""
-    return Worker(loop, machine, OwnProcess(pulse))
+    return Worker(loop, machine, SeparateProcess(pulse))
 
 
 async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make: Make) -> int:
     loop = asyncio.get_running_loop()
-    pulse = Pulse(loop, pulse_sock)
+    pulse = LoopHeartbeat(loop, pulse_sock)
     pulse.start()
     process = make(loop, real_machine(), pulse, number)
     await loop.create_connection(lambda: process.channel, sock=sock)

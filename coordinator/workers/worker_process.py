@@ -57,7 +57,7 @@ class WorkerProcess(Generic[Received]):
         """Ends once the process has ended and `on_exit` was called; there from `start` on."""
         self._heard_all = asyncio.Event()
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
-        self._pulse = PulseReader(liveness)
+        self._pulse = HeartbeatReader(liveness)
 
     def take(self, node_id: int) -> None:
         """From now on this process does the work of this number."""
@@ -138,7 +138,7 @@ async def all_gone(processes: Mapping[int, WorkerProcess[Any]], deadline_s: floa
         await asyncio.wait(running, timeout=deadline_s - loop.time())
 
 
-class PulseReader(asyncio.Protocol):
+class HeartbeatReader(asyncio.Protocol):
     """The supervisor's end of the socket on which a worker's thread answers pings."""
 
     def __init__(self, liveness: Liveness) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX
 from protocol.codegen.layout import (
-    Run,
+    FixedFields,
     Step,
     default_bytes,
     min_bytes,
@@ -21,7 +21,7 @@ from protocol.codegen.layout import (
     steps,
 )
 from protocol.codegen.schema import Field, Message
-from protocol.codegen.source import Source
+from protocol.codegen.source import SourceWriter
 from protocol.codegen.types import as_named, default, python_type, value_type
 
 # From so many items on, looking whether they can be rows pays (measured: from 9 to 10 on).
@@ -45,7 +45,7 @@ def has_steps(message: Message) -> bool:
 class Decoder:
     """Writes one function into `source`; with `in_steps` it is a generator."""
 
-    def __init__(self, source: Source, version: int, *, flexible: bool, in_steps: bool = False) -> None:
+    def __init__(self, source: SourceWriter, version: int, *, flexible: bool, in_steps: bool = False) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -74,7 +74,7 @@ class Decoder:
         todo = steps(fields, self._version)
         while todo:
             step = todo.pop(0)
-            if isinstance(step, Run):
+            if isinstance(step, FixedFields):
                 follower = todo.pop(0) if todo else None
                 self._run(step, follower, prefix, in_array=in_array)
             else:
@@ -85,7 +85,7 @@ class Decoder:
             with self._source.block("else:"):
                 self._source.line("pos += 1")
 
-    def _run(self, run: Run, follower: Step | None, prefix: str, *, in_array: bool) -> None:
+    def _run(self, run: FixedFields, follower: Step | None, prefix: str, *, in_array: bool) -> None:
         """Read neighbours of fixed size, together with the length of the field behind them."""
         line = self._source.line
         names = [prefix + field.name for field in run.fields]
@@ -227,7 +227,7 @@ class Decoder:
                     line(f"left = {ITEMS_PER_STEP}")
                     line("yield")
 
-    def _rows_of(self, field: Field) -> Run | None:
+    def _rows_of(self, field: Field) -> FixedFields | None:
         """The fields that an array has as rows, if it is read so: only in requests, and not in steps."""
         if (
             self._items_max is None
@@ -237,7 +237,7 @@ class Decoder:
             return None
         return row_run_in(field, self._version)
 
-    def _rows(self, field: Field, run: Run, target: str, count: str) -> None:
+    def _rows(self, field: Field, run: FixedFields, target: str, count: str) -> None:
         """Read a long array at once if its items can be rows."""
         line, block = self._source.line, self._source.block
         all_fields = row_run(field)

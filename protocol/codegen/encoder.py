@@ -8,9 +8,9 @@ version is a pad byte of the Struct before it. Compact lengths below 128, which 
 
 from typing import Final
 
-from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, row_run_in, steps
+from protocol.codegen.layout import FixedFields, OneString, Step, min_bytes, one_string, row_run_in, steps
 from protocol.codegen.schema import Field, Message
-from protocol.codegen.source import Source
+from protocol.codegen.source import SourceWriter
 from protocol.codegen.types import may_be_none, rows_name
 
 PACKERS: Final = {"i": "pack_int32", "ih": "pack_result", "ihx": "pack_tagged_result"}
@@ -23,7 +23,7 @@ EMPTY_COMPACT: Final = 1
 class Encoder:
     """Writes one function into `source`."""
 
-    def __init__(self, source: Source, version: int, *, flexible: bool) -> None:
+    def __init__(self, source: SourceWriter, version: int, *, flexible: bool) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
@@ -32,7 +32,7 @@ class Encoder:
         """Write the body of `encode(message)`."""
         line = self._source.line
         parts = steps(message.fields, self._version)
-        if len(parts) == 1 and isinstance(parts[0], Run):
+        if len(parts) == 1 and isinstance(parts[0], FixedFields):
             line(f"return {self._pack(parts[0], 'message', last=True)}")
             return
         line("out: list[bytes] = []")
@@ -42,7 +42,7 @@ class Encoder:
     def _struct(self, parts: list[Step], owner: str) -> None:
         for step in parts:
             last = step is parts[-1]
-            if isinstance(step, Run):
+            if isinstance(step, FixedFields):
                 self._source.line(f"out.append({self._pack(step, owner, last=last)})")
                 continue
             if step.is_array:
@@ -52,7 +52,7 @@ class Encoder:
             if last and self._flexible:
                 self._source.line('out.append(b"\\0")')
 
-    def _pack(self, run: Run, owner: str, *, last: bool) -> str:
+    def _pack(self, run: FixedFields, owner: str, *, last: bool) -> str:
         fmt = run.fmt + ("x" if last and self._flexible else "")
         values = ", ".join(f"{owner}.{field.name}" for field in run.fields)
         return f"{PACKERS.get(fmt) or self._source.structs.pack(fmt)}({values})"
@@ -111,7 +111,7 @@ class Encoder:
         else:
             line(f"out.append(PACK_INT32({count}))")
 
-    def _rows(self, field: Field, run: Run, rows: str) -> None:
+    def _rows(self, field: Field, run: FixedFields, rows: str) -> None:
         """Write an array of rows: behind their fields come an empty string, if items have one, and no error."""
         self._count(f"{rows}.count")
         item = bytearray(min_bytes(field.fields, self._version, flexible=self._flexible))

@@ -12,7 +12,7 @@ SIZES: Final = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uuid"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FixedFields:
     """Neighbours of fixed size, read and written by one Struct."""
 
     fields: tuple[Field, ...]
@@ -26,7 +26,7 @@ class Run:
         return sum(SIZES[field.type] for field in self.fields)
 
 
-Step = Run | Field
+Step = FixedFields | Field
 
 
 def is_fixed(field: Field) -> bool:
@@ -40,7 +40,7 @@ def steps(fields: tuple[Field, ...], version: int) -> list[Step]:
     out: list[Step] = []
     for fixed, group in groupby(present, key=is_fixed):
         if fixed:
-            out.append(Run(tuple(group)))
+            out.append(FixedFields(tuple(group)))
         else:
             out.extend(group)
     return out
@@ -73,12 +73,12 @@ class OneString:
     That string is its metadata, which hardly anybody sets: with an empty string the struct has a fixed size.
     """
 
-    before: Run
+    before: FixedFields
     string: Field
-    after: Run
+    after: FixedFields
 
 
-def row_run(field: Field) -> Run | None:
+def row_run(field: Field) -> FixedFields | None:
     """Return the fields that rows of this array have (`protocol.rows`), those of its newest version; None for no rows.
 
     The items that can be rows are those that say nothing but fields of fixed size: their one string, if they have one,
@@ -87,7 +87,7 @@ def row_run(field: Field) -> Run | None:
     return _shown(field, field.versions.max) if field.is_struct_array else None
 
 
-def row_run_in(field: Field, version: int) -> Run | None:
+def row_run_in(field: Field, version: int) -> FixedFields | None:
     """Return which of the fields of `row_run` this version has, if these are the first of them; else None."""
     rows = row_run(field)
     run = None if rows is None else _shown(field, version)
@@ -96,25 +96,29 @@ def row_run_in(field: Field, version: int) -> Run | None:
     return run
 
 
-def _shown(field: Field, version: int) -> Run | None:
+def _shown(field: Field, version: int) -> FixedFields | None:
     parts = steps(field.fields, version)
     layout = one_string(parts)
     if layout is not None:
         shown, rest = layout.before.fields, layout.after.fields
-    elif len(parts) == 1 and isinstance(parts[0], Run):
+    elif len(parts) == 1 and isinstance(parts[0], FixedFields):
         shown = tuple(takewhile(lambda one: one.name != "error_code", parts[0].fields))
         rest = parts[0].fields[len(shown) :]
     else:
         return None
-    return Run(shown) if [one.name for one in rest] in ([], ["error_code"]) else None
+    return FixedFields(shown) if [one.name for one in rest] in ([], ["error_code"]) else None
 
 
 def one_string(parts: list[Step]) -> OneString | None:
     """Return the parts of a struct that starts with a run and has one string, else None."""
     match parts:
-        case [Run() as before, Field(type="string", is_array=False) as string]:
-            return OneString(before, string, Run(()))
-        case [Run() as before, Field(type="string", is_array=False) as string, Run() as after]:
+        case [FixedFields() as before, Field(type="string", is_array=False) as string]:
+            return OneString(before, string, FixedFields(()))
+        case [
+            FixedFields() as before,
+            Field(type="string", is_array=False) as string,
+            FixedFields() as after,
+        ]:
             return OneString(before, string, after)
         case _:
             return None

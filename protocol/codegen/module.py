@@ -9,7 +9,7 @@ from protocol.apis import ApiKey
 from protocol.codegen.decoder import Decoder, has_steps
 from protocol.codegen.encoder import Encoder
 from protocol.codegen.schema import Message, load
-from protocol.codegen.source import Source, Structs
+from protocol.codegen.source import SourceWriter, Structs
 from protocol.codegen.types import NAMED, emit_classes
 
 HEADER = """\
@@ -55,7 +55,7 @@ def _functions(message: Message, structs: Structs) -> Iterator[str]:
     for name, suffix, signature, emitter in directions:
         written: dict[str, int] = {}
         for version in range(message.versions.min, message.versions.max + 1):
-            source = Source(structs)
+            source = SourceWriter(structs)
             with source.block(f"def {name}_v{version}{suffix}{signature}"):
                 emitter(source, version, flexible=version in message.flexible).emit(message)
             same = written.setdefault("\n".join(source.lines[1:]), version)
@@ -92,17 +92,17 @@ def _imports(body: str) -> Iterator[str]:
     yield ""
     yield "from protocol.apis import ApiKey"
     yield "from protocol.codec import ApiSchema, Codec"
+    yield f"from protocol.compiled_struct import {'EMPTY, ' if 'EMPTY' in used else ''}FieldsValue"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
     if "int32_at" in used:
         yield "from protocol.fixed import int32_at"
+    yield "from protocol.mypyc_shim import mypyc_attr"
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
         yield f"from protocol.names import {', '.join(names)}"
-    yield "from protocol.native import mypyc_attr"
     rows = [name for name in ("Rows", "rows_with_tail") if name in used]
     if rows:
         yield f"from protocol.rows import {', '.join(rows)}"
-    yield f"from protocol.value import {'EMPTY, ' if 'EMPTY' in used else ''}Value"
     wire = [name for name in _WIRE if name in used]
     if wire:
         yield "from protocol.wire import ("

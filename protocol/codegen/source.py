@@ -32,7 +32,7 @@ class Structs:
             yield f'_PACK_{_name(fmt)}: Final[Callable[..., bytes]] = Struct(">{fmt}").pack'
 
 
-class Source:
+class SourceWriter:
     """Collects lines."""
 
     def __init__(self, structs: Structs) -> None:

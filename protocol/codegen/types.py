@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the classes: one Value per message and nested struct, with every field of every version."""
+"""Writes the classes: one FieldsValue per message and nested struct, with every field of every version."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -98,7 +98,7 @@ def rows_name(field: Field) -> str:
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
     in_rows = [field for field in fields if row_run(field) is not None]
     yield "@mypyc_attr(acyclic=True)"
-    yield f"class {name}(Value):"
+    yield f"class {name}(FieldsValue):"
     yield f"    __match_args__: Final = ({''.join(f'{_quoted(field.name)}, ' for field in fields)})".replace(
         ", )", ",)"
     )

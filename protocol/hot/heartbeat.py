@@ -9,11 +9,11 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed import int32_at
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
-from protocol.value import Value
 from protocol.wire import (
     NULL_INT16,
     UVARINT,
@@ -35,7 +35,7 @@ _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
 
 
 @mypyc_attr(acyclic=True)
-class HeartbeatRequest(Value):
+class HeartbeatRequest(FieldsValue):
     __match_args__: Final = ("group_id", "generation_id", "member_id", "group_instance_id",)
     __slots__ = __match_args__
 
@@ -53,7 +53,7 @@ class HeartbeatRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class HeartbeatResponse(Value):
+class HeartbeatResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "error_code",)
     __slots__ = __match_args__
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
-from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -50,7 +50,7 @@ _PACK_ii: Final[Callable[..., bytes]] = Struct(">ii").pack
 
 
 @mypyc_attr(acyclic=True)
-class JoinGroupRequestProtocol(Value):
+class JoinGroupRequestProtocol(FieldsValue):
     __match_args__: Final = ("name", "metadata",)
     __slots__ = __match_args__
 
@@ -64,7 +64,7 @@ class JoinGroupRequestProtocol(Value):
 
 
 @mypyc_attr(acyclic=True)
-class JoinGroupRequest(Value):
+class JoinGroupRequest(FieldsValue):
     __match_args__: Final = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason",)
     __slots__ = __match_args__
 
@@ -90,7 +90,7 @@ class JoinGroupRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class JoinGroupResponseMember(Value):
+class JoinGroupResponseMember(FieldsValue):
     __match_args__: Final = ("member_id", "group_instance_id", "metadata",)
     __slots__ = __match_args__
 
@@ -106,7 +106,7 @@ class JoinGroupResponseMember(Value):
 
 
 @mypyc_attr(acyclic=True)
-class JoinGroupResponse(Value):
+class JoinGroupResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members",)
     __slots__ = __match_args__
 

@@ -9,10 +9,10 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
-from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -41,7 +41,7 @@ _PACK_hx: Final[Callable[..., bytes]] = Struct(">hx").pack
 
 
 @mypyc_attr(acyclic=True)
-class MemberIdentity(Value):
+class MemberIdentity(FieldsValue):
     __match_args__: Final = ("member_id", "group_instance_id", "reason",)
     __slots__ = __match_args__
 
@@ -57,7 +57,7 @@ class MemberIdentity(Value):
 
 
 @mypyc_attr(acyclic=True)
-class LeaveGroupRequest(Value):
+class LeaveGroupRequest(FieldsValue):
     __match_args__: Final = ("group_id", "member_id", "members",)
     __slots__ = __match_args__
 
@@ -73,7 +73,7 @@ class LeaveGroupRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class MemberResponse(Value):
+class MemberResponse(FieldsValue):
     __match_args__: Final = ("member_id", "group_instance_id", "error_code",)
     __slots__ = __match_args__
 
@@ -89,7 +89,7 @@ class MemberResponse(Value):
 
 
 @mypyc_attr(acyclic=True)
-class LeaveGroupResponse(Value):
+class LeaveGroupResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "error_code", "members",)
     __slots__ = __match_args__
 

@@ -9,12 +9,12 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed import int32_at
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId, Offset
-from protocol.native import mypyc_attr
 from protocol.rows import Rows, rows_with_tail
-from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -55,7 +55,7 @@ _PACK_q: Final[Callable[..., bytes]] = Struct(">q").pack
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitRequestPartition(Value):
+class OffsetCommitRequestPartition(FieldsValue):
     __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "commit_timestamp", "committed_metadata",)
     __slots__ = __match_args__
 
@@ -75,7 +75,7 @@ class OffsetCommitRequestPartition(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitRequestTopic(Value):
+class OffsetCommitRequestTopic(FieldsValue):
     __match_args__: Final = ("name", "topic_id", "partitions",)
     __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
@@ -103,7 +103,7 @@ class OffsetCommitRequestTopic(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitRequest(Value):
+class OffsetCommitRequest(FieldsValue):
     __match_args__: Final = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics",)
     __slots__ = __match_args__
 
@@ -125,7 +125,7 @@ class OffsetCommitRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitResponsePartition(Value):
+class OffsetCommitResponsePartition(FieldsValue):
     __match_args__: Final = ("partition_index", "error_code",)
     __slots__ = __match_args__
 
@@ -139,7 +139,7 @@ class OffsetCommitResponsePartition(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitResponseTopic(Value):
+class OffsetCommitResponseTopic(FieldsValue):
     __match_args__: Final = ("name", "topic_id", "partitions",)
     __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
@@ -167,7 +167,7 @@ class OffsetCommitResponseTopic(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitResponse(Value):
+class OffsetCommitResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "topics",)
     __slots__ = __match_args__
 

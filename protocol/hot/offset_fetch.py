@@ -9,12 +9,12 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.fixed import int32_at
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, Offset
-from protocol.native import mypyc_attr
 from protocol.rows import Rows
-from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
@@ -57,7 +57,7 @@ _PACK_iqihh: Final[Callable[..., bytes]] = Struct(">iqihh").pack
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchRequestTopic(Value):
+class OffsetFetchRequestTopic(FieldsValue):
     __match_args__: Final = ("name", "partition_indexes",)
     __slots__ = __match_args__
 
@@ -71,7 +71,7 @@ class OffsetFetchRequestTopic(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchRequestTopics(Value):
+class OffsetFetchRequestTopics(FieldsValue):
     __match_args__: Final = ("name", "topic_id", "partition_indexes",)
     __slots__ = __match_args__
 
@@ -87,7 +87,7 @@ class OffsetFetchRequestTopics(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchRequestGroup(Value):
+class OffsetFetchRequestGroup(FieldsValue):
     __match_args__: Final = ("group_id", "member_id", "member_epoch", "topics",)
     __slots__ = __match_args__
 
@@ -105,7 +105,7 @@ class OffsetFetchRequestGroup(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchRequest(Value):
+class OffsetFetchRequest(FieldsValue):
     __match_args__: Final = ("group_id", "topics", "groups", "require_stable",)
     __slots__ = __match_args__
 
@@ -123,7 +123,7 @@ class OffsetFetchRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponsePartition(Value):
+class OffsetFetchResponsePartition(FieldsValue):
     __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
     __slots__ = __match_args__
 
@@ -143,7 +143,7 @@ class OffsetFetchResponsePartition(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponseTopic(Value):
+class OffsetFetchResponseTopic(FieldsValue):
     __match_args__: Final = ("name", "partitions",)
     __slots__ = ("_partitions", "name", "partition_rows",)
 
@@ -169,7 +169,7 @@ class OffsetFetchResponseTopic(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponsePartitions(Value):
+class OffsetFetchResponsePartitions(FieldsValue):
     __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
     __slots__ = __match_args__
 
@@ -189,7 +189,7 @@ class OffsetFetchResponsePartitions(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponseTopics(Value):
+class OffsetFetchResponseTopics(FieldsValue):
     __match_args__: Final = ("name", "topic_id", "partitions",)
     __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
@@ -217,7 +217,7 @@ class OffsetFetchResponseTopics(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponseGroup(Value):
+class OffsetFetchResponseGroup(FieldsValue):
     __match_args__: Final = ("group_id", "topics", "error_code",)
     __slots__ = __match_args__
 
@@ -233,7 +233,7 @@ class OffsetFetchResponseGroup(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetFetchResponse(Value):
+class OffsetFetchResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "topics", "error_code", "groups",)
     __slots__ = __match_args__
 

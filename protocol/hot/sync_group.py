@@ -9,11 +9,11 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
+from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed import int32_at
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
-from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -46,7 +46,7 @@ _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
 
 
 @mypyc_attr(acyclic=True)
-class SyncGroupRequestAssignment(Value):
+class SyncGroupRequestAssignment(FieldsValue):
     __match_args__: Final = ("member_id", "assignment",)
     __slots__ = __match_args__
 
@@ -60,7 +60,7 @@ class SyncGroupRequestAssignment(Value):
 
 
 @mypyc_attr(acyclic=True)
-class SyncGroupRequest(Value):
+class SyncGroupRequest(FieldsValue):
     __match_args__: Final = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments",)
     __slots__ = __match_args__
 
@@ -84,7 +84,7 @@ class SyncGroupRequest(Value):
 
 
 @mypyc_attr(acyclic=True)
-class SyncGroupResponse(Value):
+class SyncGroupResponse(FieldsValue):
     __match_args__: Final = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment",)
     __slots__ = __match_args__
 

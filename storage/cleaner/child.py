@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 import storage
-from storage.cleaner.work import CleaningAborted, CleaningJob, OffsetMapTooSmall, Result
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.disk.filesystem import FILE_MODE, File, RealFile, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from storage.errors import CorruptLog
@@ -45,13 +45,13 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 class Success(msgspec.Struct, frozen=True, tag=True):
     """The result."""
 
-    result: Result
+    result: CleaningResult
 
 
 Answer = Success | Failure
 
 
-class GivenFiles(RealFileSystem):
+class OpenFiles(RealFileSystem):
     """The operating system's files, but for some that are open already."""
 
     def __init__(self, files: dict[str, int]) -> None:
@@ -80,7 +80,7 @@ class ChildRunner:
             if self._process is not None:
                 self._process.kill()
 
-    def __call__(self, job: CleaningJob) -> Result:
+    def __call__(self, job: CleaningJob) -> CleaningResult:
         """Clean a log in a child process.
 
         Raises what `work.clean` does, and OSError with what the child said when it failed otherwise.
@@ -99,7 +99,7 @@ class ChildRunner:
             for number in files.values():
                 os.close(number)
 
-    def _run(self, request: Request) -> Result:
+    def _run(self, request: Request) -> CleaningResult:
         with self._lock:
             if self._stopped:
                 raise CleaningAborted

@@ -13,13 +13,13 @@ import msgspec
 from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
-from storage.cleaner.work import CleaningAborted, CleaningJob, OffsetMapTooSmall, Result
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.disk.checkpoint_file import TopicPartition, read_highest, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.log_manager import LogManager
 
-Runner = Callable[[CleaningJob], Result]
+Runner = Callable[[CleaningJob], CleaningResult]
 
 
 class Cleaning(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class LogCleaner:
             sum(cleaned.records_after for cleaned in result.segments),
         )
 
-    def _work(self, found: Candidate) -> Result:
+    def _work(self, found: Candidate) -> CleaningResult:
         settings = self._manager.settings
         try:
             return self._run(

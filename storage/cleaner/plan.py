@@ -9,7 +9,7 @@ import msgspec
 from protocol.names import Offset
 from storage.cleaner.work import CleaningJob, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
-from storage.partition.rolled import RolledLog
+from storage.partition.rolled_log import RolledLog
 from storage.partition.segment import Segment
 
 LONG_MAX: Final = 2**63 - 1

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from protocol.compiled_struct import replaced
 from protocol.names import Offset
-from protocol.value import replaced
 from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import CleanedTransactions
@@ -34,7 +34,7 @@ from storage.format.batch_format import (
     summarize,
 )
 from storage.partition.index import summaries
-from storage.partition.segment import Run, Segment
+from storage.partition.segment import BatchRun, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -61,7 +61,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
     index_interval_bytes: int
 
 
-class Cleaned(msgspec.Struct, frozen=True):
+class CleanedSegment(msgspec.Struct, frozen=True):
     """A new segment, on disk as `.cleaned` under the first of the `base_offsets` of those that it replaces."""
 
     base_offsets: list[Offset]
@@ -71,11 +71,11 @@ class Cleaned(msgspec.Struct, frozen=True):
     records_after: int
 
 
-class Result(msgspec.Struct, frozen=True):
+class CleaningResult(msgspec.Struct, frozen=True):
     """What came of a job: up to `end_offset` the log is clean, once all is swapped in, in order."""
 
     end_offset: Offset
-    segments: list[Cleaned]
+    segments: list[CleanedSegment]
 
 
 class CleaningAborted(Exception):
@@ -114,7 +114,7 @@ class Throttle:
                 self._sleep(early)
 
 
-def clean(fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> Result:
+def clean(fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> CleaningResult:
     """Do a job. Its `.cleaned` files are on disk on return; their names are for the caller to sync.
 
     Without a `throttle` nothing holds it up. Raises CleaningAborted once that does not want the result any more,
@@ -136,12 +136,12 @@ class Cleaner:
         self.transactions = CleanedTransactions()
         self._horizon: int | None = None
 
-    def run(self) -> Result:
+    def run(self) -> CleaningResult:
         """Do it; as `clean`."""
         groups = self._find_transactions()
         sources = [source for group in groups for source in group]
         if self._bound <= self._job.first_dirty_offset:
-            return Result(self._job.first_dirty_offset, [])
+            return CleaningResult(self._job.first_dirty_offset, [])
         full = self._fill_map(sources)
         end_offset = Offset(self.map.latest_offset + 1) if full else self._bound
         if end_offset <= self._job.first_dirty_offset:
@@ -151,7 +151,7 @@ class Cleaner:
         self.map.latest_offset = Offset(end_offset - 1)
         self.transactions.restart()
         cleaned = [self._clean_group(group) for group in groups if group[0].base_offset < end_offset]
-        return Result(end_offset, cleaned)
+        return CleaningResult(end_offset, cleaned)
 
     # --- the three walks ---
 
@@ -199,7 +199,7 @@ class Cleaner:
                 return False
         return True
 
-    def _clean_group(self, group: list[OldSegment]) -> Cleaned:
+    def _clean_group(self, group: list[OldSegment]) -> CleanedSegment:
         base_offset = group[0].base_offset
         output = Segment(
             self._fs,
@@ -211,7 +211,7 @@ class Cleaner:
         )
         output.cut(0)
         before = after = 0
-        run = Run()
+        run = BatchRun()
         for source in group:
             for position, batch in self._batches(source):
                 with self._damage_at(source, position):
@@ -220,16 +220,16 @@ class Cleaner:
                 after += _add(run, data)
                 if run.size_bytes >= _CHUNK_BYTES:
                     self._write(output, run)
-                    run = Run()
+                    run = BatchRun()
         self._write(output, run)
         output.index.write(output, seal=True, sync=True)
         output.fsync()
         output.close()
         sizes = sum(source.size_bytes for source in group)
         offsets = [source.base_offset for source in group]
-        return Cleaned(offsets, sizes, output.size_bytes, before, after)
+        return CleanedSegment(offsets, sizes, output.size_bytes, before, after)
 
-    def _write(self, output: Segment, run: Run) -> None:
+    def _write(self, output: Segment, run: BatchRun) -> None:
         if run.batches:
             self._throttle.add(run.size_bytes)
             output.write(run)
@@ -327,7 +327,7 @@ def _keep_all(_offset: Offset, _key: bytes | None, _is_tombstone: bool) -> bool:
     return True
 
 
-def _add(run: Run, data: bytes | None) -> int:
+def _add(run: BatchRun, data: bytes | None) -> int:
     """Put what is left of a batch to the others; returns how many records that are."""
     if data is None:
         return 0

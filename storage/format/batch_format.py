@@ -24,10 +24,10 @@ from typing import Final
 
 from crc32c import crc32c
 
+from protocol.compiled_struct import FieldsValue
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import LeaderEpoch, Offset
-from protocol.native import mypyc_attr
 from protocol.structs import Frozen
-from protocol.value import Value
 from storage.format.compression import compress
 
 MAGIC: Final = 2
@@ -144,7 +144,7 @@ class Batch(Frozen, frozen=True):
         return self.buffer[self.position : self.position + self.size_bytes]
 
 
-class Extent(Frozen, frozen=True):
+class BatchExtent(Frozen, frozen=True):
     """Which offsets a batch has, and where it ends in the bytes that it was found in."""
 
     base_offset: Offset
@@ -155,7 +155,7 @@ class Extent(Frozen, frozen=True):
 
 
 @mypyc_attr(acyclic=True)
-class BatchSummary(Value):
+class BatchSummary(FieldsValue):
     """What a log and its indexes go by: where a batch lies, its offsets, epoch and time.
 
     `position` is that in its file. `leader_epoch` and `max_timestamp` (milliseconds) are -1 for a message before v2.
@@ -201,13 +201,13 @@ class BatchSummary(Value):
 # ------------------------------------------------------------------ reading
 
 
-def batch_extent(data: bytes, pos: int) -> Extent | None:
+def batch_extent(data: bytes, pos: int) -> BatchExtent | None:
     """The offsets and the end of the batch at `pos`, of which EXTENT_BYTES must be there; None if none can be there."""
     base_offset, length, _, magic, _, _, delta = _EXTENT.unpack_from(data, pos)
     if magic == MAGIC and length >= LENGTH_MIN and delta >= 0:
-        return Extent(base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length)
+        return BatchExtent(base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length)
     if 0 <= magic < MAGIC and length >= MESSAGE_BYTES_MIN:
-        return Extent(base_offset, base_offset + 1, pos + LOG_OVERHEAD_BYTES + length)
+        return BatchExtent(base_offset, base_offset + 1, pos + LOG_OVERHEAD_BYTES + length)
     return None
 
 

@@ -18,10 +18,10 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
+from protocol.compiled_struct import FieldsValue
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, Offset
-from protocol.native import mypyc_attr
 from protocol.rows import Rows
-from protocol.value import Value
 from protocol.wire import repeated
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_length, short_string
@@ -81,7 +81,7 @@ _TOPIC_ID_TAG: Final = 0
 
 
 @mypyc_attr(acyclic=True)
-class OffsetAndMetadata(Value):
+class OffsetAndMetadata(FieldsValue):
     """What a commit says about one partition. Times are milliseconds since the epoch.
 
     `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
@@ -115,7 +115,7 @@ class OffsetAndMetadata(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommitRecord(Value):
+class OffsetCommitRecord(FieldsValue):
     """One partition's committed offset; `value` None deletes it."""
 
     __match_args__: Final = ("group", "topic", "partition", "value")
@@ -129,7 +129,7 @@ class OffsetCommitRecord(Value):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommits(Value):
+class OffsetCommits(FieldsValue):
     """What one commit says about one topic: a log record for each partition, none of them a tombstone.
 
     The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.

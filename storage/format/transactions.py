@@ -20,7 +20,7 @@ NO_PRODUCER_ID: Final = -1
 _Key = tuple[str, str, int]
 
 
-class Open(NamedTuple):
+class OpenTransactions(NamedTuple):
     """How many transactions have offsets but no marker, and how many offsets those are."""
 
     transactions: int
@@ -57,10 +57,10 @@ class LogReplay:
         return self._hold(batch)
 
     @property
-    def open(self) -> Open:
+    def open(self) -> OpenTransactions:
         """What still waits for a marker: offsets that are not shown yet."""
         waiting = [len(pending) for pending in self._pending.values() if pending]
-        return Open(len(waiting), sum(waiting))
+        return OpenTransactions(len(waiting), sum(waiting))
 
     def _hold(self, batch: Batch) -> list[Record]:
         """Keep a transaction's offsets back; all other records count at once, as in Kafka."""

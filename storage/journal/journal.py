@@ -31,9 +31,9 @@ from typing import Final
 
 from crc32c import crc32c
 
+from protocol.compiled_struct import FieldsValue
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import Offset, Partition
-from protocol.native import mypyc_attr
-from protocol.value import Value
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -58,7 +58,7 @@ _PACK_ENTRY: Final[Callable[[int, int, int], bytes]] = ENTRY.pack
 
 
 @mypyc_attr(acyclic=True)
-class Entry(Value):
+class Entry(FieldsValue):
     """One batch of a partition, in a frame; it begins at `base_offset`."""
 
     __match_args__: Final = ("partition", "base_offset", "batch")

@@ -6,7 +6,7 @@ from pathlib import Path
 from protocol.names import Partition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import journal_dir, partition_dir
-from storage.journal.open_journals import InUse
+from storage.journal.journal_registry import JournalRegistry
 from storage.partition.log import PartitionLog
 from storage.settings import LogSettings
 
@@ -25,7 +25,7 @@ class LogDirectory:
         self.topic_id = topic_id
         self.is_shared = node_id is not None
         self.journal_dir = journal_dir(data_dir, node_id)
-        self.in_use = InUse(fs, self.journal_dir)
+        self.in_use = JournalRegistry(fs, self.journal_dir)
 
     @property
     def notes_dir(self) -> Path:

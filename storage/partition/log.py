@@ -34,8 +34,8 @@ from storage.format.batch_format import (
     summarize,
 )
 from storage.partition.epochs import LeaderEpochs
-from storage.partition.rolled_segments import find_missing, read_rolled, write_rolled
-from storage.partition.segment import Run, Segment
+from storage.partition.segment import BatchRun, Segment
+from storage.partition.segment_list import find_missing, read_rolled, write_rolled
 from storage.partition.swap import finish_swaps, swap_in
 from storage.settings import LogSettings
 
@@ -189,7 +189,7 @@ class PartitionLog:
         were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
-        run = Run()
+        run = BatchRun()
         end, epochs = self.end_offset, self._epochs
         for batch in batches:
             summary = summarize(batch)
@@ -198,7 +198,7 @@ class PartitionLog:
             if active is None or self._is_full(active, run, summary):
                 if active is not None and run.batches:
                     self._write(active, run, end)
-                    run = Run()
+                    run = BatchRun()
                 active = self._start_segment(summary.base_offset)
             if summary.leader_epoch > epochs.last:
                 epochs.assign(summary.leader_epoch, summary.base_offset)
@@ -207,7 +207,7 @@ class PartitionLog:
         if active is not None and run.batches:
             self._write(active, run, end)
 
-    def _is_full(self, active: Segment, run: Run, batch: BatchSummary) -> bool:
+    def _is_full(self, active: Segment, run: BatchRun, batch: BatchSummary) -> bool:
         """Whether the next batch must not follow `run` into this segment, for its size, its age or its offsets.
 
         Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
@@ -222,7 +222,7 @@ class PartitionLog:
                 return True
         return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
 
-    def _write(self, active: Segment, run: Run, end: Offset) -> None:
+    def _write(self, active: Segment, run: BatchRun, end: Offset) -> None:
         try:
             active.write(run)
         except OSError as error:

@@ -31,7 +31,7 @@ NO_OFFSET: Final = Offset(-1)
 NO_EPOCH: Final = LeaderEpoch(-1)
 
 
-class Missed(enum.Enum):
+class ReadError(enum.Enum):
     """Why a read found nothing."""
 
     OUT_OF_RANGE = "out of range"
@@ -56,7 +56,7 @@ class WantedBatches(Frozen, frozen=True):
     """That of the leader now, which may have written nothing yet."""
 
 
-class Found(Frozen, frozen=True):
+class ReadResult(Frozen, frozen=True):
     """Whole batches as they are on disk, and what a client has to know of the partition beside them."""
 
     records: bytes
@@ -81,7 +81,7 @@ class OffsetSpec(enum.Enum):
     TIME = "time"
 
 
-class Sought(Frozen, frozen=True):
+class OffsetQuery(Frozen, frozen=True):
     """What ListOffsets asks of one partition."""
 
     partition: Partition
@@ -115,34 +115,34 @@ class LogReader:
 
     def fetch(
         self, log: PartitionLog, wanted: WantedBatches, left_bytes: int, *, at_least_one: bool
-    ) -> Found | Missed:
+    ) -> ReadResult | ReadError:
         """Read batches from the one that holds the wanted offset on, at most `left_bytes` and 1 MiB.
 
         With `at_least_one` the first batch comes however long it is. Raises CorruptLog and OSError.
         """
         transactions = self._transactions_of(log)
         if transactions is None:
-            return Missed.NOT_YET
+            return ReadError.NOT_YET
         start_offset, end_offset = log.start_offset, log.end_offset
         first_open = transactions.first_open
         stable_offset = end_offset if first_open is None else first_open
         if wanted.last_epoch != NO_EPOCH:
             agreed = log.leader_epochs().end_of(wanted.last_epoch, wanted.leader_epoch, end_offset)
             if agreed is None or wanted.offset < start_offset:
-                return Missed.OUT_OF_RANGE
+                return ReadError.OUT_OF_RANGE
             if agreed[0] < wanted.last_epoch or agreed[1] < wanted.offset:
-                return Found(b"", start_offset, end_offset, stable_offset, diverging=agreed)
+                return ReadResult(b"", start_offset, end_offset, stable_offset, diverging=agreed)
         if not start_offset <= wanted.offset <= end_offset:
-            return Missed.OUT_OF_RANGE
+            return ReadError.OUT_OF_RANGE
         bound = stable_offset if wanted.committed else end_offset
         max_bytes = min(wanted.max_bytes, left_bytes)
         if max_bytes < 0 and wanted.offset < bound:
-            return Missed.NEGATIVE_SIZE
+            return ReadError.NEGATIVE_SIZE
         records, next_offset, is_cut = self._read(
             log, wanted.offset, bound, max_bytes, at_least_one=at_least_one
         )
         aborted = tuple(transactions.aborted(wanted.offset, next_offset)) if wanted.committed else ()
-        return Found(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
+        return ReadResult(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
 
     def _transactions_of(self, log: PartitionLog) -> TransactionIndex | None:
         """The transactions of a log; None when it has to be looked through first, which is done in part."""
@@ -204,7 +204,7 @@ class LogReader:
 
     # --- ListOffsets ---
 
-    def locate(self, log: PartitionLog, sought: Sought) -> TimestampAndOffset | Missed:
+    def locate(self, log: PartitionLog, sought: OffsetQuery) -> TimestampAndOffset | ReadError:
         """Find a place in a log, or NOWHERE; what the client may not see yet is not found (Partition.scala).
 
         Raises CorruptLog and OSError.
@@ -213,7 +213,7 @@ class LogReader:
         if sought.committed:
             transactions = self._transactions_of(log)
             if transactions is None:
-                return Missed.NOT_YET
+                return ReadError.NOT_YET
             first_open = transactions.first_open
             bound = bound if first_open is None else first_open
         if sought.spec is OffsetSpec.END:

@@ -39,7 +39,7 @@ class Scan(Frozen, frozen=True):
     damage: str | None
 
 
-class Run:
+class BatchRun:
     """Batches that are written together, and the summary of each, whose `position` says nothing yet."""
 
     __slots__ = ("batches", "size_bytes", "summaries")
@@ -103,7 +103,7 @@ class Segment:
             self._create = False
         return self._file
 
-    def write(self, run: Run) -> None:
+    def write(self, run: BatchRun) -> None:
         """Append batches, to the page cache."""
         self.dirty = True
         self._open().pwrite(run.batches, self.size_bytes)

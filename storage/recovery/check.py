@@ -27,8 +27,8 @@ from storage.disk.lock import find_holder
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
 from storage.format.batch import Batch, check_batch, find_batch, iter_batches
 from storage.format.loader import RecordLoader
-from storage.journal.open_journals import is_as_left
-from storage.partition.rolled_segments import read_rolled
+from storage.journal.journal_registry import is_as_left
+from storage.partition.segment_list import read_rolled
 from storage.partition.swap import current_segments
 from storage.recovery.journal_loss import find_damage
 from storage.recovery.recovery import UNKNOWN_END, partitions_on_disk, read_known, recovery_point

@@ -22,7 +22,7 @@ from storage.disk.layout import (
 )
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal
-from storage.journal.open_journals import (
+from storage.journal.journal_registry import (
     clear_journals,
     distrust,
     is_as_left,
@@ -31,9 +31,9 @@ from storage.journal.open_journals import (
     strangers,
     write_note,
 )
-from storage.recovery.log_recovery import Cut
+from storage.recovery.log_recovery import DiscardedRange
 from storage.recovery.recovery import (
-    Circumstances,
+    RecoveryContext,
     note_recovery_points,
     read_known,
     recover,
@@ -52,7 +52,7 @@ class AcceptedLoss(msgspec.Struct):
     damages: list[CorruptLog]
     ends: dict[Partition, Offset] = {}
     aside: list[Path] = []
-    cuts: list[Cut] = []
+    cuts: list[DiscardedRange] = []
 
 
 def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
@@ -120,7 +120,7 @@ def _keep_aside(fs: FileSystem, data_dir: Path, done: AcceptedLoss, now: datetim
 def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, done: AcceptedLoss) -> None:
     topic, directories = settings.topic, _directories(fs, data_dir)
     topic_id = topic_id_on_disk(fs, data_dir, topic)
-    given = Circumstances(as_left=is_as_left(fs, data_dir), leniently=True)
+    given = RecoveryContext(as_left=is_as_left(fs, data_dir), leniently=True)
     found = recover(fs, data_dir, settings, topic_id, journal_dirs=directories, given=given)
     try:
         found.make_durable(topic, at_start=False, seal=True)

@@ -22,7 +22,7 @@ from storage.partition.log import PartitionLog
 from storage.partition.segment import Scan, Segment
 
 
-class Cut(msgspec.Struct, frozen=True):
+class DiscardedRange(msgspec.Struct, frozen=True):
     """Something that recovery left out, for the operator to know.
 
     `saved_as` is where the bytes went if there was anything readable in them.
@@ -52,14 +52,14 @@ def recover_log(
     *,
     clean: bool = False,
     as_left: bool = True,
-) -> list[Cut]:
+) -> list[DiscardedRange]:
     """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
 
     `as_left` says that what is noted of its segments is true: no broker has written there since. One leaves gaps
     wherever it likes: what it copies from another replica may have been compacted there. Returns what
     had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
     """
-    cuts: list[Cut] = []
+    cuts: list[DiscardedRange] = []
     try:
         log.load()
         if as_left:
@@ -133,7 +133,7 @@ def _recover_log(
     scan: Scan,
     point: Offset | None,
     entries: Sequence[JournalEntry],
-    cuts: list[Cut],
+    cuts: list[DiscardedRange],
 ) -> None:
     durable = point or Offset(0)
     log.end_offset = scan.next_offset
@@ -153,7 +153,7 @@ def _recover_log(
 
 
 def _continuation(
-    log: PartitionLog, durable: Offset, entries: Sequence[JournalEntry], cuts: list[Cut]
+    log: PartitionLog, durable: Offset, entries: Sequence[JournalEntry], cuts: list[DiscardedRange]
 ) -> list[bytes]:
     """The journals' batches behind the recovery point; they start within the log or at its end."""
     batches: list[bytes] = []
@@ -167,7 +167,7 @@ def _continuation(
             if pending.all_synced_before:
                 raise CorruptLog(log.directory, reason)
             # Between two syncs pages reach the disk in any order; these were not acknowledged.
-            cuts.append(Cut(log.directory, 0, len(batch), reason, log.partition))
+            cuts.append(DiscardedRange(log.directory, 0, len(batch), reason, log.partition))
             break
         if batches and base_offset < end:
             raise CorruptLog(log.directory, f"its journal holds offset {base_offset} twice")
@@ -177,7 +177,12 @@ def _continuation(
 
 
 def _cut_tail(
-    fs: FileSystem, log: PartitionLog, index: int, scan: Scan, point: Offset | None, cuts: list[Cut]
+    fs: FileSystem,
+    log: PartitionLog,
+    index: int,
+    scan: Scan,
+    point: Offset | None,
+    cuts: list[DiscardedRange],
 ) -> None:
     segment: Segment = log.segments[index]
     reason = scan.damage or ""
@@ -191,12 +196,12 @@ def _cut_tail(
             raise CorruptLog(segment.path, f"{reason}, and more follows", position=scan.position)
         saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
         atomic_write(fs, saved_as, tail)
-    cuts.append(Cut(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
+    cuts.append(DiscardedRange(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
     cuts += _as_cuts(log, log.set_aside(index + 1), reason)
     segment.cut(scan.position)
 
 
-def _set_aside_before_start(log: PartitionLog, cuts: list[Cut]) -> None:
+def _set_aside_before_start(log: PartitionLog, cuts: list[DiscardedRange]) -> None:
     """Leave out a log that ends before it starts (LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd)."""
     if log.end_offset < log.noted_start:
         where = f"and {LOG_START_FILE} says that it starts at {log.noted_start}"
@@ -204,7 +209,7 @@ def _set_aside_before_start(log: PartitionLog, cuts: list[Cut]) -> None:
         cuts += _as_cuts(log, log.start_anew(), reason)
 
 
-def _as_cuts(log: PartitionLog, segments: Iterable[Segment], reason: str) -> Iterator[Cut]:
+def _as_cuts(log: PartitionLog, segments: Iterable[Segment], reason: str) -> Iterator[DiscardedRange]:
     for segment in segments:
         saved_as = segment.path.with_name(segment.path.name + CUT_SUFFIX)
-        yield Cut(segment.path, 0, segment.size_bytes, reason, log.partition, saved_as)
+        yield DiscardedRange(segment.path, 0, segment.size_bytes, reason, log.partition, saved_as)

@@ -11,26 +11,26 @@ from storage.disk.checkpoint_file import Position, TopicPartition, gather_offset
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
 from storage.journal.journal import Journal, retire
+from storage.journal.journal_registry import clear_journals, leave_closed, note_only, noted_dirs
 from storage.journal.log_directory import LogDirectory
-from storage.journal.open_journals import clear_journals, leave_closed, note_only, noted_dirs
 from storage.partition.log import PartitionLog
-from storage.recovery.log_recovery import Cut, recover_log
+from storage.recovery.log_recovery import DiscardedRange, recover_log
 from storage.recovery.recovery import (
-    Circumstances,
-    Known,
-    Recovered,
+    RecoveredDirectory,
+    RecoveryContext,
+    RecoveryFacts,
     note_recovery_points,
     note_taken_over,
     recover,
 )
 
 
-class Opened(msgspec.Struct):
+class OpenedPartitions(msgspec.Struct):
     """A node's partitions, all on disk up to their ends, and its new journal."""
 
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
-    cuts: tuple[Cut, ...]
+    cuts: tuple[DiscardedRange, ...]
     points: dict[TopicPartition, Offset]
     journal: Journal
     last_flush: int
@@ -38,13 +38,16 @@ class Opened(msgspec.Struct):
     """Older journals, which the repair of a failed partition needs."""
     kept_here: dict[int, bytes]
     """The salts of those in the node's own directory, by number."""
-    unread: dict[Partition, Known]
+    unread: dict[Partition, RecoveryFacts]
     """Of the failed partitions those that the disk could not read, and what `reopen` needs to try again."""
 
 
 def open_logs(
-    directory: LogDirectory, owned: Collection[Partition] | None, kept: Collection[Path], given: Circumstances
-) -> Opened:
+    directory: LogDirectory,
+    owned: Collection[Partition] | None,
+    kept: Collection[Path],
+    given: RecoveryContext,
+) -> OpenedPartitions:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
     `owned` are a share's partitions, and `kept` the journals that it must not remove. Raises CorruptLog,
@@ -74,11 +77,11 @@ def open_logs(
 
 def _begin(
     directory: LogDirectory,
-    found: Recovered,
+    found: RecoveredDirectory,
     owned: Collection[Partition] | None,
     kept: Collection[Path],
     others: Collection[Path],
-) -> Opened:
+) -> OpenedPartitions:
     fs, settings = directory.fs, directory.settings
     fs.mkdir(directory.journal_dir)
     fs.fsync_dir(directory.data_dir)
@@ -103,7 +106,7 @@ def _begin(
         journal.close()
         raise
     _clear_away(directory, found, all_kept, others)
-    return Opened(
+    return OpenedPartitions(
         found.logs,
         found.failed,
         tuple(found.cuts),
@@ -117,7 +120,7 @@ def _begin(
 
 
 def _clear_away(
-    directory: LogDirectory, found: Recovered, kept: Collection[Path], others: Collection[Path]
+    directory: LogDirectory, found: RecoveredDirectory, kept: Collection[Path], others: Collection[Path]
 ) -> None:
     """The segments hold everything: remove the journals, and what `others` have noted, but for those that are kept."""
     fs = directory.fs
@@ -131,7 +134,7 @@ def _clear_away(
 
 def open_adopted(
     directory: LogDirectory, partition: Partition, recovery_point: Offset, position: Position | None
-) -> tuple[PartitionLog, list[Cut]]:
+) -> tuple[PartitionLog, list[DiscardedRange]]:
     """A partition that another node has left whole in its segments, and what had to be left out of it.
 
     Raises CorruptLog and OSError, with the log closed.
@@ -148,7 +151,9 @@ def open_adopted(
     return log, cuts
 
 
-def reopen(directory: LogDirectory, partition: Partition, by: Known) -> tuple[PartitionLog, list[Cut]]:
+def reopen(
+    directory: LogDirectory, partition: Partition, by: RecoveryFacts
+) -> tuple[PartitionLog, list[DiscardedRange]]:
     """A partition that the disk could not read at the start, durable up to its end, and what was left out of it.
 
     Raises CorruptLog and OSError, with the log closed.

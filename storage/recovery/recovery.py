@@ -39,9 +39,9 @@ from storage.disk.layout import (
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, is_unreadable, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_void
-from storage.journal.open_journals import read_note, refuse_strangers
+from storage.journal.journal_registry import read_note, refuse_strangers
 from storage.partition.log import PartitionLog
-from storage.recovery.log_recovery import Cut, JournalEntry, position_of, recover_log
+from storage.recovery.log_recovery import DiscardedRange, JournalEntry, position_of, recover_log
 from storage.settings import LogSettings
 
 UNKNOWN_END: Final = Offset(-1)
@@ -50,7 +50,7 @@ NO_POINT: Final = Offset(-1)
 """In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class RecoveryContext(msgspec.Struct, frozen=True):
     """What is known of a directory besides what is in it.
 
     `last_flush` is the last flush that was accepted, if that is known, and `in_use` the salts of the journals
@@ -69,7 +69,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     leniently: bool = False
 
 
-class Known(msgspec.Struct, frozen=True):
+class RecoveryFacts(msgspec.Struct, frozen=True):
     """What recovery goes by for one partition: see `recover_log`."""
 
     point: Offset | None
@@ -78,12 +78,12 @@ class Known(msgspec.Struct, frozen=True):
     as_left: bool
 
 
-class Recovered(msgspec.Struct):
+class RecoveredDirectory(msgspec.Struct):
     """A data directory as it was found. The logs may have been written to, and are not synced."""
 
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
-    cuts: list[Cut]
+    cuts: list[DiscardedRange]
     recovery_points: dict[TopicPartition, Offset]
     positions: dict[TopicPartition, Position]
     journals: list[JournalContents]
@@ -92,12 +92,14 @@ class Recovered(msgspec.Struct):
     last_flush: int
     has_points: bool
     """Whether recovery points had ever been noted here."""
-    unread: dict[Partition, Known] = {}
+    unread: dict[Partition, RecoveryFacts] = {}
     """Of the failed partitions those that the disk could not read: trying again may help."""
     foreign: set[Partition] = set()
     """The partitions that a broker was the last to write."""
 
-    def add(self, fs: FileSystem, topic: str, log: PartitionLog, by: Known, given: Circumstances) -> None:
+    def add(
+        self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryFacts, given: RecoveryContext
+    ) -> None:
         """Recover a partition's log, or note why it cannot be used. Raises an OSError that may not come again."""
         try:
             self.cuts += recover_log(
@@ -169,8 +171,8 @@ def recover(
     *,
     journal_dirs: Sequence[Path],
     partitions: Collection[Partition] | None = None,
-    given: Circumstances,
-) -> Recovered:
+    given: RecoveryContext,
+) -> RecoveredDirectory:
     """Read a data directory, and bring its segments to what was accepted.
 
     `journal_dirs` are those of all nodes whose journals count, first that of the node that asks; `partitions`
@@ -200,7 +202,7 @@ def recover(
                 key = (settings.topic, partition)
                 point, hint = recovery_point(known[0], key), known[1].get(key)
                 as_left = given.as_left and taken_over.get(key) != UNKNOWN_END
-                by = Known(point, hint, entries.get(partition, ()), as_left)
+                by = RecoveryFacts(point, hint, entries.get(partition, ()), as_left)
                 if not as_left:
                     found.foreign.add(partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
@@ -218,13 +220,13 @@ def _in_journals(
     directories: Sequence[Path],
     topic: str,
     known: tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]],
-    given: Circumstances,
-) -> Recovered:
+    given: RecoveryContext,
+) -> RecoveredDirectory:
     """What journals hold, and no log yet. Raises CorruptLog and OSError."""
     points, positions = known
     in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
     read: list[list[JournalContents]] = []
-    cuts: list[Cut] = []
+    cuts: list[DiscardedRange] = []
     for directory in directories:
         is_first = directory == directories[0]
         if given.leniently:
@@ -236,7 +238,7 @@ def _in_journals(
         read.append(journals)
     journals, others = (read[0], [each for rest in read[1:] for each in rest]) if read else ([], [])
     last_flush = given.last_flush
-    found = Recovered(
+    found = RecoveredDirectory(
         {}, {}, cuts, points or {}, positions, journals, others, last_flush or 0, points is not None
     )
     for journal in journals:
@@ -247,18 +249,18 @@ def _in_journals(
     for journal in (*journals, *others):
         if journal.lost_bytes:
             end = journal.frames[-1].end if journal.frames else 0
-            found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
+            found.cuts.append(DiscardedRange(journal.path, end, journal.lost_bytes, "a torn frame"))
     return found
 
 
-def _noted(fs: FileSystem, directory: Path, given: Circumstances) -> dict[int, bytes] | None:
+def _noted(fs: FileSystem, directory: Path, given: RecoveryContext) -> dict[int, bytes] | None:
     """The salts of the journals that should be in a directory, by number; None where that was not noted."""
     note = read_note(fs, open_journals_file(directory))
     is_main = directory.name == JOURNAL_DIR
     return None if note is None or (is_main and not given.as_left) else note.journals
 
 
-def _what_is_left(fs: FileSystem, directory: Path, cuts: list[Cut]) -> list[JournalContents]:
+def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -> list[JournalContents]:
     """All frames that can still be read of the journals of this directory; not those of others."""
     note = read_note(fs, open_journals_file(directory))
     journals: list[JournalContents] = []
@@ -269,7 +271,7 @@ def _what_is_left(fs: FileSystem, directory: Path, cuts: list[Cut]) -> list[Jour
         try:
             journal = read_journal(fs, directory / name, number, leniently=True)
         except CorruptLog as error:
-            cuts.append(Cut(directory / name, error.position or 0, 0, error.reason))
+            cuts.append(DiscardedRange(directory / name, error.position or 0, 0, error.reason))
             continue
         known = journal.version == 1 if note is None else note.journals.get(number) == journal.salt
         if known:
@@ -352,7 +354,7 @@ def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
 
 
 def _fail_missing(
-    found: Recovered,
+    found: RecoveredDirectory,
     data_dir: Path,
     topic: str,
     on_disk: Sequence[int],
@@ -374,7 +376,7 @@ def _fail_missing(
 
 
 def _by_partition(
-    journals: Sequence[JournalContents], given: Circumstances
+    journals: Sequence[JournalContents], given: RecoveryContext
 ) -> dict[Partition, list[JournalEntry]]:
     entries: dict[Partition, list[JournalEntry]] = {}
     # Where a loss was accepted, what comes behind it is not what somebody was promised any more.

@@ -30,7 +30,7 @@ from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
 from storage.format.loader import RecordLoader
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.format.transactions import LogReplay
-from storage.journal.open_journals import distrust
+from storage.journal.journal_registry import distrust
 from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition, whole_batches
 
 K = TypeVar("K")

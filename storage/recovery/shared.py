@@ -35,7 +35,7 @@ from storage.disk.layout import (
 )
 from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, storage_error
-from storage.journal.open_journals import (
+from storage.journal.journal_registry import (
     clear_journals,
     leave_closed,
     noted_dirs,
@@ -44,16 +44,22 @@ from storage.journal.open_journals import (
     write_note,
 )
 from storage.partition.log import PartitionLog
-from storage.recovery.log_recovery import Cut, position_of, recover_log
-from storage.recovery.recovery import Circumstances, Known, note_taken_over, recover, topic_id_on_disk
+from storage.recovery.log_recovery import DiscardedRange, position_of, recover_log
+from storage.recovery.recovery import (
+    RecoveryContext,
+    RecoveryFacts,
+    note_taken_over,
+    recover,
+    topic_id_on_disk,
+)
 from storage.settings import LogSettings
 
 
-class Settled(msgspec.Struct, frozen=True):
+class TakeoverResult(msgspec.Struct, frozen=True):
     """What came out of settling journals: partitions that cannot be used, and what was left out."""
 
     failed: dict[Partition, CorruptLog]
-    cuts: Sequence[Cut]
+    cuts: Sequence[DiscardedRange]
 
 
 class SharedDirectory:
@@ -65,7 +71,7 @@ class SharedDirectory:
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
         """Partitions that no node may adopt: their logs, or what journals hold of them, are damaged."""
-        self.unread: dict[Partition, Known] = {}
+        self.unread: dict[Partition, RecoveryFacts] = {}
         """Those of them that the disk could not read when the directory was opened: `reopen` tries again."""
         self._fs = fs
         self._lock = lock
@@ -73,7 +79,9 @@ class SharedDirectory:
         self._positions: dict[TopicPartition, Position] = {}
 
     @classmethod
-    def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem) -> tuple["SharedDirectory", Settled]:
+    def open(
+        cls, data_dir: Path, settings: LogSettings, fs: FileSystem
+    ) -> tuple["SharedDirectory", TakeoverResult]:
         """Lock the directory (made if missing), and settle whatever any nodes have left in it.
 
         Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError.
@@ -85,7 +93,7 @@ class SharedDirectory:
             as_left = take_over(fs, data_dir)
             # That of a node alone counts even where it is gone; it is also where it is noted who was here last.
             directories = dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)])
-            given = Circumstances(as_left=as_left, at_start=True)
+            given = RecoveryContext(as_left=as_left, at_start=True)
             settled = shared._settle(list(directories), None, given)
             shared._note_use()
         except BaseException as error:
@@ -113,7 +121,7 @@ class SharedDirectory:
         self._positions[key] = position
         self._write()
 
-    def settle(self, node_id: int, partitions: Collection[Partition]) -> Settled:
+    def settle(self, node_id: int, partitions: Collection[Partition]) -> TakeoverResult:
         """Bring what a node that is gone left in its journal into the segments of the partitions that it had.
 
         Durable on return, and its journal is gone. Raises CorruptLog when that is damaged: then nothing has
@@ -121,11 +129,11 @@ class SharedDirectory:
         """
         directory = journal_dir(self.data_dir, node_id)
         try:
-            return self._settle([directory], partitions, Circumstances())
+            return self._settle([directory], partitions, RecoveryContext())
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
-    def reopen(self, partition: Partition) -> Settled:
+    def reopen(self, partition: Partition) -> TakeoverResult:
         """Try again to read a partition of `unread`; once it was read any node may adopt it. Durable on return.
 
         Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time either.
@@ -160,7 +168,7 @@ class SharedDirectory:
             self._positions[self.settings.topic, partition] = position
         self._write()
         del self.failed[partition], self.unread[partition]
-        return Settled({}, cuts)
+        return TakeoverResult({}, cuts)
 
     def _note_use(self) -> None:
         """From now on nothing is unknown about who writes here."""
@@ -170,8 +178,8 @@ class SharedDirectory:
             write_note(self._fs, directory, {})
 
     def _settle(
-        self, directories: Sequence[Path], partitions: Collection[Partition] | None, given: Circumstances
-    ) -> Settled:
+        self, directories: Sequence[Path], partitions: Collection[Partition] | None, given: RecoveryContext
+    ) -> TakeoverResult:
         fs, topic = self._fs, self.settings.topic
         found = recover(
             fs,
@@ -202,7 +210,7 @@ class SharedDirectory:
         self.unread |= found.unread
         gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
         clear_journals(fs, directories, found.journals_of(self.failed))
-        return Settled(found.failed, found.cuts)
+        return TakeoverResult(found.failed, found.cuts)
 
     def _write(self) -> None:
         try:

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from coordinator.admin.reference import cluster, groups, log, node, offsets, page, requests
-from coordinator.admin.reference.described import Described, described
+from coordinator.admin.reference.metric_help import MetricHelp, described
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 METRICS = [metric for section in page.SECTIONS for metric in section.metrics]
@@ -37,7 +37,7 @@ def test_every_metric_is_described_once() -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_description_is_whole(metric: Described) -> None:
+def test_a_description_is_whole(metric: MetricHelp) -> None:
     assert metric.name.startswith(("groupkeeper_", "kafka_consumergroup_"))
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     for text in filter(None, (metric.text, metric.more)):

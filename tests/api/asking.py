@@ -21,15 +21,15 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.net.response_budget import ResponseBudget
-from coordinator.node import Ends
-from coordinator.partitions.door import Door
+from coordinator.node import EndOffsetSource
+from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import DURABLE, Ticket
+from coordinator.tickets import DURABLE, DurabilityTicket
 from coordinator.topology.view import Broker, Cluster
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
@@ -102,7 +102,7 @@ class Groups:
         topic: str,
         offsets: Mapping[int, int],
         *,
-        ticket: Ticket = DURABLE,
+        ticket: DurabilityTicket = DURABLE,
         at_ms: int = 0,
     ) -> None:
         """Let a group have these offsets."""
@@ -152,13 +152,13 @@ class FakeNode:
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()
         self.groups = Groups()
-        self.door = Door(self.groups.manager)
+        self.group_access = GroupAccess(self.groups.manager)
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
         self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
-        self.ends: Ends | None = None
+        self.ends: EndOffsetSource | None = None
         self.authorizer: Authorizer = ALLOW_ALL
         self.offers = CAPABILITIES.offers
         self.budget = ResponseBudget(self.stats, 1 << 30, 1 << 30)

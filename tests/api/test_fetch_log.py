@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.api.fetch import WAIT_MS_MAX
 from coordinator.catalogue.names import OFFSETS_TOPIC
-from coordinator.partitions.tail import LOOK_MS
+from coordinator.partitions.fetch_waiters import LOOK_MS
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode

@@ -3,7 +3,7 @@
 
 import pytest
 
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -69,5 +69,5 @@ def test_an_error_has_no_id(version: int) -> None:
 
 @pytest.mark.parametrize(("drawn", "producer_id"), [(b"\0" * 8, 0), (b"\xff" * 8, 2**63 - 1)])
 def test_a_machine_gives_ids_that_kafka_allows(drawn: bytes, producer_id: int) -> None:
-    machine = Machine(RealFileSystem(), FakeClock(), random_bytes=lambda count: drawn[:count])
+    machine = HostResources(RealFileSystem(), FakeClock(), random_bytes=lambda count: drawn[:count])
     assert machine.new_producer_id() == producer_id

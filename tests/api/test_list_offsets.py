@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from coordinator.node import End, EndsByTopic, Partitions
-from coordinator.tickets import DURABLE, Ticket
+from coordinator.node import EndOffset, EndsByTopic, Partitions
+from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
@@ -111,8 +111,8 @@ def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unk
 
 def test_the_end_is_told_only_once_the_commit_that_it_shows_is_durable(node: FakeNode) -> None:
     node.have_ending("makers", a=1)
-    absent, committed = Ticket(Partition(0), 13), Ticket(Partition(0), 17)
-    node.groups.commit("other", "a", {0: 9}, ticket=Ticket(Partition(0), 99))
+    absent, committed = DurabilityTicket(Partition(0), 13), DurabilityTicket(Partition(0), 17)
+    node.groups.commit("other", "a", {0: 9}, ticket=DurabilityTicket(Partition(0), 99))
     node.groups.shard("makers").absence_ticket = absent
     assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is absent
     node.groups.commit("makers", "a", {0: 5}, ticket=committed)
@@ -162,7 +162,7 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     assert neighbour.asked == [("far", {"a": {0}, "b": {0, 1}}), ("farther", {"c": {0}})]
     assert answers.bodies == []
     neighbour.done[1](None)
-    neighbour.done[0]({"a": {0: End(Offset(7), 1)}, "b": {1: End(Offset(8), 1)}})
+    neighbour.done[0]({"a": {0: EndOffset(Offset(7), 1)}, "b": {1: EndOffset(Offset(8), 1)}})
     assert [(t.name, [(p.error_code, p.offset) for p in t.partitions]) for t in answers.only.topics] == [
         ("a", [(0, 7)]),
         ("b", [(0, -1), (0, 8)]),

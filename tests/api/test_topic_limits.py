@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.catalogue.keeper import STEPS_PER_SLICE
+from coordinator.catalogue.catalogue_writer import STEPS_PER_SLICE
 from coordinator.catalogue.steps import TOPICS_PER_STEP
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import Struct
 
-from coordinator.partitions.book import book_of
+from coordinator.partitions.ownership_markers import book_of
 from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
@@ -13,7 +13,7 @@ from storage.disk.layout import JOURNAL_DIR, OFFSETS_TOPIC
 from storage.format.batch import read_batch
 from storage.format.batch_format import CRC_START
 from storage.format.records import UnknownRecord
-from storage.journal.open_journals import write_note
+from storage.journal.journal_registry import write_note
 from tests.audit.logs import (
     DAY,
     HOUR,

@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
-from audit.source.look import look
+from audit.source.directory_snapshot import look
 from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name

@@ -25,7 +25,7 @@ from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.transactions import CleanedTransactions
-from storage.cleaner.work import CleaningJob, Result
+from storage.cleaner.work import CleaningJob, CleaningResult
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -109,7 +109,7 @@ def found(spark: SparkSession, tmp_path: Path) -> Callable[..., list[Told]]:
 # ------------------------------------------------------------------ cleaners with a fault
 
 
-def drops_a_key(file_system: FileSystem, job: CleaningJob) -> Result:
+def drops_a_key(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that loses every batch with a record of the topic `last`."""
     result = work.clean(file_system, job)
     for cleaned in result.segments:
@@ -127,7 +127,7 @@ class _KeepsTheOldest(OffsetMap):
         return offset <= self._offsets.get(key, offset)
 
 
-def keeps_the_oldest(file_system: FileSystem, job: CleaningJob) -> Result:
+def keeps_the_oldest(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that keeps the first record of each key in place of the last."""
     cleaner = work.Cleaner(file_system, job)
     cleaner.map = _KeepsTheOldest(job.dedupe_buffer_bytes)
@@ -139,7 +139,7 @@ class _AllCommitted(CleanedTransactions):
         return False
 
 
-def forgets_aborts(file_system: FileSystem, job: CleaningJob) -> Result:
+def forgets_aborts(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that takes what was aborted for a newer value."""
     cleaner = work.Cleaner(file_system, job)
     cleaner.transactions = _AllCommitted()
@@ -283,7 +283,7 @@ def test_what_a_broker_wrote_passes(spark: SparkSession, tmp_path: Path) -> None
         broker.close()
     counts = tmp_path / "counts"
 
-    def counted(file_system: FileSystem, job: CleaningJob) -> Result:
+    def counted(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
         result = work.clean(file_system, job)
         with counts.open("a") as stream:
             stream.writelines(f"{one.records_before} {one.records_after}\n" for one in result.segments)
@@ -317,7 +317,7 @@ def test_one_copy_at_a_time(found: Callable[..., list[Told]], tmp_path: Path) ->
         healthy(Log(tmp_path / "log", partition))
     seen = tmp_path / "seen"
 
-    def watched(file_system: FileSystem, job: CleaningJob) -> Result:
+    def watched(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
         with seen.open("a") as stream:
             copies = list((tmp_path / "scratch").iterdir())
             stream.write(f"{len(copies)} {Path(job.directory).parents[1]}\n")
@@ -353,7 +353,7 @@ def test_tombstones_and_what_was_aborted_are_gone_in_the_end(tmp_path: Path) -> 
 def test_a_disk_that_is_full_ends_the_audit(found: Callable[..., list[Told]], tmp_path: Path) -> None:
     healthy(Log(tmp_path / "log", 3))
 
-    def full(file_system: FileSystem, job: CleaningJob) -> Result:
+    def full(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), job.directory)
 
     with pytest.raises(AuditError, match=r"partition 3 could not be compacted: .*No space left on device"):

@@ -12,7 +12,7 @@ from audit.facts.facts import RunFacts
 from audit.options import Severity
 from audit.report.html import ROWS_SHOWN, html_page
 from audit.report.markdown import FINDINGS_SHOWN, markdown_text, verdict
-from audit.report.model import Finding, Hour, PartitionSize, Report, Words
+from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 from audit.report.prometheus import prometheus_text
 from tests.audit.browser import screenshot_of
 
@@ -51,8 +51,8 @@ def report(*findings: Finding) -> Report:
         run=run,
         against=None,
         findings=findings,
-        checks={check.name: Words(check.about, check.todo) for check in all_checks()},
-        hours=[Hour(1_700_000_000_000 + hour * 3_600_000, hour % 24 * 100, 1) for hour in range(48)],
+        checks={check.name: CheckText(check.about, check.todo) for check in all_checks()},
+        hours=[HourTotals(1_700_000_000_000 + hour * 3_600_000, hour % 24 * 100, 1) for hour in range(48)],
         states={"Stable": 30, "Empty": 10},
         sizes=[PartitionSize(number, 20 + number, 2_000) for number in range(PARTITIONS)],
         rebalances=[("payments-1", 12)],

@@ -13,9 +13,9 @@ from coordinator.catalogue.changes import (
     PIECE_BYTES_MAX,
     PIECE_TOPICS_MAX,
     Changes,
-    Configured,
-    Grown,
-    Misfit,
+    ConfigsChanged,
+    PartitionsAdded,
+    StaleChange,
 )
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
@@ -207,18 +207,21 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
     [
         (Changes(deleted=[b"x" * 16]), "there is no topic with the id 7878"),
         (Changes(deleted=[OFFSETS_ID]), "there is no topic with the id"),
-        (Changes(grown=[Grown((1).to_bytes(16, "big"), 2, 3)]), "topic 'a_b' has 1 partitions, and not 2"),
         (
-            Changes(configured=[Configured((1).to_bytes(16, "big"), {"flush.ms": "1"}, {})]),
+            Changes(grown=[PartitionsAdded((1).to_bytes(16, "big"), 2, 3)]),
+            "topic 'a_b' has 1 partitions, and not 2",
+        ),
+        (
+            Changes(configured=[ConfigsChanged((1).to_bytes(16, "big"), {"flush.ms": "1"}, {})]),
             "has other settings",
         ),
-        (Changes(configured=[Configured(OFFSETS_ID, {}, {})]), "there is no topic with the id"),
+        (Changes(configured=[ConfigsChanged(OFFSETS_ID, {}, {})]), "there is no topic with the id"),
         (Changes(created=[Topic(name="a.b", id=b"n" * 16, partitions=1)]), "'a_b' and 'a.b' cannot exist"),
         (Changes(created=[Topic(name="c", id=OFFSETS_ID, partitions=1)]), "have the same id"),
     ],
 )
 def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, reason: str) -> None:
-    with pytest.raises(Misfit, match=reason):
+    with pytest.raises(StaleChange, match=reason):
         new_catalogue(a_b=1).draft().apply(changes)
 
 

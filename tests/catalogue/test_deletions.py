@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offsets in deleted topics may still be where."""
 
-from coordinator.catalogue.deletions import Deletions, Kept
+from coordinator.catalogue.deletions import Deletions, StoredDeletions
 from protocol.names import Partition
 
 ONE, OTHER, DAMAGED = map(Partition, range(3))
@@ -46,16 +46,16 @@ def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
 
 def test_what_is_kept_of_deletions_is_what_is_left() -> None:
     deletions = Deletions(3, before=5)
-    assert deletions.kept() == Kept(5, (), {})
+    assert deletions.kept() == StoredDeletions(5, (), {})
     deletions.went(["a"])
     deletions.went(["b", "c"])
     dropped(deletions, OTHER, 6)
     dropped(deletions, ONE, 8)
-    assert deletions.kept() == Kept(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
+    assert deletions.kept() == StoredDeletions(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
     dropped(deletions, DAMAGED, 8)
-    assert deletions.kept() == Kept(6, (["b", "c"],), {8: [ONE, DAMAGED]})
+    assert deletions.kept() == StoredDeletions(6, (["b", "c"],), {8: [ONE, DAMAGED]})
     dropped(deletions, OTHER, 8)
-    assert deletions.kept() == Kept(8, (), {})
+    assert deletions.kept() == StoredDeletions(8, (), {})
 
 
 def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them() -> None:

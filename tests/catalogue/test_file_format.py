@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Configured, Grown
-from coordinator.catalogue.deletions import NOTHING, Kept
+from coordinator.catalogue.changes import Changes, ConfigsChanged, PartitionsAdded
+from coordinator.catalogue.deletions import NOTHING, StoredDeletions
 from coordinator.catalogue.errors import CorruptCatalogue
 from coordinator.catalogue.file_format import (
     decode,
@@ -89,12 +89,14 @@ def test_the_file_of_version_3_stays_readable() -> None:
     data = with_checksums(GOLDEN)
     assert whole(data) == golden_catalogue()
     assert offsets_partitions(data, PATH) == 50
-    assert decode(data, PATH).deletions.kept() == Kept(0, (["old"],), {1: [Partition(0), Partition(2)]})
+    assert decode(data, PATH).deletions.kept() == StoredDeletions(
+        0, (["old"],), {1: [Partition(0), Partition(2)]}
+    )
 
 
 def test_what_a_new_file_says_of_deletions_is_read_again() -> None:
     dropped = {9: [Partition(1), Partition(4)], 609: [Partition(2)]}
-    kept = Kept(7, [["a", "b"], [f"t{number}" for number in range(600)]], dropped)
+    kept = StoredDeletions(7, [["a", "b"], [f"t{number}" for number in range(600)]], dropped)
     golden = golden_catalogue()
     data = b"".join(encode(golden.offsets_topic, golden.unsorted(), kept))
     found = decode(data, PATH)
@@ -113,7 +115,7 @@ def test_the_file_looks_as_documented() -> None:
     assert audit is not None
     old = Topic(name="old", id=bytes(15) + b"\x01", partitions=1)
     made = b"".join(encode(golden.offsets_topic, [orders, old]))
-    made += encode_changes(Changes(grown=[Grown(old.id, 1, 3)]))
+    made += encode_changes(Changes(grown=[PartitionsAdded(old.id, 1, 3)]))
     made += encode_changes(Changes(deleted=[old.id], created=[audit]))
     made += encode_dropped({1: [Partition(0), Partition(2)]})
     assert made == with_checksums(GOLDEN)
@@ -123,14 +125,14 @@ def test_new_settings_are_a_line_of_their_own() -> None:
     golden = golden_catalogue()
     orders = golden.get("orders")
     assert orders is not None
-    changed = Configured(orders.id, orders.configs, {"flush.ms": "1"})
+    changed = ConfigsChanged(orders.id, orders.configs, {"flush.ms": "1"})
     data = b"".join(encode(golden.offsets_topic, [orders])) + encode_changes(Changes(configured=[changed]))
     found = whole(data).get("orders")
     assert found is not None
     assert found.configs == {"flush.ms": "1"}
     for bad in (
-        Configured(orders.id, {"flush.ms": "9"}, {}),
-        Configured(orders.id, orders.configs, {"nope": "1"}),
+        ConfigsChanged(orders.id, {"flush.ms": "9"}, {}),
+        ConfigsChanged(orders.id, orders.configs, {"nope": "1"}),
     ):
         with pytest.raises(CorruptCatalogue, match=r"other settings|Unknown topic config name"):
             whole(data[: data.rindex(b'{"crc"')] + encode_changes(Changes(configured=[bad])))

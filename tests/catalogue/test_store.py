@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.catalogue.catalogue_writer import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged
 from coordinator.catalogue.file import REWRITE_BYTES_MIN, CatalogueFile
-from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.store import CatalogueStore

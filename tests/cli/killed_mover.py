@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from coordinator.cli.moving.moves import Moving, adopt_all, give_back_all
+from coordinator.cli.moving.moves import MoveRequest, adopt_all, give_back_all
 from coordinator.cli.moving.private import PrivateNodes
-from coordinator.cli.moving.results import Moved, print_results
+from coordinator.cli.moving.results import MovedGroup, print_results
 from coordinator.cli.options import addresses
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
@@ -67,8 +67,8 @@ async def main(
     cluster = UpstreamCluster(UpstreamConfig(tuple(addresses(servers))), read=Path.read_bytes)
     await cluster.connect()
     work: Any = adopt_all if command == "adopt" else give_back_all
-    move = Moving([GroupId(group) for group in groups] or None, dry_run=False)
-    done: list[Moved] = []
+    move = MoveRequest([GroupId(group) for group in groups] or None, dry_run=False)
+    done: list[MovedGroup] = []
     with PrivateNodes(Path(data_dir), 30.0) as here:
         await work(Asked(here), Asked(UpstreamGroups(cluster)), move, done)
     await cluster.close()

@@ -13,7 +13,7 @@ from coordinator.cli.cluster import ends as ending
 from coordinator.cli.cluster import groups as asking
 from coordinator.cli.cluster import offsets as committing
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
-from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, Place
+from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, PartitionRef
 from coordinator.cli.errors import CommandError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -322,7 +322,7 @@ def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) 
         node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 5))
         other.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 6))
         with Patience().client(node) as client:
-            places = [Place("orders", 0), Place("orders", 1), Place("orders", 9)]
+            places = [PartitionRef("orders", 0), PartitionRef("orders", 1), PartitionRef("orders", 9)]
             found = ending.offsets_at(client, places, ending.END)
     assert found == {places[0]: 5, places[1]: 6, places[2]: "UNKNOWN_TOPIC_OR_PARTITION"}
 
@@ -335,7 +335,9 @@ def test_a_partition_without_a_leader_is_waited_for(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, {("orders", 0): 5})
     patience = Patience()
     with patience.client(node) as client:
-        assert ending.offsets_at(client, [Place("orders", 0)], ending.END) == {Place("orders", 0): 5}
+        assert ending.offsets_at(client, [PartitionRef("orders", 0)], ending.END) == {
+            PartitionRef("orders", 0): 5
+        }
     assert patience.pauses == 2
 
 

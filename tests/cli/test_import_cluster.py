@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.cluster.model import CommittedOffset, Place
-from coordinator.cli.groups.changes import Current
-from coordinator.cli.takeover import Takeover, plan_takeover
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.groups.changes import CurrentGroup
+from coordinator.cli.import_plan import ImportPlan, plan_takeover
 from tests.cli.conftest import Command, consuming
 from tests.support import raw
 from tests.support.service import serving
@@ -119,7 +119,7 @@ ROWS = st.lists(
 GROUPS = st.dictionaries(st.sampled_from("abc"), ROWS)
 
 
-Clusters = tuple[dict[str, int], dict[str, int], dict[str, list[CommittedOffset]], dict[str, Current]]
+Clusters = tuple[dict[str, int], dict[str, int], dict[str, list[CommittedOffset]], dict[str, CurrentGroup]]
 
 
 @st.composite
@@ -129,16 +129,16 @@ def clusters(draw: st.DrawFn) -> Clusters:
     target = {}
     for group in source:
         rows = [row for row in draw(ROWS) if row.partition < there.get(row.topic, 0)]
-        target[group] = Current(draw(st.integers(0, 2)), True, {row.place: row for row in rows})
+        target[group] = CurrentGroup(draw(st.integers(0, 2)), True, {row.place: row for row in rows})
     return draw(COUNTS), there, source, target
 
 
 def carried_out(
-    plan: Takeover, topics: dict[str, int], target: dict[str, Current]
-) -> tuple[dict[str, int], dict[str, Current]]:
+    plan: ImportPlan, topics: dict[str, int], target: dict[str, CurrentGroup]
+) -> tuple[dict[str, int], dict[str, CurrentGroup]]:
     """What the target has once the plan was carried out."""
     after = {
-        group: Current(
+        group: CurrentGroup(
             now.members,
             now.exists,
             {**now.committed, **{row.place: row for row in plan.offsets.get(group, [])}},
@@ -184,6 +184,6 @@ def test_a_plan_that_was_carried_out_leaves_nothing_to_do(state: Clusters, overw
 
 def test_a_partition_that_will_not_be_there_is_left_out() -> None:
     rows = [CommittedOffset("gone", 0, 1), CommittedOffset("orders", 0, 1), CommittedOffset("orders", 7, 1)]
-    plan = plan_takeover({"orders": 2}, {}, {"g": rows}, {"g": Current(0, False, {})}, overwrite=False)
-    assert plan.homeless == {"g": [Place("gone", 0), Place("orders", 7)]}
+    plan = plan_takeover({"orders": 2}, {}, {"g": rows}, {"g": CurrentGroup(0, False, {})}, overwrite=False)
+    assert plan.homeless == {"g": [PartitionRef("gone", 0), PartitionRef("orders", 7)]}
     assert plan.offsets == {"g": [rows[1]]}

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from coordinator.cli.cluster.model import Place
+from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import CommandError
 from coordinator.cli.resets.scope import parse_topics, select, within
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
-    Facts,
+    PartitionFacts,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -30,15 +30,15 @@ from coordinator.cli.resets.strategy import (
 from coordinator.cli.resets.times import parse_datetime, parse_duration
 
 OFFSETS = st.integers(0, 2**63 - 1)
-PLACES = st.builds(Place, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))
+PLACES = st.builds(PartitionRef, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))
 
 
 @st.composite
-def states(draw: st.DrawFn) -> tuple[list[Place], Facts]:
+def states(draw: st.DrawFn) -> tuple[list[PartitionRef], PartitionFacts]:
     """Partitions with a start before their end, something committed in all of them, and a place at some time."""
     places = draw(st.lists(PLACES, unique=True, min_size=1))
     bounds = {place: sorted([draw(OFFSETS), draw(OFFSETS)]) for place in places}
-    return places, Facts(
+    return places, PartitionFacts(
         committed={place: draw(OFFSETS) for place in places},
         starts={place: low for place, (low, _) in bounds.items()},
         ends={place: high for place, (_, high) in bounds.items()},
@@ -47,7 +47,7 @@ def states(draw: st.DrawFn) -> tuple[list[Place], Facts]:
 
 
 @st.composite
-def strategies_for(draw: st.DrawFn, places: list[Place]) -> Strategy:
+def strategies_for(draw: st.DrawFn, places: list[PartitionRef]) -> Strategy:
     """Any strategy, that has something to say about each of the partitions."""
     given_offsets = {place: draw(OFFSETS) for place in places}
     simple: list[Strategy] = [ToEarliest(), ToLatest(), ToCurrent(), ToTime(0), ToGiven(given_offsets)]
@@ -57,7 +57,7 @@ def strategies_for(draw: st.DrawFn, places: list[Place]) -> Strategy:
 
 @given(states(), st.data())
 def test_a_plan_has_every_partition_and_no_other(
-    state: tuple[list[Place], Facts], data: st.DataObject
+    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -65,7 +65,9 @@ def test_a_plan_has_every_partition_and_no_other(
 
 
 @given(states(), st.data())
-def test_a_plan_stays_between_start_and_end(state: tuple[list[Place], Facts], data: st.DataObject) -> None:
+def test_a_plan_stays_between_start_and_end(
+    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
+) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
     assume(not isinstance(strategy, ToCurrent))  # which keeps what is there, wherever it is
@@ -77,7 +79,9 @@ def test_a_plan_stays_between_start_and_end(state: tuple[list[Place], Facts], da
 
 
 @given(states(), st.data())
-def test_a_plan_from_its_own_file_is_itself(state: tuple[list[Place], Facts], data: st.DataObject) -> None:
+def test_a_plan_from_its_own_file_is_itself(
+    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
+) -> None:
     places, facts = state
     first = plan(data.draw(strategies_for(places)), places, facts)
     assert plan(ToGiven(first), places, facts, unchecked=True) == first
@@ -85,23 +89,23 @@ def test_a_plan_from_its_own_file_is_itself(state: tuple[list[Place], Facts], da
 
 @given(states(), st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62))
 def test_shifts_add_up_where_nothing_is_in_the_way(
-    state: tuple[list[Place], Facts], first: int, second: int
+    state: tuple[list[PartitionRef], PartitionFacts], first: int, second: int
 ) -> None:
     places, facts = state
     assume(all(offset + min(first, first + second) >= 0 for offset in facts.committed.values()))
     once = plan(ShiftBy(first), places, facts, unchecked=True)
-    twice = plan(ShiftBy(second), places, Facts(committed=once), unchecked=True)
+    twice = plan(ShiftBy(second), places, PartitionFacts(committed=once), unchecked=True)
     assert twice == plan(ShiftBy(first + second), places, facts, unchecked=True)
 
 
 @given(states(), st.data(), st.booleans())
 def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
-    state: tuple[list[Place], Facts], data: st.DataObject, unchecked: bool
+    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject, unchecked: bool
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
     wanted = needed(strategy, unchecked=unchecked)
-    only = Facts(
+    only = PartitionFacts(
         committed=facts.committed if Fact.COMMITTED in wanted else {},
         starts=facts.starts if Fact.START in wanted else {},
         ends=facts.ends if Fact.END in wanted else {},
@@ -114,13 +118,13 @@ def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
 @pytest.mark.parametrize("found", ["UNSUPPORTED_FOR_MESSAGE_FORMAT", -1])
 @given(state=states(), data=st.data())
 def test_without_a_fact_that_it_needs_nothing_is_planned(
-    state: tuple[list[Place], Facts], data: st.DataObject, found: str | int
+    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject, found: str | int
 ) -> None:
     places, facts = state
     blind_to: list[Strategy] = [ToEarliest(), ToLatest(), ToOffset(7), ShiftBy(1), ToTime(0)]
     strategy = data.draw(st.sampled_from(blind_to))
-    unknown: Mapping[Place, int | str] = {**facts.ends, places[0]: found}
-    blind = Facts(committed={}, starts=unknown, ends=unknown, at_time=unknown)
+    unknown: Mapping[PartitionRef, int | str] = {**facts.ends, places[0]: found}
+    blind = PartitionFacts(committed={}, starts=unknown, ends=unknown, at_time=unknown)
     with pytest.raises(CannotPlan, match=str(places[0]) if not isinstance(strategy, ShiftBy) else "shifted"):
         plan(strategy, places, blind)
 
@@ -172,12 +176,12 @@ def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
     wanted = parse_topics(["orders-*:0,2", "jobs"])
     chosen = select(wanted, topics)
     assert chosen == [
-        Place("jobs", 0),
-        Place("jobs", 1),
-        *(Place(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
+        PartitionRef("jobs", 0),
+        PartitionRef("jobs", 1),
+        *(PartitionRef(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
     ]
     assert all(within(place, wanted) for place in chosen)
-    assert not within(Place("orders-eu", 1), wanted)
+    assert not within(PartitionRef("orders-eu", 1), wanted)
 
 
 @pytest.mark.parametrize(
@@ -190,8 +194,8 @@ def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
 
 
 def test_offsets_beyond_start_or_end_are_named() -> None:
-    places = [Place("t", number) for number in range(4)]
-    facts = Facts(
+    places = [PartitionRef("t", number) for number in range(4)]
+    facts = PartitionFacts(
         committed=dict.fromkeys(places, 50),
         starts=dict.fromkeys(places, 10),
         ends=dict(zip(places, (5_000, 100, 60, 50), strict=True)),

@@ -16,9 +16,9 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.permission_gate import Adopt, all_are_ours
 from coordinator.gateway.routing import COORDINATOR, Ask, ClientSession, Route, Verdict
-from coordinator.machine import real_machine
+from coordinator.host import real_machine
 from protocol.apis import ApiKey
-from protocol.asking import decode_answer, encode_request
+from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
 from tests.support.idle import idle

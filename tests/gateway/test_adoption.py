@@ -15,12 +15,12 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
-    GroupState,
-    Mark,
+    ClusterGroupState,
+    ClusterReading,
     Offset,
     Offsets,
-    Reading,
-    Stored,
+    OwnershipMarker,
+    StoreResult,
     TopicPartition,
 )
 from coordinator.upstream.errors import Unreachable
@@ -33,7 +33,7 @@ from tests.support.log_lines import captured
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 COMMITTED = {TopicPartition("t", 0): Offset(5)}
-LIVE = GroupState("classic", "Stable", 1)
+LIVE = ClusterGroupState("classic", "Stable", 1)
 
 
 class Played:
@@ -48,14 +48,14 @@ class Played:
         self.given_back_meanwhile = 0
         """So many times another group goes back to the cluster while one is taken over."""
         self.read: Counter[str] = Counter()
-        self.states: dict[str, GroupState] = {}
+        self.states: dict[str, ClusterGroupState] = {}
         self.error: Exception | None = None
         self.asked: Counter[str] = Counter()
         self.at_once = self.most_at_once = 0
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def mark(self, group: GroupId) -> Mark:
+    async def mark(self, group: GroupId) -> OwnershipMarker:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -65,22 +65,22 @@ class Played:
             self.at_once -= 1
         if self.error is not None:
             raise self.error
-        return Mark(group in self.here, group in self.vacant, self.epoch)
+        return OwnershipMarker(group in self.here, group in self.vacant, self.epoch)
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
             self.epoch += 1
         if reading.mark.epoch != self.epoch:
-            return Stored.STALE
+            return StoreResult.STALE
         if reading.is_unknown:
             self.vacant.add(group)
-            return Stored.VACANT
+            return StoreResult.VACANT
         self.here[group] = reading.offsets
-        return Stored.TAKEN
+        return StoreResult.TAKEN
 
-    async def state(self, group: GroupId) -> GroupState:
-        return self.states.get(group, GroupState.none())
+    async def state(self, group: GroupId) -> ClusterGroupState:
+        return self.states.get(group, ClusterGroupState.none())
 
     async def settled(self, group: GroupId) -> None:
         pass
@@ -224,12 +224,15 @@ async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played
 
 async def test_groups_and_members_that_are_waited_for_are_counted(played: Played) -> None:
     process = Process(played)
-    played.states = {"g": GroupState("classic", "Stable", 3), "h": GroupState("share", "Empty", 0)}
+    played.states = {
+        "g": ClusterGroupState("classic", "Stable", 3),
+        "h": ClusterGroupState("share", "Empty", 0),
+    }
     for group in ("g", "h", "free"):
         await process.ask(group)
     assert process.adoption.waited_for() == (2, 3)
     process.now_ms = REFUSED_MS
-    played.states["g"] = GroupState("classic", "Stable", 1)
+    played.states["g"] = ClusterGroupState("classic", "Stable", 1)
     await process.ask("g")
     assert process.adoption.waited_for() == (2, 1)
     process.now_ms += WAITED_MS
@@ -285,16 +288,16 @@ INCONSISTENT = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 @pytest.mark.parametrize(
     ("state", "join", "commit"),
     [
-        (GroupState("classic", "Stable", 1), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
-        (GroupState("classic", "PreparingRebalance", 0), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
-        (GroupState("consumer", "Assigning", 2), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
-        (GroupState("streams", "NotReady", 1), INCONSISTENT, ErrorCode.UNKNOWN_MEMBER_ID),
-        (GroupState("share", "Stable", 1), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
-        (GroupState("share", "Empty", 0), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
+        (ClusterGroupState("classic", "Stable", 1), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (ClusterGroupState("classic", "PreparingRebalance", 0), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (ClusterGroupState("consumer", "Assigning", 2), LOADING, ErrorCode.UNKNOWN_MEMBER_ID),
+        (ClusterGroupState("streams", "NotReady", 1), INCONSISTENT, ErrorCode.UNKNOWN_MEMBER_ID),
+        (ClusterGroupState("share", "Stable", 1), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
+        (ClusterGroupState("share", "Empty", 0), INCONSISTENT, ErrorCode.GROUP_ID_NOT_FOUND),
     ],
 )
 async def test_requests_for_a_group_that_stays_at_the_cluster_get_a_brokers_error(
-    played: Played, state: GroupState, join: ErrorCode, commit: ErrorCode
+    played: Played, state: ClusterGroupState, join: ErrorCode, commit: ErrorCode
 ) -> None:
     process = Process(played)
     played.states["g"] = state
@@ -315,13 +318,13 @@ async def test_requests_for_a_group_that_stays_at_the_cluster_get_a_brokers_erro
 async def test_an_empty_group_that_a_broker_would_make_classic_is_taken_over(
     played: Played, kind: str
 ) -> None:
-    played.states["g"] = GroupState(kind, "Empty", 0)
+    played.states["g"] = ClusterGroupState(kind, "Empty", 0)
     assert await Process(played).ask("g") is NONE
     assert played.here == {"g": COMMITTED}
 
 
 async def test_the_log_names_a_share_group_that_stays(played: Played) -> None:
-    played.states["g"] = GroupState("share", "Empty", 0)
+    played.states["g"] = ClusterGroupState("share", "Empty", 0)
     with captured() as lines:
         await Process(played).ask("g")
     said = "a share group of this id is at the cluster, and stays there"
@@ -330,7 +333,7 @@ async def test_the_log_names_a_share_group_that_stays(played: Played) -> None:
 
 @pytest.mark.parametrize("kind", ["streams", "share"])
 async def test_a_group_of_any_kind_is_taken_where_that_is_wanted(played: Played, kind: str) -> None:
-    played.states["g"] = GroupState(kind, "Stable", 1)
+    played.states["g"] = ClusterGroupState(kind, "Stable", 1)
     assert await Process(played, take_live=True).ask("g") is NONE
     assert played.here == {"g": COMMITTED}
 

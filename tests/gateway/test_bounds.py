@@ -25,12 +25,12 @@ from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES, Clien
 from coordinator.gateway.session import READ_BYTES, Session
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
 from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
-from protocol.value import replaced
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, RecordedIO, TestRoutes, answer, expected, request
 from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Rig, asked, housed, passes
 from tests.gateway.test_long_requests import LONG, Gate, described

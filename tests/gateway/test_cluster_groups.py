@@ -23,13 +23,13 @@ from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
+from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.errors import NotKafka, Unreachable
+from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupQuestions
-from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.request import choose_version
 from protocol.apis import ApiKey, VersionRange
-from protocol.asking import decode_answer
+from protocol.client_frames import decode_answer
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header, encode_response, has_flexible_response_header
@@ -462,7 +462,7 @@ async def test_a_broker_that_is_gone_is_looked_for_once_more() -> None:
 
 async def test_a_cluster_that_cannot_be_asked_is_an_error_on_which_clients_try_again() -> None:
     play = Play(Cluster(), "3c")
-    play.cluster.failing[ApiKey.DESCRIBE_GROUPS] = NotKafka(ADDRESS, "speaks HTTP")
+    play.cluster.failing[ApiKey.DESCRIBE_GROUPS] = UpstreamNotKafka(ADDRESS, "speaks HTTP")
     play.cluster.errors["find 2b"] = [NOT_AVAILABLE] * 2
     with captured() as lines:
         assert await play.describe("1a", "2b", "3c") == [

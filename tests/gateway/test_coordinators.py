@@ -15,7 +15,14 @@ from coordinator.gateway.connector import Connector
 from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, Coordinators
 from coordinator.partitions import adoption
 from coordinator.runtime.sockets import unconnected
-from coordinator.upstream.adoption import ROWS_AT_ONCE, Mark, Offset, Reading, Stored, TopicPartition
+from coordinator.upstream.adoption import (
+    ROWS_AT_ONCE,
+    ClusterReading,
+    Offset,
+    OwnershipMarker,
+    StoreResult,
+    TopicPartition,
+)
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import decode_request_header, encode_response
@@ -139,12 +146,12 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         offsets = many(COUNT, partitions)
         async with coordinators(node) as here:
             with closing(Turns(offsets)) as turns:
-                stored = await here.adopt(GROUP, Reading(offsets, Mark(is_adopted=False)))
-        assert stored is Stored.TAKEN
+                stored = await here.adopt(GROUP, ClusterReading(offsets, OwnershipMarker(is_adopted=False)))
+        assert stored is StoreResult.TAKEN
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
         found, steps = at_once(offsets_of(node.got[0].offsets))
         assert found == [
-            adoption.Offset(*place, each.offset, each.leader_epoch, each.metadata)
+            adoption.AdoptedOffset(*place, each.offset, each.leader_epoch, each.metadata)
             for place, each in offsets.all.items()
         ]
         assert steps >= len(offsets) // ITEMS_PER_SLICE

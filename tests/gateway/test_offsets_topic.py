@@ -16,7 +16,7 @@ from coordinator.gateway.routing import BROKER
 from coordinator.gateway.session import Session
 from coordinator.telemetry.incidents import REMIND_MS
 from protocol.apis import ApiKey
-from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
+from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_response, has_flexible_response_header

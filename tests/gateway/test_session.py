@@ -19,10 +19,10 @@ from coordinator.gateway.routing import (
 )
 from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
-from protocol.strangers import NotKafka
-from protocol.value import replaced
+from protocol.non_kafka import NotKafka
 from tests.gateway.peers import (
     ANSWERED,
     COORDINATED,

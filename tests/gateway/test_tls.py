@@ -13,7 +13,7 @@ import pytest
 from bench.ports import free_ports
 from coordinator.config import Address
 from coordinator.gateway.gateway import Gateway
-from coordinator.machine import real_machine
+from coordinator.host import real_machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, classes

@@ -17,11 +17,11 @@ from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.outcome import Instant, Reply
-from coordinator.partitions.door import Door
+from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -108,7 +108,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
-        self.tickets: list[Ticket] = []
+        self.tickets: list[DurabilityTicket] = []
         self.appends: list[int] = []
         """How many records each append brought."""
         self.records_max = 1_000_000
@@ -118,7 +118,7 @@ class MemoryLog:
         self.live: Shard | None = None
         """Whose hard state is looked at before each append."""
 
-    def append(self, records: Sequence[Record]) -> Ticket:
+    def append(self, records: Sequence[Record]) -> DurabilityTicket:
         if len(records) > self.records_max:
             raise RecordTooLarge(f"{len(records)} records")
         encoded = [(encode_record_key(record), encode_record_value(record)) for record in records]
@@ -130,10 +130,10 @@ class MemoryLog:
             self.stored.apply(record)
         self.records += encoded
         self.appends.append(len(records))
-        self.tickets.append(Ticket(Partition(0), len(self.tickets) + 1))
+        self.tickets.append(DurabilityTicket(Partition(0), len(self.tickets) + 1))
         return self.tickets[-1]
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> DurabilityTicket:
         return self.append(
             [
                 OffsetCommitRecord(commit.group, commit.topic, partition, value)
@@ -263,7 +263,7 @@ class Cluster:
             deliver=self.deliver,
             batch_bytes_max=batch_bytes_max,
         )
-        self.door = Door(self.manager)
+        self.group_access = GroupAccess(self.manager)
         self.catalogue = AllTopics()
         self.authorizer = ALLOW_ALL
         self.shard = self.manager.begin_load(Partition(0))
@@ -278,7 +278,7 @@ class Cluster:
         self.manager.finish_load(loaded, self.log)
         self.log.live = loaded
 
-    def deliver(self, reply: Reply, ticket: Ticket) -> None:
+    def deliver(self, reply: Reply, ticket: DurabilityTicket) -> None:
         assert isinstance(reply.caller, RequestContext)
         reply.caller.complete(reply.response)
 
@@ -286,7 +286,7 @@ class Cluster:
         """The members of a group."""
         return self.kept(group_id).classic
 
-    def kept(self, group_id: str = "g") -> KeptGroup:
+    def kept(self, group_id: str = "g") -> GroupEntry:
         """A group, its offsets and what its runner needs."""
         kept = self.manager.find(GroupId(group_id))
         assert kept is not None, f"no group {group_id}"

@@ -13,7 +13,7 @@ from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome
-from coordinator.tickets import Waiting
+from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.names import GroupId, MemberId
@@ -73,7 +73,7 @@ def test_a_change_before_its_record_is_found() -> None:
     group.generation_id += 1
     record = GroupMetadataRecord(GroupId("g"), stored_value(group))
     with pytest.raises(AssertionError):
-        cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
+        cluster.group_access.run(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
 
 
 def test_an_offset_that_changes_without_a_record_is_found() -> None:
@@ -94,7 +94,7 @@ def test_a_record_that_changes_nothing_is_found() -> None:
         GroupMetadataRecord(GroupId("nobody"), None),
     ):
         with pytest.raises(AssertionError):
-            cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
+            cluster.group_access.run(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
 
 
 # --- whole outcomes ---
@@ -222,6 +222,8 @@ def test_a_commit_that_is_not_stored_leaves_the_group_alone() -> None:
     assert error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert cluster.group().state is GroupState.STABLE
     with pytest.raises(RecordTooLarge):
-        cluster.door.run(
-            Waiting(), cluster.kept(), Outcome(None, [OffsetCommitRecord(GroupId("g"), "t", 0, None)])
+        cluster.group_access.run(
+            ReplyDependencies(),
+            cluster.kept(),
+            Outcome(None, [OffsetCommitRecord(GroupId("g"), "t", 0, None)]),
         )

@@ -12,9 +12,9 @@ from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
+from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.limits import Limits
-from coordinator.groups.usage import Usage, text_bytes
-from coordinator.partitions.shard import KeptGroup
+from coordinator.partitions.shard import GroupEntry
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, MemberId, Partition
 from tests.groups.harness import Call, Cluster
@@ -258,7 +258,7 @@ def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
             assert not any(member.awaiting_join or member.awaiting_sync for member in members)
 
 
-def assert_replays(live_kept: KeptGroup, loaded_kept: KeptGroup | None) -> None:
+def assert_replays(live_kept: GroupEntry, loaded_kept: GroupEntry | None) -> None:
     """What the log gives of a group is what is in memory: always the offsets, and the members where it is at rest."""
     live, offsets = live_kept.classic, list(live_kept.offsets.all())
     if loaded_kept is None:
@@ -277,13 +277,13 @@ def assert_replays(live_kept: KeptGroup, loaded_kept: KeptGroup | None) -> None:
         assert live.subscribed_topics == loaded.subscribed_topics
 
 
-def books_of(usage: Usage) -> dict[str, int]:
+def books_of(usage: GroupTotals) -> dict[str, int]:
     """What a node believes to hold."""
     public = {name: getattr(usage, name) for name in dir(usage) if not name.startswith("_")}
     return {name: number for name, number in public.items() if isinstance(number, int)}
 
 
-def recount(all_kept: Collection[KeptGroup]) -> dict[str, int]:
+def recount(all_kept: Collection[GroupEntry]) -> dict[str, int]:
     """What there is."""
     groups = [kept.classic for kept in all_kept]
     members = [member for group in groups for member in group.members.values()]

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.fitting import STAGING, fit_to_data
+from coordinator.catalogue.startup_checks import STAGING, fit_to_data
 from coordinator.config import Settings
+from coordinator.host import real_machine
 from coordinator.importer.source import find
 from coordinator.importer.survey import take
-from coordinator.importer.target import Identity, Imported, make
-from coordinator.machine import real_machine
+from coordinator.importer.target import DirectoryIdentity, ImportResult, make
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
@@ -232,12 +232,12 @@ class MountedFileSystem(RealFileSystem):
         super().rename(source, target)
 
 
-def import_into(fs: FileSystem, source: Path, data_dir: Path, *, force: bool) -> Imported:
+def import_into(fs: FileSystem, source: Path, data_dir: Path, *, force: bool) -> ImportResult:
     """Import as the command does, on this file system."""
     found = find(fs, [source])
     survey = take(fs, found.offsets, found.num_partitions)
     machine = dataclasses.replace(real_machine(), fs=fs)
-    return make(machine, data_dir, found, survey, Identity(1, None), force=force)
+    return make(machine, data_dir, found, survey, DirectoryIdentity(1, None), force=force)
 
 
 def test_a_fresh_volume_is_empty(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from coordinator.partitions.group_log import (
     LogWriter,
     ended,
 )
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge
@@ -37,7 +37,7 @@ from tests.partitions.running import turns
 from tests.support.idle import idle
 
 
-async def append(writer: LogWriter, *numbers: int) -> Ticket:
+async def append(writer: LogWriter, *numbers: int) -> DurabilityTicket:
     """Append offsets in one call and wait for their end."""
     ticket = writer.append([offset(number, number) for number in numbers])
     await ended(ticket)
@@ -343,7 +343,7 @@ async def test_damage_is_found_and_named_and_the_other_partitions_are_whole(subj
 async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject, seed: int) -> None:
     rng = random.Random(seed)
     writers = {partition: await lead(subject.log, Partition(partition)) for partition in range(3)}
-    model: dict[int, list[tuple[int, Ticket]]] = {partition: [] for partition in writers}
+    model: dict[int, list[tuple[int, DurabilityTicket]]] = {partition: [] for partition in writers}
     for number in range(120):
         partition = rng.randrange(3)
         kind = rng.random()

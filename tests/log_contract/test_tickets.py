@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from coordinator.partitions.group_log import LogError, LogFenced, ended
-from coordinator.tickets import DURABLE, Ticket, later, settle
+from coordinator.tickets import DURABLE, DurabilityTicket, later, settle
 from protocol.errors import ErrorCode
 from protocol.names import Partition
 
@@ -14,7 +14,7 @@ from protocol.names import Partition
 class Waiter:
     """Notes what it finds when it is released."""
 
-    def __init__(self, *tickets: Ticket) -> None:
+    def __init__(self, *tickets: DurabilityTicket) -> None:
         self.tickets = tickets
         self.found: list[list[bool]] = []
 
@@ -23,7 +23,7 @@ class Waiter:
 
 
 def test_all_tickets_of_a_flush_have_their_end_before_anybody_hears_of_one() -> None:
-    tickets = [Ticket(Partition(partition), 1) for partition in range(3)]
+    tickets = [DurabilityTicket(Partition(partition), 1) for partition in range(3)]
     waiters = [Waiter(*tickets) for _ in tickets]
     for ticket, waiter in zip(tickets, waiters, strict=True):
         ticket.wait(waiter)
@@ -38,7 +38,7 @@ def test_all_tickets_of_a_flush_have_their_end_before_anybody_hears_of_one() -> 
 
 @pytest.mark.parametrize("error", [None, ErrorCode.KAFKA_STORAGE_ERROR])
 def test_a_ticket_has_one_end(error: ErrorCode | None) -> None:
-    ticket = Ticket(Partition(0), 1)
+    ticket = DurabilityTicket(Partition(0), 1)
     settle([ticket])
     with pytest.raises(AssertionError, match="second end"):
         settle([ticket], error)
@@ -47,7 +47,7 @@ def test_a_ticket_has_one_end(error: ErrorCode | None) -> None:
 
 async def test_a_task_waits_for_the_end_whichever_it_is() -> None:
     await ended(DURABLE)
-    durable, failed, cancelled = (Ticket(Partition(0), number) for number in range(3))
+    durable, failed, cancelled = (DurabilityTicket(Partition(0), number) for number in range(3))
     tasks = [asyncio.create_task(ended(ticket)) for ticket in (durable, failed, cancelled)]
     await asyncio.sleep(0)
     tasks[2].cancel()
@@ -60,7 +60,7 @@ async def test_a_task_waits_for_the_end_whichever_it_is() -> None:
 
 
 def test_the_later_of_two_tickets_is_the_one_that_is_durable_last() -> None:
-    first, second = Ticket(Partition(0), 1), Ticket(Partition(0), 2)
+    first, second = DurabilityTicket(Partition(0), 1), DurabilityTicket(Partition(0), 2)
     assert later(first, second) is second
     assert later(second, first) is second
     assert later(first, DURABLE) is first
@@ -71,11 +71,11 @@ def test_the_later_of_two_tickets_is_the_one_that_is_durable_last() -> None:
 
 
 def test_what_a_ticket_is_can_be_read() -> None:
-    ticket = Ticket(Partition(3), 7)
+    ticket = DurabilityTicket(Partition(3), 7)
     assert repr(ticket) == "<Ticket 7 of partition 3: pending>"
     settle([ticket])
     assert "durable" in repr(ticket)
-    assert "NOT_CONTROLLER" in repr(Ticket(Partition(3), 7, ErrorCode.NOT_CONTROLLER))
+    assert "NOT_CONTROLLER" in repr(DurabilityTicket(Partition(3), 7, ErrorCode.NOT_CONTROLLER))
 
 
 def test_an_error_says_where_in_words_and_in_fields() -> None:
@@ -94,7 +94,7 @@ class Broken:
 
 
 def test_a_waiter_that_fails_keeps_no_other_from_its_release() -> None:
-    tickets = [Ticket(Partition(partition), 1) for partition in range(2)]
+    tickets = [DurabilityTicket(Partition(partition), 1) for partition in range(2)]
     waiter = Waiter(*tickets)
     tickets[0].wait(Broken())
     for ticket in tickets:

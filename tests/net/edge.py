@@ -24,13 +24,13 @@ from coordinator.net.response_budget import ResponseBudget
 from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
-from coordinator.partitions.door import Door
+from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.group_log import LogError
 from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from coordinator.topology.view import Broker, Cluster
 from protocol.framing import FrameReader
 from protocol.names import LeaderEpoch, Offset, Partition
@@ -241,7 +241,7 @@ class Edge:
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
             cluster=Cluster.alone(Broker(1, "127.0.0.1", 9092)),
-            door=Door(self.manager),
+            group_access=GroupAccess(self.manager),
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,
             timers=self.timers,
@@ -291,19 +291,19 @@ class Edge:
     partition = Partition(0)
     leader_epoch = LeaderEpoch(0)
 
-    def append(self, records: Sequence[Record]) -> Ticket:
+    def append(self, records: Sequence[Record]) -> DurabilityTicket:
         """Be the writer of the shard."""
         ticket = self.writer.append(records)
         self.records += records
         return self._appended(ticket)
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, as `append` takes records."""
         ticket = self.writer.append_offsets(commits)
         self.commits += commits
         return self._appended(ticket)
 
-    def _appended(self, ticket: Ticket) -> Ticket:
+    def _appended(self, ticket: DurabilityTicket) -> DurabilityTicket:
         if self.flush_by_itself:
             self.flush()
         return ticket

@@ -254,9 +254,9 @@ class BrokenClock(FakeClock):
 
 async def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(edge: Edge) -> None:
     client = edge.connect()
-    clock, edge.node.door.clock = edge.node.door.clock, BrokenClock()
+    clock, edge.node.group_access.clock = edge.node.group_access.clock, BrokenClock()
     client.send(requests.commit("g", {0: 1}, 1))
-    edge.node.door.clock = clock
+    edge.node.group_access.clock = clock
     (answer,) = client.answers()
     (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, answer).topics
     assert topic.partitions == [hot.OffsetCommitResponsePartition(0, ErrorCode.UNKNOWN_SERVER_ERROR)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.catalogue.topics import Draft
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -133,7 +133,7 @@ async def test_it_is_stored_in_one_append(edge: Edge, topics: list[hot.OffsetCom
     appends: list[int] = []
     take = edge.append_offsets
 
-    def append_offsets(commits: list[OffsetCommits]) -> Ticket:
+    def append_offsets(commits: list[OffsetCommits]) -> DurabilityTicket:
         appends.append(sum(len(some.values) for some in commits))
         return take(commits)
 

@@ -14,13 +14,13 @@ from uuid import UUID
 
 import pytest
 
-import protocol.value
+import protocol.compiled_struct
 from coordinator.api import fetch_answers, metadata
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
+from protocol.compiled_struct import FieldsValue, fields_of
 from protocol.headers import decode_request_header, route
-from protocol.value import Value, fields_of
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.apis import SUPPORTED
@@ -130,8 +130,8 @@ async def test_requests_that_are_shared_are_as_they_were_read(edge: Edge) -> Non
 
 @pytest.mark.parametrize("name", [name for name in hot.__all__ if name != "SCHEMAS"])
 def test_no_field_of_a_member_s_message_can_be_set(name: str) -> None:
-    message: Value = getattr(hot, name)()
-    if protocol.value.__file__.endswith(".py"):  # not compiled: mypy sees to it
+    message: FieldsValue = getattr(hot, name)()
+    if protocol.compiled_struct.__file__.endswith(".py"):  # not compiled: mypy sees to it
         source = inspect.getsource(type(message))
         # one with an underscore is read through a property, which compiled refuses to be set as well
         assert set(re.findall(r"self\._?(\w+): Final = ", source)) == set(fields_of(message))

@@ -12,7 +12,7 @@ from coordinator.api import slices
 from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.topics import Draft
-from coordinator.node import End, EndsByTopic, Partitions
+from coordinator.node import EndOffset, EndsByTopic, Partitions
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -658,7 +658,7 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
     await settle()
     (told,) = neighbour.asked
     edge.fail_flush()
-    told({requests.OTHER_TOPIC: {0: End(Offset(3), 0)}})
+    told({requests.OTHER_TOPIC: {0: EndOffset(Offset(3), 0)}})
     await settle()
     (frame,) = client.answers()
     answer = requests.answer(ApiKey.LIST_OFFSETS, 5, frame)

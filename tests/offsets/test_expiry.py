@@ -12,7 +12,7 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets.expiry import expired_offsets
 from coordinator.jobs import expiry_task
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
 from protocol.names import GroupId, MemberId, Offset, Partition
@@ -111,11 +111,11 @@ def cleanup(cluster: Cluster) -> int:
     return sum(cluster.manager.cleanup_steps(cluster.kept(), cluster.clock.wall_ms()))
 
 
-def expired(kept: KeptGroup, wall_ms: int) -> list[Record]:
+def expired(kept: GroupEntry, wall_ms: int) -> list[Record]:
     return expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
 
 
-def reloaded(cluster: Cluster) -> dict[GroupId, KeptGroup]:
+def reloaded(cluster: Cluster) -> dict[GroupId, GroupEntry]:
     """The groups after the partition was loaded from its log."""
     manager = cluster.manager
     manager.remove_groups_for_partition(Partition(0))

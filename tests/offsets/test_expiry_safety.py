@@ -10,7 +10,7 @@ from coordinator.jobs import expiry_task
 from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Offset, Partition
 from storage.errors import RecordTooLarge
@@ -148,11 +148,11 @@ class SmallLog:
         self.bytes_max = bytes_max
         self.cluster = cluster
 
-    def append(self, records: list[object]) -> Ticket:
+    def append(self, records: list[object]) -> DurabilityTicket:
         BatchBuilder(self.bytes_max).append(records)  # type: ignore[arg-type]
         return self.cluster.log.append(records)  # type: ignore[arg-type]
 
-    def append_offsets(self, commits: list[object]) -> Ticket:
+    def append_offsets(self, commits: list[object]) -> DurabilityTicket:
         BatchBuilder(self.bytes_max).append_offsets(commits)  # type: ignore[arg-type]
         return self.cluster.log.append_offsets(commits)  # type: ignore[arg-type]
 

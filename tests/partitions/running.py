@@ -10,7 +10,7 @@ from typing import Any
 from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.net.server import OpenConnection
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
@@ -209,7 +209,7 @@ async def node(
         "shutdown_timeout_ms": 2_000,
         **settings,
     }
-    machine = Machine(disk, clock or SystemClock(), compact=compact)
+    machine = HostResources(disk, clock or SystemClock(), compact=compact)
     app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
     app.leadership.retry_s = app.group_log.retry_s = 0.01
     if held_partition is not None:

@@ -19,17 +19,17 @@ from coordinator.partitions.adoption import (
     READING_MS,
     STALE,
     VACANT_MS,
-    Adopted,
+    AdoptedOffset,
+    AdoptionOutcome,
+    AdoptionReading,
     Adoptions,
-    Offset,
-    Reading,
 )
-from coordinator.partitions.book import book_of, is_book
+from coordinator.partitions.ownership_markers import book_of, is_book
 from coordinator.partitions.shard import VACANT_MAX
-from coordinator.tickets import Waiting
+from coordinator.tickets import ReplyDependencies
 from protocol.apis import ApiKey
-from protocol.asking import encode_request
 from protocol.bounds import ITEMS_MAX
+from protocol.client_frames import encode_request
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.messages import (
@@ -154,8 +154,8 @@ class Gateway:
         return Adoptions(self.led.manager)
 
 
-def table(offsets: Offsets) -> list[Offset]:
-    return [Offset(requests.TOPIC, index, offset, -1, "") for index, offset in offsets.items()]
+def table(offsets: Offsets) -> list[AdoptedOffset]:
+    return [AdoptedOffset(requests.TOPIC, index, offset, -1, "") for index, offset in offsets.items()]
 
 
 def break_off(steps: Generator[None, None, object], after: int) -> None:
@@ -346,7 +346,10 @@ async def test_a_group_is_here_as_long_as_somebody_is_in_it(gateway: Gateway, gr
 
 
 async def test_a_group_that_is_only_being_taken_over_is_not_here(gateway: Gateway, group: str) -> None:
-    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0, 0)), after=3)
+    break_off(
+        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), AdoptionReading(table(MANY), 0, 0)),
+        after=3,
+    )
     assert await gateway.locate(group) == [False]
 
 
@@ -379,17 +382,22 @@ async def test_a_deletion_at_the_cluster_ends_an_adoption_that_is_under_way(
     gateway: Gateway, group: str
 ) -> None:
     steps = gateway.adoptions.adopt(
-        Waiting(), GroupId(group), Reading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
+        ReplyDependencies(),
+        GroupId(group),
+        AdoptionReading(table(MANY), 0, (await gateway.mark(group)).asked_ms),
     )
     for _ in range(3):
         next(steps)
     assert await gateway.locate(group, discard_readings=True) == [False]
-    assert finish(steps) == Adopted(STALE)
+    assert finish(steps) == AdoptionOutcome(STALE)
     assert await gateway.fetch(group) is LOADING
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:
-    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0, 0)), after=3)
+    break_off(
+        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), AdoptionReading(table(MANY), 0, 0)),
+        after=3,
+    )
     gateway.led.manager.needs_marks = False  # even where none is needed
     for epoch in (1, 2):
         assert await gateway.fetch(group) is LOADING
@@ -511,19 +519,21 @@ async def test_who_has_only_been_given_an_id_is_no_member(gateway: Gateway, grou
 
 async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway: Gateway, group: str) -> None:
     adoptions, group_id = gateway.adoptions, GroupId(group)
-    adopting = adoptions.adopt(Waiting(), group_id, Reading(table(MANY), *await heard(gateway, group)))
+    adopting = adoptions.adopt(
+        ReplyDependencies(), group_id, AdoptionReading(table(MANY), *await heard(gateway, group))
+    )
     next(adopting)
-    assert adoptions.close(Waiting(), group_id) is LOADING
+    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
     assert finish(adopting).is_adopted
     kept = gateway.led.manager.find(group_id)
     assert kept is not None
     kept.group.begin_deletion()
-    assert adoptions.close(Waiting(), group_id) is LOADING
+    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
     kept.group.end_deletion()
-    assert adoptions.close(Waiting(), group_id) is NONE
-    giving = adoptions.give_back(Waiting(), group_id, table(MANY))
+    assert adoptions.close(ReplyDependencies(), group_id) is NONE
+    giving = adoptions.give_back(ReplyDependencies(), group_id, table(MANY))
     next(giving)
-    assert adoptions.close(Waiting(), group_id) is LOADING
+    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
 
 
 async def test_a_closed_group_is_given_back_and_forgotten(gateway: Gateway, group: str) -> None:
@@ -573,7 +583,7 @@ async def test_what_was_read_before_a_give_back_that_was_broken_off_is_not_store
 ) -> None:
     asleep = (await gateway.mark(group)).epoch
     await gateway.adopt(group, MANY)
-    steps: Any = gateway.adoptions.give_back(Waiting(), GroupId(group), table(MANY))
+    steps: Any = gateway.adoptions.give_back(ReplyDependencies(), GroupId(group), table(MANY))
     break_off(steps, after=5)  # it is to go: the cluster's offsets count
     assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
     assert await gateway.adopt(group, {0: 7}) == (NONE, True, 1)
@@ -774,12 +784,12 @@ def drop_topic(gateway: Gateway, *topics: str) -> None:
         pass
 
 
-def finish(steps: Generator[None, None, Adopted]) -> Adopted:
+def finish(steps: Generator[None, None, AdoptionOutcome]) -> AdoptionOutcome:
     try:
         while True:
             next(steps)
     except StopIteration as end:
-        found: Adopted = end.value
+        found: AdoptionOutcome = end.value
         return found
 
 
@@ -806,16 +816,16 @@ async def test_what_was_read_before_a_topic_went_is_not_stored(
 async def test_a_topic_that_goes_while_a_group_is_taken_over_is_not_stored(
     gateway: Gateway, group: str, begun: int
 ) -> None:
-    reading = Reading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
+    reading = AdoptionReading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
     if begun:
-        break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), reading), after=begun)
+        break_off(gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), reading), after=begun)
         reading = reading._replace(offsets=table({0: 5}))
-    steps = gateway.adoptions.adopt(Waiting(), GroupId(group), reading)
+    steps = gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), reading)
     for _ in range(3):
         next(steps)
     drop_topic(gateway, requests.TOPIC)
     gateway.led.edge.clock.passed_ms += 1
-    assert finish(steps) == Adopted(STALE)
+    assert finish(steps) == AdoptionOutcome(STALE)
     assert await gateway.fetch(group) is LOADING
     assert await gateway.adopt(group, {}) == (NONE, True, 0)
     await gateway.reload(1)
@@ -878,7 +888,7 @@ class Story:
         """What is committed here; None while the cluster has the group."""
         self.next_offset = 1
         self.epoch = 0
-        self.asleep: Reading | None = None
+        self.asleep: AdoptionReading | None = None
         """What an adopter has read before it fell asleep."""
         self.opens_ms = 0
         """When the group opens by itself, if it is closed."""
@@ -964,7 +974,7 @@ class Story:
         """Read the cluster, as an adopter; a client is there again only after others gave the group back."""
         epoch = (await self.gateway.mark(self.group)).epoch
         if self.here is None:
-            self.asleep = Reading(table(self.cluster), epoch, 0)
+            self.asleep = AdoptionReading(table(self.cluster), epoch, 0)
 
     async def wake(self) -> None:
         """Store what was read, after whatever has happened meanwhile."""
@@ -1039,12 +1049,12 @@ class Story:
         adoptions = self.gateway.adoptions
         if self.here is not None:
             self.cluster = self.cluster | self.here
-            steps: Any = adoptions.give_back(Waiting(), self.group, table(self.here))
+            steps: Any = adoptions.give_back(ReplyDependencies(), self.group, table(self.here))
         else:
             steps = adoptions.adopt(
-                Waiting(),
+                ReplyDependencies(),
                 self.group,
-                Reading(table(self.cluster), *await self.heard()),
+                AdoptionReading(table(self.cluster), *await self.heard()),
             )
         break_off(steps, after=self.rng.randrange(20))
         await settle()

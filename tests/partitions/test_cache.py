@@ -21,8 +21,8 @@ from coordinator.api import (
 from coordinator.api.context import PARKED
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Outcome
-from coordinator.partitions.door import Absent, KeptGroup
-from coordinator.tickets import Waiting
+from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.tickets import ReplyDependencies
 from protocol import hot
 from protocol.errors import ErrorCode
 from protocol.messages import (
@@ -84,18 +84,18 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
 
 def test_a_group_that_is_not_there(cluster: Cluster) -> None:
     assert classic(cluster.manager, "g") is None
-    absent = cluster.door.enter(Waiting(), GroupId("g"))
-    assert isinstance(absent, Absent)
+    absent = cluster.group_access.enter(ReplyDependencies(), GroupId("g"))
+    assert isinstance(absent, GroupAbsent)
     assert absent.group_id == "g"
     assert classic(cluster.manager, "g") is None
 
 
-def begun(cluster: Cluster) -> KeptGroup:
+def begun(cluster: Cluster) -> GroupEntry:
     """A new group, which is kept once there is something in it."""
-    absent = cluster.door.enter(Waiting(), GroupId("g"))
-    assert isinstance(absent, Absent)
-    kept = cluster.door.begin(absent)
-    assert isinstance(kept, KeptGroup)
+    absent = cluster.group_access.enter(ReplyDependencies(), GroupId("g"))
+    assert isinstance(absent, GroupAbsent)
+    kept = cluster.group_access.begin(absent)
+    assert isinstance(kept, GroupEntry)
     return kept
 
 
@@ -104,10 +104,10 @@ def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(c
     kept = begun(cluster)
     group = kept.classic
     assert (group.state, group.generation_id, group.protocol_type) == (GroupState.EMPTY, 0, None)
-    cluster.door.run(Waiting(), kept, Outcome())
+    cluster.group_access.run(ReplyDependencies(), kept, Outcome())
     assert classic(manager, "g") is None
     group.expect(MemberId("m"), 1_000)
-    cluster.door.run(Waiting(), kept, Outcome())
+    cluster.group_access.run(ReplyDependencies(), kept, Outcome())
     assert classic(manager, "g") is group
     assert list(manager.current_groups()) == [kept]
     assert cluster.log.records == [], "a group that is only in the cache is not in the log"
@@ -125,10 +125,10 @@ def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Clu
     cluster.commit(1)
     manager.remove_groups_for_partition(Partition(0))
     assert classic(manager, "g") is None
-    assert cluster.door.enter(Waiting(), GroupId("g")) is NOT_COORDINATOR
+    assert cluster.group_access.enter(ReplyDependencies(), GroupId("g")) is NOT_COORDINATOR
     cluster.log.replay(manager.begin_load(Partition(0)))
     assert classic(manager, "g") is None
-    assert cluster.door.enter(Waiting(), GroupId("g")) is LOADING
+    assert cluster.group_access.enter(ReplyDependencies(), GroupId("g")) is LOADING
 
 
 # --- loading and dropping ---
@@ -385,8 +385,8 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
 def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> None:
     kept = cluster.shard.add(begun(cluster))
     group = kept.classic
-    waiting = Waiting()
-    cluster.door.run(waiting, kept, Outcome("answer", [stored_group(5)]))
+    waiting = ReplyDependencies()
+    cluster.group_access.run(waiting, kept, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
     assert cluster.log.replay().groups[GroupId("g")].classic.generation_id == 5
@@ -395,11 +395,11 @@ def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> 
 def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
     kept = cluster.shard.add(begun(cluster))
     group = kept.classic
-    cluster.door.run(Waiting(), kept, Outcome(None, [stored_group(5), stored_group(6)]))
+    cluster.group_access.run(ReplyDependencies(), kept, Outcome(None, [stored_group(5), stored_group(6)]))
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
     cluster.log.records_max = 1
     with pytest.raises(RecordTooLarge):
-        cluster.door.run(Waiting(), kept, Outcome(None, [stored_group(7), stored_group(8)]))
+        cluster.group_access.run(ReplyDependencies(), kept, Outcome(None, [stored_group(7), stored_group(8)]))
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
 
 
@@ -418,8 +418,8 @@ def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster
         OffsetCommits(GroupId("g"), "t", {0: committed(10), 1: committed(11)}),
         OffsetCommits(GroupId("g"), "u", {0: committed(12)}),
     ]
-    waiting = Waiting()
-    cluster.door.commit(waiting, kept, commits)
+    waiting = ReplyDependencies()
+    cluster.group_access.commit(waiting, kept, commits)
     assert cluster.kept() is kept
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
     assert kept.offsets.by_topic == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}

@@ -9,7 +9,7 @@ import pytest
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
 from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import Ticket
+from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge, StorageError
@@ -147,7 +147,7 @@ async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> No
     )
     first = writer.append([offset()])
     await turns(2)
-    later: set[Ticket] = set()
+    later: set[DurabilityTicket] = set()
     for _ in range(5):
         later |= {writer.append([offset()]), other.append([offset()])}
         await turns(2)
@@ -283,7 +283,7 @@ async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: B
         bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     writer.append([offset()])
-    late: list[Ticket] = []
+    late: list[DurabilityTicket] = []
     bench.committer.on_failed = lambda _writers, _error: late.append(other.append([offset()]))
     await bench.flush()
     await bench.flush()

@@ -11,8 +11,8 @@ from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import Environment
 from coordinator.groups.group import Group, Since
 from coordinator.groups.outcome import Instant, Outcome, Reply
-from coordinator.partitions.shard import KeptGroup
-from coordinator.tickets import Waiting
+from coordinator.partitions.shard import GroupEntry
+from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.names import GroupId, Partition
@@ -108,7 +108,7 @@ class Kinds:
         self.cluster.log.live = None  # its checks know classic groups
         self.group = LoneGroup(GroupId("lone"))
         as_any: Group = self.group
-        self.kept = self.cluster.shard.add(KeptGroup(self.cluster.shard, as_any))
+        self.kept = self.cluster.shard.add(GroupEntry(self.cluster.shard, as_any))
         self.cluster.manager.load_group(self.kept)
 
 
@@ -122,7 +122,7 @@ def test_apis_of_the_classic_protocol_refuse_it(kinds: Kinds) -> None:
     assert cluster.join(group="lone").response.error_code == refused
     assert cluster.sync("m", 1, group="lone").response.error_code == refused
     assert cluster.heartbeat("m", 1, group="lone") is refused
-    assert cluster.door.enter_classic(Waiting(), GroupId("lone")) is refused
+    assert cluster.group_access.enter_classic(ReplyDependencies(), GroupId("lone")) is refused
     assert kinds.group.state is Lone.HEARD
 
 
@@ -161,7 +161,7 @@ def test_a_decision_of_it_that_is_too_large_comes_back_to_it(kinds: Kinds) -> No
     kinds.cluster.log.records_max = 0
     outcome = Outcome(None, [OffsetCommitRecord(GroupId("lone"), "t", 0, None)])
     outcome.starts_over = True
-    kinds.cluster.door.run(Waiting(), kinds.kept, outcome)
+    kinds.cluster.group_access.run(ReplyDependencies(), kinds.kept, outcome)
     assert kinds.group.refused == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 

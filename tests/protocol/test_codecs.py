@@ -16,8 +16,8 @@ from kafka.protocol.api_message import ApiMessage
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for, schema_for
 from protocol.codegen.decoder import ITEMS_PER_STEP
+from protocol.compiled_struct import replaced
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
-from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES, uvarint
 from tests.protocol.schemas import (
     COLD_APIS,

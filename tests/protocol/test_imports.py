@@ -22,7 +22,7 @@ def test_the_first_message_that_is_not_hot_imports_kafka_python() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("module", ["coordinator.standalone", "coordinator.workers.worker"])
+@pytest.mark.parametrize("module", ["coordinator.single_node", "coordinator.workers.worker"])
 def test_a_node_listens_before_the_slow_imports(module: str) -> None:
     """What `App.start` needs up to its socket; the apis, /metrics and all that these need are imported behind it."""
     program = f"import sys, {module}; sys.exit(any(name in sys.modules for name in ('kafka', 'aiohttp')))"

@@ -16,7 +16,7 @@ from protocol.proxy_header import (
     SIGNATURE,
     Endpoint,
     ProxyHeader,
-    Value,
+    Tlv,
     decode_proxy_header,
     encode_proxy_header,
 )
@@ -24,7 +24,7 @@ from protocol.proxy_header import (
 PORTS = st.integers(0, 65_535)
 IPV4 = st.builds(Endpoint, st.ip_addresses(v=4).map(str), PORTS)
 IPV6 = st.builds(Endpoint, st.ip_addresses(v=6).map(str), PORTS)
-VALUES = st.lists(st.builds(Value, st.integers(0, 255), st.binary(max_size=300)), max_size=5).map(tuple)
+VALUES = st.lists(st.builds(Tlv, st.integers(0, 255), st.binary(max_size=300)), max_size=5).map(tuple)
 HEADERS = st.one_of(
     st.builds(ProxyHeader, source=IPV4, destination=IPV4, values=VALUES),
     st.builds(ProxyHeader, source=IPV6, destination=IPV6, values=VALUES),
@@ -81,7 +81,7 @@ def test_the_addresses_of_a_local_header_are_ignored_and_its_values_kept() -> No
     data[12] = 0x20
     data[15] += 6
     data += bytes([PRINCIPAL, 0, 3]) + b"bob"
-    assert decode_proxy_header(bytes(data)) == (ProxyHeader(values=(Value(PRINCIPAL, b"bob"),)), len(data))
+    assert decode_proxy_header(bytes(data)) == (ProxyHeader(values=(Tlv(PRINCIPAL, b"bob"),)), len(data))
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_what_is_no_header_is_refused(head: str, rest: str, error: type[Exceptio
 
 
 def test_values_beyond_the_bound_are_not_written() -> None:
-    for values in ((Value(1, bytes(REST_BYTES_MAX + 1)),), (Value(1, bytes(REST_BYTES_MAX // 2)),) * 2):
+    for values in ((Tlv(1, bytes(REST_BYTES_MAX + 1)),), (Tlv(1, bytes(REST_BYTES_MAX // 2)),) * 2):
         with pytest.raises(InvalidLength):
             encode_proxy_header(ProxyHeader(values=values))
 
 
 def test_the_longest_header_that_is_written_is_read() -> None:
-    header = ProxyHeader(values=(Value(1, bytes(REST_BYTES_MAX - 3)),))
+    header = ProxyHeader(values=(Tlv(1, bytes(REST_BYTES_MAX - 3)),))
     data = encode_proxy_header(header)
     assert len(data) == HEAD_BYTES + REST_BYTES_MAX
     assert decode_proxy_header(data) == (header, len(data))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.private import adopt_group
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.compiled_struct import FieldsValue, fields_of
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.names import GroupId, MemberId, Offset
-from protocol.value import Value, fields_of
 from tests.net import requests
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -275,7 +275,7 @@ def brief(message: Any) -> str:
     """A message for a reader: what is as by default is left out."""
     if isinstance(message, list | tuple):
         return f"[{', '.join(map(brief, message))}]"
-    if not isinstance(message, Value):
+    if not isinstance(message, FieldsValue):
         return str(message)
     usual = fields_of(type(message)())
     parts = []

@@ -12,8 +12,8 @@ from coordinator.config.log_settings import log_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.cleaner_task import cleaner_settings
-from coordinator.partitions.book import OURS
-from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.ownership_markers import OURS
+from coordinator.partitions.shard import GroupEntry, Shard
 from protocol.names import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.work import clean
@@ -224,7 +224,7 @@ def _offset_facts(value: OffsetValue) -> Facts:
     return value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
 
 
-def _offsets(kept: KeptGroup) -> dict[tuple[str, int], Facts]:
+def _offsets(kept: GroupEntry) -> dict[tuple[str, int], Facts]:
     return {
         (topic, partition): (each.offset, each.leader_epoch, each.metadata, each.commit_timestamp)
         for topic, partition, each in kept.offsets.all()

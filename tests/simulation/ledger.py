@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the log accepted, batch by batch, by any node: the truth that memory and compacted logs are compared with.
 
-It stands at the door of storage. A batch that was on its way when the disk failed or the process ended may be found in
+It stands before storage. A batch that was on its way when the disk failed or the process ended may be found in
 the log later, or not; the next one tells by its offset.
 """
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.partitions.book import UNDER_WAY, is_book
+from coordinator.partitions.ownership_markers import UNDER_WAY, is_book
 from protocol.embedded import decode_assignment
 from protocol.names import GroupId, Partition
 from storage.format.batch import iter_batches, iter_records

@@ -35,13 +35,13 @@ MUTANTS: Final = (
     Mutant(
         "a long commit is cut",
         "coordinator.api.offset_commit",
-        "    error = _commit(node.door, request, ctx, decided, node.door.clock.now())\n    yield\n",
+        "    error = _commit(node.group_access, request, ctx, decided, node.group_access.clock.now())\n    yield\n",
         "    stored, error = decided.stored, _NONE\n"
         "    for each in stored:\n"
         "        for odd in (0, 1):\n"
         "            values = {key: each.values[key] for key in each.values if key % 2 == odd}\n"
         "            decided.stored = [OffsetCommits(each.group, each.topic, values)]\n"
-        "            error = _commit(node.door, request, ctx, decided, node.door.clock.now())\n"
+        "            error = _commit(node.group_access, request, ctx, decided, node.group_access.clock.now())\n"
         "            yield\n",
         seed=7,
     ),
@@ -229,7 +229,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a read waits for no flush",
-        "coordinator.partitions.door",
+        "coordinator.partitions.group_access",
         "        waiting.wait_for(kept.ticket)\n        return kept",
         "        return kept",
         seed=3,
@@ -256,14 +256,14 @@ MUTANTS: Final = (
     ),
     Mutant(
         "nodes are told to lead before the epoch is on disk",
-        "coordinator.workers.dispatch",
+        "coordinator.workers.order_queue",
         "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
         seed=2,
     ),
     Mutant(
         "a partition moves while its node still serves it",
-        "coordinator.workers.share",
+        "coordinator.workers.partition_orders",
         "        self._leadership.resign(resign.partition, resign.leader_epoch)\n",
         "",
         seed=7,
@@ -277,7 +277,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a dead leader's successor does not hear which topics went",
-        "coordinator.workers.dispatch",
+        "coordinator.workers.order_queue",
         "return self._store.deletions.gone_after(partition, told)",
         "return []",
         seed=2,

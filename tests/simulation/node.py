@@ -11,14 +11,14 @@ import msgspec
 
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.catalogue_writer import CatalogueWriter
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
-from coordinator.machine import Machine
-from coordinator.opening import CannotStart
+from coordinator.data_directory import CannotStart
+from coordinator.host import HostResources
 from protocol.names import LeaderEpoch, Partition
-from storage.cleaner.work import CleaningJob, Result, clean
+from storage.cleaner.work import CleaningJob, CleaningResult, clean
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
@@ -56,7 +56,7 @@ class Body:
         )
         if world.tracing:
             self.disk.trace = lambda what: world.note(f"{self.name} disk: {what}")
-        self.machine = Machine(
+        self.machine = HostResources(
             self.disk,
             world.clock,
             random.Random(f"{world.seed}/{self.name}/ids").randbytes,
@@ -68,7 +68,7 @@ class Body:
             world.sockets.unconnected,
         )
 
-    def _compact(self, fs: FileSystem, job: CleaningJob) -> Result:
+    def _compact(self, fs: FileSystem, job: CleaningJob) -> CleaningResult:
         self.world.history.counts["compactions"] += 1
         return clean(fs, job)
 
@@ -245,7 +245,7 @@ def small(settings: LogSettings) -> LogSettings:
     return msgspec.structs.replace(settings, journal_step_bytes=JOURNAL_STEP_BYTES)
 
 
-async def create_topics(store: CatalogueKeeper, machine: Machine, *, wide: bool) -> None:
+async def create_topics(store: CatalogueWriter, machine: HostResources, *, wide: bool) -> None:
     """The topics that stay, where they are missing. Raises StorageError."""
     if TOPIC in store.catalogue:
         return

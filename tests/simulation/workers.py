@@ -13,7 +13,7 @@ from coordinator.workers.assignment import Unmovable
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
-from coordinator.workers.own_settings import worker_settings
+from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from coordinator.workers.worker import Worker
 from protocol.names import Partition

@@ -10,7 +10,7 @@ from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, Result, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -43,7 +43,7 @@ class Bench:
     def new_cleaner(self) -> LogCleaner:
         return LogCleaner(self.manager, self.settings, self.run, lambda: self.now_ms)
 
-    def run(self, job: CleaningJob) -> Result:
+    def run(self, job: CleaningJob) -> CleaningResult:
         return clean(self.fs, job)
 
     def clean(self) -> Cleaning | None:
@@ -353,7 +353,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
     write_offsets(bench.fs, CHECKPOINT, {KEY: Offset(noted), ("a-topic", Partition(3)): Offset(7)})
     jobs: list[CleaningJob] = []
 
-    def run(job: CleaningJob) -> Result:
+    def run(job: CleaningJob) -> CleaningResult:
         jobs.append(job)
         return clean(bench.fs, job)
 
@@ -445,7 +445,7 @@ def test_a_child_never_writes_into_a_file_that_is_there(tmp_path: Path) -> None:
     fill(manager)
     jobs: list[CleaningJob] = []
 
-    def take(job: CleaningJob) -> Result:
+    def take(job: CleaningJob) -> CleaningResult:
         jobs.append(job)
         raise CleaningAborted
 

@@ -18,9 +18,9 @@ from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.partition.reader import (
     LogReader,
-    Missed,
+    OffsetQuery,
     OffsetSpec,
-    Sought,
+    ReadError,
     WantedBatches,
 )
 from storage.recovery.check import Damage, check_partition, whole_batches
@@ -215,8 +215,10 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
     log, reader = manager.log(P), LogReader()
 
     def located(spec: OffsetSpec, timestamp: int = -1) -> tuple[int, int]:
-        found = reader.locate(log, Sought(P, spec, timestamp, committed=False, leader_epoch=LeaderEpoch(7)))
-        assert not isinstance(found, Missed)
+        found = reader.locate(
+            log, OffsetQuery(P, spec, timestamp, committed=False, leader_epoch=LeaderEpoch(7))
+        )
+        assert not isinstance(found, ReadError)
         return found.timestamp, found.offset
 
     assert located(OffsetSpec.START) == (-1, 13)
@@ -226,10 +228,10 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
     assert located(OffsetSpec.TIME, NOW + 13) == (NOW + 14, 14)
     for offset in (0, 12):
         assert reader.fetch(log, WantedBatches(P, Offset(offset), 1 << 20), 1 << 20, at_least_one=True) is (
-            Missed.OUT_OF_RANGE
+            ReadError.OUT_OF_RANGE
         )
     found = reader.fetch(log, WantedBatches(P, Offset(13), 1), 1, at_least_one=True)
-    assert not isinstance(found, Missed)
+    assert not isinstance(found, ReadError)
     assert [one.base_offset for one in iter_batches(found.records)] == [12]
     assert found.start_offset == 13
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.java import java_string_hash
+from protocol.java_hash import java_string_hash
 from protocol.names import GroupId, Partition
 from protocol.placement import Placement, earlier_count, in_wrong_place, later_count, partition_for
 

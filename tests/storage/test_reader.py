@@ -20,11 +20,11 @@ from storage.partition.log import PartitionLog
 from storage.partition.reader import (
     NOWHERE,
     READ_BYTES_MAX,
-    Found,
     LogReader,
-    Missed,
+    OffsetQuery,
     OffsetSpec,
-    Sought,
+    ReadError,
+    ReadResult,
     TimestampAndOffset,
     WantedBatches,
 )
@@ -55,7 +55,7 @@ class Reading:
 
     def fetch(
         self, offset: int, max_bytes: int = MUCH, *, at_least_one: bool = True, **wanted: Any
-    ) -> Found | Missed:
+    ) -> ReadResult | ReadError:
         """One fetch, after as many slices of the search for transactions as it takes."""
         asked = WantedBatches(
             partition=Partition(0),
@@ -70,12 +70,12 @@ class Reading:
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
                 fresh=True,
             )
-            if found is not Missed.NOT_YET:
+            if found is not ReadError.NOT_YET:
                 return found
 
-    def found(self, offset: int, max_bytes: int = MUCH, **wanted: Any) -> Found:
+    def found(self, offset: int, max_bytes: int = MUCH, **wanted: Any) -> ReadResult:
         found = self.fetch(offset, max_bytes, **wanted)
-        assert isinstance(found, Found)
+        assert isinstance(found, ReadResult)
         return found
 
     def batches(self, max_bytes: int = MUCH, **wanted: Any) -> Iterator[Batch]:
@@ -88,8 +88,10 @@ class Reading:
 
     def locate(
         self, place: OffsetSpec, timestamp: int = -1, *, committed: bool = False
-    ) -> TimestampAndOffset | Missed:
-        sought = Sought(Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH))
+    ) -> TimestampAndOffset | ReadError:
+        sought = OffsetQuery(
+            Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
+        )
         return self.manager.look(Partition(0), lambda log: self.reader.locate(log, sought), fresh=True)
 
     def compact(self) -> bool:
@@ -113,16 +115,16 @@ def test_every_byte_of_a_log_is_read_whatever_comes_at_once(max_bytes: int) -> N
 
 def test_an_empty_log_is_read_from_its_start_and_nowhere_else() -> None:
     reading = Reading()
-    assert reading.found(0) == Found(b"", Offset(0), Offset(0), Offset(0))
-    assert reading.fetch(1) is Missed.OUT_OF_RANGE
+    assert reading.found(0) == ReadResult(b"", Offset(0), Offset(0), Offset(0))
+    assert reading.fetch(1) is ReadError.OUT_OF_RANGE
 
 
 def test_an_offset_before_the_start_or_behind_the_end_is_out_of_range() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    assert reading.found(1) == Found(b"", Offset(0), Offset(1), Offset(1))
-    assert reading.fetch(2) is Missed.OUT_OF_RANGE
-    assert reading.fetch(-1) is Missed.OUT_OF_RANGE
+    assert reading.found(1) == ReadResult(b"", Offset(0), Offset(1), Offset(1))
+    assert reading.fetch(2) is ReadError.OUT_OF_RANGE
+    assert reading.fetch(-1) is ReadError.OUT_OF_RANGE
 
 
 def test_the_first_batch_comes_however_long_it_is_and_others_only_if_they_fit() -> None:
@@ -139,9 +141,9 @@ def test_the_first_batch_comes_however_long_it_is_and_others_only_if_they_fit() 
 
 def test_less_than_no_bytes_are_refused_where_there_are_some() -> None:
     reading = Reading()
-    assert reading.fetch(0, -1) == Found(b"", Offset(0), Offset(0), Offset(0))
+    assert reading.fetch(0, -1) == ReadResult(b"", Offset(0), Offset(0), Offset(0))
     reading.history.value("a", "1")
-    assert reading.fetch(0, -1) is Missed.NEGATIVE_SIZE
+    assert reading.fetch(0, -1) is ReadError.NEGATIVE_SIZE
 
 
 def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
@@ -159,7 +161,7 @@ def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_i
         found = reading.manager.look(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
         )
-        assert isinstance(found, Found)
+        assert isinstance(found, ReadResult)
         assert (found.end_offset, bool(found.records)) == (ends, bool(ends))
 
 
@@ -224,7 +226,7 @@ def test_who_reads_committed_data_stops_at_an_open_transaction_and_hears_of_abor
     assert [each.last_offset for each in reading.found(3, committed=True).aborted] == [3]
     assert reading.found(4, committed=True).aborted == ()
     assert reading.found(7, committed=True).records == b""
-    assert reading.fetch(9, committed=True) == Found(b"", Offset(0), Offset(9), Offset(7))
+    assert reading.fetch(9, committed=True) == ReadResult(b"", Offset(0), Offset(9), Offset(7))
 
 
 def test_who_reads_all_gets_what_is_open_and_the_same_stable_offset() -> None:
@@ -326,14 +328,14 @@ def with_epochs() -> Reading:
         (0, 0, None),
         (0, 1, (0, 0)),
         (3, 3, None),
-        (4, 3, Missed.OUT_OF_RANGE),  # it is not known here
+        (4, 3, ReadError.OUT_OF_RANGE),  # it is not known here
     ],
 )
 def test_logs_that_diverge_are_told_where(
-    last_epoch: int, offset: int, expected: tuple[int, int] | Missed | None
+    last_epoch: int, offset: int, expected: tuple[int, int] | ReadError | None
 ) -> None:
     found = with_epochs().fetch(offset, last_epoch=last_epoch)
-    assert (found.diverging if isinstance(found, Found) else found) == expected
+    assert (found.diverging if isinstance(found, ReadResult) else found) == expected
 
 
 def test_of_logs_that_diverge_no_records_are_told() -> None:
@@ -430,5 +432,5 @@ def test_who_reads_committed_data_waits_at_a_gap_before_an_open_transaction() ->
             leader_epoch=LeaderEpoch(EPOCH),
         )
         found = reader.fetch(log, asked, MUCH, at_least_one=True)
-        assert isinstance(found, Found)
+        assert isinstance(found, ReadResult)
         assert (found.records, found.stable_offset) == (b"", 10)

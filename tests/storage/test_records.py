@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.compiled_struct import replaced
 from protocol.names import GroupId, MemberId, Offset
-from protocol.value import replaced
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,

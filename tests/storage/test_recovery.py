@@ -11,7 +11,7 @@ from storage.disk.layout import CLEANER_OFFSET_FILE, JOURNAL_DIR, TAKEN_OVER_FIL
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
-from storage.journal.open_journals import write_note
+from storage.journal.journal_registry import write_note
 from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
 from storage.recovery.recovery import UNKNOWN_END

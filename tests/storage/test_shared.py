@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from protocol.names import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, Result, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
@@ -230,7 +230,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     assert replay(content(second, 3)) == history.state
     jobs: list[CleaningJob] = []
 
-    def note(job: CleaningJob) -> Result:
+    def note(job: CleaningJob) -> CleaningResult:
         jobs.append(job)
         raise CleaningAborted
 

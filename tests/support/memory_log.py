@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
 from coordinator.partitions.group_log import (
+    LogChunk,
     LogDamaged,
     LogError,
     LogFenced,
     LogUnavailable,
     LogWriter,
-    Piece,
     ended,
 )
-from coordinator.tickets import DURABLE, Ticket, settle
+from coordinator.tickets import DURABLE, DurabilityTicket, settle
 from protocol.names import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
@@ -77,30 +77,30 @@ class MemoryWriter:
         self.error: LogError | None = None
         """Why it takes nothing any more."""
         self.builder = log.new_builder()
-        self.gathering: Ticket | None = None
-        self.under_way: tuple[Ticket, BatchBuilder] | None = None
+        self.gathering: DurabilityTicket | None = None
+        self.under_way: tuple[DurabilityTicket, BatchBuilder] | None = None
         self.newest = DURABLE
 
-    def append(self, records: Sequence[Record]) -> Ticket:
+    def append(self, records: Sequence[Record]) -> DurabilityTicket:
         """Take records, all or none."""
         if self.error is not None:
             return self._refused(self.error)
         self.builder.append(records)
         return self._ticket()
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, all or none."""
         if self.error is not None:
             return self._refused(self.error)
         self.builder.append_offsets(commits)
         return self._ticket()
 
-    def _refused(self, error: LogError) -> Ticket:
-        return Ticket(self.partition, self.newest.number + 1, error.code)
+    def _refused(self, error: LogError) -> DurabilityTicket:
+        return DurabilityTicket(self.partition, self.newest.number + 1, error.code)
 
-    def _ticket(self) -> Ticket:
+    def _ticket(self) -> DurabilityTicket:
         if self.gathering is None:
-            self.newest = self.gathering = Ticket(self.partition, self.newest.number + 1)
+            self.newest = self.gathering = DurabilityTicket(self.partition, self.newest.number + 1)
             self._log.flush_soon(self)
         return self.gathering
 
@@ -129,7 +129,7 @@ class MemoryClaim:
         self.end_offset = log.topic.end_offset(partition)
         self.size_bytes = sum(map(len, self._batches))
 
-    async def read(self) -> AsyncIterator[Piece]:
+    async def read(self) -> AsyncIterator[LogChunk]:
         """All batches there were when the partition was claimed."""
         offset = 0
         for start in range(0, len(self._batches), PIECE_BATCHES):
@@ -137,10 +137,10 @@ class MemoryClaim:
             self._log.check_usable(self.partition)
             batches = self._batches[start : start + PIECE_BATCHES]
             next_offset = read_batch(batches[-1]).last_offset + 1
-            yield Piece(b"".join(batches), Offset(offset), Offset(next_offset))
+            yield LogChunk(b"".join(batches), Offset(offset), Offset(next_offset))
             offset = next_offset
 
-    async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """The partition and the offset from which the piece was read."""
         return LogDamaged(error.reason, {"partition": self.partition, "offset": piece.offset})
 

@@ -21,17 +21,17 @@ import pytest
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
     MAY_BE_WRITTEN,
-    Adopted,
+    AdoptStatus,
+    ClusterGroupState,
+    ClusterReading,
     GiveBackAnswer,
+    GiveBackReadiness,
     GiveBackResult,
-    GivenBack,
-    GroupState,
-    Leaving,
-    Mark,
+    GiveBackStatus,
     Offset,
     Offsets,
-    Reading,
-    Stored,
+    OwnershipMarker,
+    StoreResult,
     TopicPartition,
     adopt_group,
     give_back_group,
@@ -70,16 +70,16 @@ class World:
 
     # --- the port to the coordinator ---
 
-    async def mark(self, group: GroupId) -> Mark:
-        return await self._asked(lambda: Mark(self.marked, self.vacant, self.epoch))
+    async def mark(self, group: GroupId) -> OwnershipMarker:
+        return await self._asked(lambda: OwnershipMarker(self.marked, self.vacant, self.epoch))
 
-    async def may_leave(self, group: GroupId) -> Leaving:
+    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
         return await self._asked(self._leaving)
 
-    async def close(self, group: GroupId) -> Leaving:
-        def close() -> Leaving:
+    async def close(self, group: GroupId) -> GiveBackReadiness:
+        def close() -> GiveBackReadiness:
             leaving = self._leaving()
-            self.closed = self.closed or leaving is Leaving.READY
+            self.closed = self.closed or leaving is GiveBackReadiness.READY
             return leaving
 
         return await self._asked(close)
@@ -90,23 +90,23 @@ class World:
 
         await self._asked(reopen)
 
-    def _leaving(self) -> Leaving:
+    def _leaving(self) -> GiveBackReadiness:
         if not self.marked and not self.here:
-            return Leaving.UNKNOWN
-        return Leaving.LIVE if self.members_here else Leaving.READY
+            return GiveBackReadiness.UNKNOWN
+        return GiveBackReadiness.LIVE if self.members_here else GiveBackReadiness.READY
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
-        def store() -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+        def store() -> StoreResult:
             if self.marked:
-                return Stored.THERE
+                return StoreResult.THERE
             if reading.mark.epoch != self.epoch:
-                return Stored.STALE
+                return StoreResult.STALE
             if reading.is_unknown and not self.here:
                 self.vacant = True
-                return Stored.VACANT
+                return StoreResult.VACANT
             self.marked, self.vacant = True, False
             self.here = self.here or dict(reading.offsets)
-            return Stored.TAKEN
+            return StoreResult.TAKEN
 
         return await self._asked(store)
 
@@ -129,12 +129,14 @@ class World:
 
     # --- the port to the cluster ---
 
-    async def state(self, group: GroupId) -> GroupState:
+    async def state(self, group: GroupId) -> ClusterGroupState:
         return await self._asked(
             lambda: (
-                GroupState(self.kind_there, "Stable" if self.members_there else "Empty", self.members_there)
+                ClusterGroupState(
+                    self.kind_there, "Stable" if self.members_there else "Empty", self.members_there
+                )
                 if self.members_there or self.there or self.kind_there == "share"
-                else GroupState.none()
+                else ClusterGroupState.none()
             )
         )
 
@@ -312,18 +314,18 @@ class Play:
                 self.heard.pop(mover, None)
                 mover.close()
 
-    def _moved(self, outcome: Adopted | GivenBack, epoch: int) -> None:
+    def _moved(self, outcome: AdoptStatus | GiveBackStatus, epoch: int) -> None:
         """What is said was done is done, until the next mover comes; `epoch` was when the answer left."""
-        if outcome in (Adopted.ADOPTED, Adopted.ALREADY):
+        if outcome in (AdoptStatus.ADOPTED, AdoptStatus.ALREADY):
             assert self.world.marked or self.world.epoch > epoch, outcome
-            self.moved_in += outcome is Adopted.ADOPTED
-        elif outcome in (GivenBack.GIVEN, GivenBack.NOTHING):
+            self.moved_in += outcome is AdoptStatus.ADOPTED
+        elif outcome in (GiveBackStatus.GIVEN, GiveBackStatus.NOTHING):
             assert not self.world.marked or self.adopting or self.begun, outcome
-            self.moved_out += outcome is GivenBack.GIVEN
+            self.moved_out += outcome is GiveBackStatus.GIVEN
 
     def _check_left(self, result: GiveBackResult) -> None:
         """One that could not go is open, and the cluster has what it says, which is nothing if it stayed closed."""
-        if result.outcome is GivenBack.GIVEN:
+        if result.outcome is GiveBackStatus.GIVEN:
             return
         self.stayed += 1
         assert not self.world.closed, result
@@ -389,7 +391,7 @@ def test_an_adoption_that_is_stopped_anywhere_is_done_by_the_next(stopped_after:
 def test_a_group_that_is_here_is_not_asked_of_the_cluster() -> None:
     world = World(there={PLACES[0]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True)
     result = finish(adopt_group(world, world, GROUP))
-    assert (result.outcome, result.state) == (Adopted.ALREADY, None)
+    assert (result.outcome, result.state) == (AdoptStatus.ALREADY, None)
     assert world.here == {PLACES[0]: Offset(9)}
 
 
@@ -397,9 +399,9 @@ def test_a_group_that_is_here_is_not_asked_of_the_cluster() -> None:
 def test_a_live_group_stays_unless_it_is_taken_all_the_same(kind: str) -> None:
     world = World(there={PLACES[0]: Offset(5)}, members_there=1, kind_there=kind)
     result = finish(adopt_group(world, world, GROUP))
-    assert (result.outcome, result.state) == (Adopted.LIVE, GroupState(kind, "Stable", 1))
+    assert (result.outcome, result.state) == (AdoptStatus.LIVE, ClusterGroupState(kind, "Stable", 1))
     assert not world.marked
-    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is Adopted.ADOPTED
+    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is AdoptStatus.ADOPTED
     assert world.here == {PLACES[0]: Offset(5)}
 
 
@@ -407,16 +409,16 @@ def test_a_live_group_stays_unless_it_is_taken_all_the_same(kind: str) -> None:
 def test_a_share_group_stays_with_members_or_without_unless_it_is_taken_all_the_same(members: int) -> None:
     world = World(members_there=members, kind_there="share")
     result = finish(adopt_group(world, world, GROUP))
-    assert (result.outcome, result.outcome.may_be_served) == (Adopted.SHARE, False)
+    assert (result.outcome, result.outcome.may_be_served) == (AdoptStatus.SHARE, False)
     assert not world.marked
     assert not world.vacant
-    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is Adopted.ADOPTED
+    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is AdoptStatus.ADOPTED
     assert world.marked
 
 
 def test_an_empty_streams_group_moves_in_as_a_broker_makes_it_a_classic_one() -> None:
     world = World(there={PLACES[0]: Offset(5)}, kind_there="streams")
-    assert finish(adopt_group(world, world, GROUP)).outcome is Adopted.ADOPTED
+    assert finish(adopt_group(world, world, GROUP)).outcome is AdoptStatus.ADOPTED
     assert world.here == {PLACES[0]: Offset(5)}
 
 
@@ -427,19 +429,19 @@ def test_a_consumer_that_joins_while_the_offsets_are_read_keeps_the_group_there(
         if number == 6:  # the offsets were read
             world.members_there = 1
 
-    assert finish(adopt_group(world, world, GROUP), join).outcome is Adopted.LIVE
+    assert finish(adopt_group(world, world, GROUP), join).outcome is AdoptStatus.LIVE
     assert not world.marked
 
 
 def test_a_dry_run_changes_nothing() -> None:
     world = World(there={PLACES[0]: Offset(5)})
     result = finish(adopt_group(world, world, GROUP, dry_run=True))
-    assert (result.outcome, result.offsets) == (Adopted.ADOPTED, {PLACES[0]: Offset(5)})
+    assert (result.outcome, result.offsets) == (AdoptStatus.ADOPTED, {PLACES[0]: Offset(5)})
     assert world == World(there={PLACES[0]: Offset(5)})
 
     world = World(here={PLACES[0]: Offset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP, dry_run=True))
-    assert (result.outcome, result.offsets) == (GivenBack.GIVEN, {PLACES[0]: Offset(5)})
+    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: Offset(5)})
     assert world == World(here={PLACES[0]: Offset(5)}, marked=True)
 
 
@@ -451,7 +453,7 @@ def test_offsets_that_change_while_they_are_given_back_go_along() -> None:
             world.closed, world.here = False, {PLACES[0]: Offset(6)}
 
     result = finish(give_back_group(world, world, GROUP), commit)
-    assert (result.outcome, result.offsets) == (GivenBack.GIVEN, {PLACES[0]: Offset(6)})
+    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: Offset(6)})
     assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(6)}, {}, False)
     assert world.writes == 2
 
@@ -474,7 +476,7 @@ def test_a_group_that_goes_on_committing_stays() -> None:
     def commit(number: int) -> None:
         world.here = {PLACES[0]: Offset(number)}
 
-    assert finish(give_back_group(world, world, GROUP), commit).outcome is GivenBack.BUSY
+    assert finish(give_back_group(world, world, GROUP), commit).outcome is GiveBackStatus.BUSY
     assert world.writes == ATTEMPTS_MAX
     assert (world.marked, world.closed) == (True, False)
 
@@ -483,7 +485,7 @@ def test_a_group_that_goes_on_committing_stays() -> None:
 def test_nothing_is_written_for_a_group_with_members_here(dry_run: bool) -> None:
     world = World(here={PLACES[0]: Offset(5)}, marked=True, members_here=1)
     before = deepcopy(world)
-    assert finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome is GivenBack.LIVE_HERE
+    assert finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome is GiveBackStatus.LIVE_HERE
     assert world == before
 
 
@@ -501,14 +503,14 @@ def test_nothing_is_written_for_a_group_that_has_members_again_before_that() -> 
     """What the cluster was asked took so long."""
     world = World(here={PLACES[0]: Offset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: True))
-    assert (result.outcome, result.written) == (GivenBack.LIVE_HERE, ())
+    assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, ())
     assert (world.writes, world.there, world.marked) == (0, {}, True)
 
 
 def test_what_was_written_for_a_group_that_has_members_again_after_that_is_named() -> None:
     world = World(here={PLACES[0]: Offset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: world.writes > 0))
-    assert (result.outcome, result.written) == (GivenBack.LIVE_HERE, PLACES[:1])
+    assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, PLACES[:1])
     assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {PLACES[0]: Offset(5)}, True)
 
 
@@ -553,7 +555,7 @@ def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: 
         wanted = world.here or world.there
         result = finish(give_back_group(world, world, GROUP))
         assert result.outcome is (
-            GivenBack.GIVEN if world.epoch == 1 and result.offsets else GivenBack.NOTHING
+            GiveBackStatus.GIVEN if world.epoch == 1 and result.offsets else GiveBackStatus.NOTHING
         )
         assert (world.there, world.here, world.marked, world.closed) == (wanted, {}, False, False)
 
@@ -590,22 +592,22 @@ def test_a_dry_run_says_what_comes_of_it_in_every_situation(delete_rest: bool) -
             world.refused = {place: code for place, code in world.refused.items() if place in world.here}
         done = finish(give_back_group(world, world, GROUP, delete_rest=delete_rest))
         assert said == done, before
-        if done.outcome is not GivenBack.GIVEN:
+        if done.outcome is not GiveBackStatus.GIVEN:
             assert replace(world, refused=before.refused) == before, "nothing is written, and it is open"
         outcomes.add(done.outcome)
-    assert outcomes == set(GivenBack) - {GivenBack.BUSY}
+    assert outcomes == set(GiveBackStatus) - {GiveBackStatus.BUSY}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize(
     ("kind", "members", "outcome"),
     [
-        *((kind, 1, GivenBack.LIVE_THERE) for kind in ("classic", "consumer", "streams", "share")),
-        ("share", 0, GivenBack.SHARE_THERE),
+        *((kind, 1, GiveBackStatus.LIVE_THERE) for kind in ("classic", "consumer", "streams", "share")),
+        ("share", 0, GiveBackStatus.SHARE_THERE),
     ],
 )
 def test_a_group_is_not_given_back_to_a_live_one_of_any_kind_or_a_share_group(
-    kind: str, members: int, outcome: GivenBack, dry_run: bool
+    kind: str, members: int, outcome: GiveBackStatus, dry_run: bool
 ) -> None:
     world = World(here={PLACES[0]: Offset(5)}, marked=True, members_there=members, kind_there=kind)
     result = finish(give_back_group(world, world, GROUP, dry_run=dry_run))
@@ -618,7 +620,7 @@ def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused={PLACES[1]: code})
     result = finish(give_back_group(world, world, GROUP))
-    assert (result.outcome, result.refused, result.written) == (GivenBack.REFUSED, {PLACES[1]: code}, ())
+    assert (result.outcome, result.refused, result.written) == (GiveBackStatus.REFUSED, {PLACES[1]: code}, ())
     assert (world.marked, world.closed, world.there) == (True, False, {})
 
 
@@ -626,19 +628,19 @@ def test_what_the_cluster_took_and_what_it_refused_are_both_named() -> None:
     code = ErrorCode.OFFSET_METADATA_TOO_LARGE
     world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused_late={PLACES[1]: code})
     result = finish(give_back_group(world, world, GROUP))
-    assert (result.outcome, result.refused) == (GivenBack.REFUSED, {PLACES[1]: code})
+    assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, {PLACES[1]: code})
     assert result.written == PLACES[:1]
     assert (world.marked, world.closed, world.there) == (True, False, {PLACES[0]: Offset(5)})
 
 
 def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:
     world = World(here={PLACES[0]: Offset(5)})
-    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
+    assert finish(give_back_group(world, world, GROUP)).outcome is GiveBackStatus.GIVEN
     assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {}, False)
 
 
 def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
-    assert finish(give_back_group(World(), World(), GROUP)).outcome is GivenBack.NOTHING
+    assert finish(give_back_group(World(), World(), GROUP)).outcome is GiveBackStatus.NOTHING
 
 
 def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_asked_for() -> None:
@@ -647,10 +649,10 @@ def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_as
 
     kept, deleted = world(), world()
     result = finish(give_back_group(kept, kept, GROUP))
-    assert (result.outcome, result.rest) == (GivenBack.GIVEN, PLACES[1:])
+    assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, PLACES[1:])
     assert kept.there == {PLACES[0]: Offset(9), **dict.fromkeys(PLACES[1:], Offset(5))}
     result = finish(give_back_group(deleted, deleted, GROUP, delete_rest=True))
-    assert (result.outcome, result.rest) == (GivenBack.GIVEN, ())
+    assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, ())
     assert deleted.there == {PLACES[0]: Offset(9)}
 
 
@@ -658,5 +660,5 @@ def test_a_deletion_that_the_cluster_refuses_keeps_the_group_here() -> None:
     refused: dict[TopicPartition, int] = {PLACES[1]: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
     world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True, refused=refused)
     result = finish(give_back_group(world, world, GROUP, delete_rest=True))
-    assert (result.outcome, result.refused) == (GivenBack.REFUSED, refused)
+    assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, refused)
     assert world.marked

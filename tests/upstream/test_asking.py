@@ -10,15 +10,15 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from coordinator.upstream.adoption import GroupState, Offset, TopicPartition
+from coordinator.upstream.adoption import ClusterGroupState, Offset, TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.differences import ABSENT, UNSURE, Difference, SeenTopic
 from coordinator.upstream.ends import UpstreamEnds
-from coordinator.upstream.errors import Denied, NotYet
+from coordinator.upstream.errors import PermissionDenied, RetryTimeout
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.open_offsets import in_portions
+from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicDiff
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -84,16 +84,16 @@ async def test_what_a_user_may_not_describe_is_no_absence(
         topics = UpstreamTopics(bob)
         assert topic not in (await topics.look()).topics
         assert await topics.by_name([topic]) == {topic: UNSURE}
-        with pytest.raises(Denied, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"):
+        with pytest.raises(PermissionDenied, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"):
             await UpstreamGroups(bob).committed(GroupId("any"))
         await bob.close()
 
 
 async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: UpstreamCluster) -> None:
-    changes: list[Difference] = []
+    changes: list[TopicDiff] = []
     brokers: list[set[int]] = []
 
-    async def note(change: Difference) -> None:
+    async def note(change: TopicDiff) -> None:
         changes.append(change)
 
     monitor = UpstreamMonitor(
@@ -107,7 +107,7 @@ async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: Upstrea
     assert "was-here" in monitor.topics, "one denial is not enough"
     assert brokers == [{1}]
     await monitor.look()
-    assert changes[-1] == Difference(deleted=("was-here",))
+    assert changes[-1] == TopicDiff(deleted=("was-here",))
     kafka.create_topic("followed", 2)
     async with running(monitor):
         first = await until(lambda: monitor.topics.get("followed"))
@@ -126,9 +126,9 @@ async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: Upstrea
 async def test_a_topic_that_was_made_anew_between_two_looks(
     kafka: KafkaCluster, upstream: UpstreamCluster
 ) -> None:
-    changes: list[Difference] = []
+    changes: list[TopicDiff] = []
 
-    async def note(change: Difference) -> None:
+    async def note(change: TopicDiff) -> None:
         changes.append(change)
 
     kafka.create_topic("anew", 1)
@@ -153,7 +153,7 @@ async def test_offsets_go_there_and_come_back(
 ) -> None:
     groups = UpstreamGroups(upstream)
     assert await groups.committed(GroupId("moved")) == {}
-    assert await groups.state(GroupId("moved")) == GroupState.none()
+    assert await groups.state(GroupId("moved")) == ClusterGroupState.none()
     offsets = {
         TopicPartition(topic, 0): Offset(7, 0, "some metadata"),
         TopicPartition(topic, 2): Offset(4),
@@ -220,7 +220,7 @@ async def test_what_a_user_may_not_commit_would_be_refused(
         assert await groups.would_refuse(GroupId("of-alice"), offsets) == refused
         assert await groups.commit(GroupId("of-alice"), offsets) == refused
         for attempt in (groups.would_refuse, groups.commit):
-            with pytest.raises(Denied, match="GROUP_AUTHORIZATION_FAILED"):
+            with pytest.raises(PermissionDenied, match="GROUP_AUTHORIZATION_FAILED"):
                 await attempt(GroupId("of-others"), offsets)
         await alice.close()
 
@@ -234,7 +234,7 @@ async def test_a_live_group_is_seen_and_takes_no_offsets(
         state = await groups.state(name)
         assert (state.kind, state.members, state.is_live) == (kind, 1, True)
         assert (await groups.list_groups())[name].kind == kind
-        with pytest.raises(Denied, match="UNKNOWN_MEMBER_ID"):
+        with pytest.raises(PermissionDenied, match="UNKNOWN_MEMBER_ID"):
             await groups.commit(name, {TopicPartition(topic, 0): Offset(1)})
     await until_async(groups, name)
     assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
@@ -249,9 +249,9 @@ async def test_a_streams_group_is_seen_and_takes_offsets_once_it_is_empty(
     with member_of("streams", kafka.address(1), name, topic):
         state = await groups.state(name)
         assert (state.kind, state.members, state.is_live) == ("streams", 1, True)
-        with pytest.raises(Denied, match="UNKNOWN_MEMBER_ID"):
+        with pytest.raises(PermissionDenied, match="UNKNOWN_MEMBER_ID"):
             await groups.commit(name, offsets)
-    assert await groups.state(name) == GroupState("streams", "Empty", 0)
+    assert await groups.state(name) == ClusterGroupState("streams", "Empty", 0)
     assert await groups.commit(name, offsets) == {}
     assert await groups.committed(name) == offsets
 
@@ -262,9 +262,9 @@ async def test_a_share_group_is_seen_and_takes_no_offsets(
     groups, name, place = UpstreamGroups(upstream), GroupId("live-share"), TopicPartition(topic, 0)
     refused = {place: ErrorCode.GROUP_ID_NOT_FOUND}
     with member_of("share", kafka.address(1), name, topic):
-        assert await groups.state(name) == GroupState("share", "Stable", 1)
+        assert await groups.state(name) == ClusterGroupState("share", "Stable", 1)
         assert await groups.commit(name, {place: Offset(1)}) == refused
-    assert await groups.state(name) == GroupState("share", "Empty", 0)
+    assert await groups.state(name) == ClusterGroupState("share", "Empty", 0)
     assert await groups.commit(name, {place: Offset(1)}) == refused
     assert await groups.committed(name) == {}
 
@@ -274,11 +274,11 @@ async def test_a_group_with_the_longest_id_is_seen_with_its_kind(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, kind: str
 ) -> None:
     groups, name = UpstreamGroups(upstream), GroupId(kind[1] * MAX_STRING_BYTES)
-    assert await groups.state(name) == GroupState.none()
+    assert await groups.state(name) == ClusterGroupState.none()
     with member_of(kind, kafka.address(1), name, topic):
         state = await groups.state(name)
         assert (state.kind, state.is_live) == (kind, True)
-    assert await groups.state(name) == GroupState(kind, "Empty", 0)
+    assert await groups.state(name) == ClusterGroupState(kind, "Empty", 0)
 
 
 async def test_a_classic_group_with_the_longest_id_or_none_is_seen(
@@ -286,9 +286,9 @@ async def test_a_classic_group_with_the_longest_id_or_none_is_seen(
 ) -> None:
     groups = UpstreamGroups(upstream)
     for name in (GroupId(""), GroupId("c" * MAX_STRING_BYTES)):
-        assert await groups.state(name) == GroupState.none()
+        assert await groups.state(name) == ClusterGroupState.none()
         assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
-        assert await groups.state(name) == GroupState("classic", "Empty", 0)
+        assert await groups.state(name) == ClusterGroupState("classic", "Empty", 0)
 
 
 async def test_offsets_of_an_open_transaction_are_waited_for(
@@ -306,7 +306,9 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
     impatient = UpstreamCluster(config, read=Path.read_bytes)
     try:
         await impatient.connect()
-        with pytest.raises(NotYet, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"):
+        with pytest.raises(
+            RetryTimeout, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"
+        ):
             await UpstreamGroups(impatient).committed(GroupId("transactional"))
         await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 120)
         found = await UpstreamGroups(impatient).committed(GroupId("transactional"))
@@ -341,7 +343,7 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
         state = await groups.state(name)
         assert (state.is_known, state.is_live) == (True, False)
         assert await groups.committed(name) == {}, "Kafka says nothing of it where all are asked for"
-        with pytest.raises(NotYet, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
+        with pytest.raises(RetryTimeout, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
             await groups.settled(name)
         await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 120)
         await groups.settled(name)

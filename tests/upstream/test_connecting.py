@@ -14,15 +14,15 @@ from coordinator.config import Address, ConfigError
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import (
-    NotKafka,
+    AccessRefused,
     OtherCluster,
-    Ourselves,
-    Refused,
-    TooOld,
-    TooSlow,
     Unreachable,
-    Unreadable,
+    UnreadableResponse,
     UpstreamError,
+    UpstreamIsOurselves,
+    UpstreamNotKafka,
+    UpstreamTimeout,
+    UpstreamTooOld,
 )
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
@@ -82,13 +82,13 @@ async def test_without_credentials(kafka: KafkaCluster, tmp_path: Path, protocol
 async def test_a_wrong_password(kafka: KafkaCluster, tmp_path: Path, mechanism: str) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", mechanism)
     settings["sasl_password_file"].write_text("guess")
-    await refused(settings, Refused, "upstream.sasl.username: ", "uthentication failed")
+    await refused(settings, AccessRefused, "upstream.sasl.username: ", "uthentication failed")
 
 
 async def test_a_token_that_has_expired(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", "OAUTHBEARER")
     settings["sasl_oauthbearer_token_file"].write_text(unsecured_token("alice", -10))
-    await refused(settings, Refused, "upstream.sasl.oauthbearer.token.file: ", "refuses the node")
+    await refused(settings, AccessRefused, "upstream.sasl.oauthbearer.token.file: ", "refuses the node")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_another_security_protocol_than_the_listeners(
 async def test_a_certificate_of_an_unknown_authority(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SSL", None)
     settings["ssl_ca_location"] = None
-    await refused(settings, Refused, "upstream.ssl.ca.location: ", "not trusted")
+    await refused(settings, AccessRefused, "upstream.ssl.ca.location: ", "not trusted")
 
 
 async def test_a_certificate_for_another_name(kafka: KafkaCluster, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_a_certificate_for_another_name(kafka: KafkaCluster, tmp_path: Pat
 async def test_files_that_are_not_there(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", "PLAIN")
     settings["sasl_password_file"] = tmp_path / "nowhere"
-    await refused(settings, Unreadable, "upstream.sasl.password.file: cannot read ")
+    await refused(settings, UnreadableResponse, "upstream.sasl.password.file: cannot read ")
     settings = settings_for(kafka, tmp_path, "SSL", None)
     settings["ssl_ca_location"] = tmp_path / "nowhere"
     await refused(settings, ConfigError, "upstream.ssl.ca.location: cannot read ")
@@ -147,7 +147,7 @@ async def test_ourselves(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "PLAINTEXT", None)
     (server,) = settings["bootstrap_servers"]
     for ours in (server, Address("localhost", server.port), Address("0.0.0.0", server.port)):
-        await refused(settings, Ourselves, "upstream.bootstrap.servers: ", "this node", ours=[ours])
+        await refused(settings, UpstreamIsOurselves, "upstream.bootstrap.servers: ", "this node", ours=[ours])
 
 
 # --- what is no Kafka: servers of our own ---
@@ -179,27 +179,27 @@ async def test_a_name_that_nobody_knows() -> None:
 async def test_a_web_server() -> None:
     async with serving(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         await refused(
-            plain(port), NotKafka, "upstream.bootstrap.servers: ", "does not speak Kafka's protocol"
+            plain(port), UpstreamNotKafka, "upstream.bootstrap.servers: ", "does not speak Kafka's protocol"
         )
 
 
 async def test_what_never_answers() -> None:
     async with serving(None) as port:
-        await refused(plain(port, request_timeout_ms=300), TooSlow, "upstream.request.timeout.ms: ")
+        await refused(plain(port, request_timeout_ms=300), UpstreamTimeout, "upstream.request.timeout.ms: ")
 
 
 async def test_a_broker_that_is_too_old() -> None:
     async with old_broker({ApiKey.METADATA: VersionRange(0, 9)}) as port:
         await refused(
-            plain(port), TooOld, "upstream.bootstrap.servers: ", "METADATA", "0 to 9", "10 or newer"
+            plain(port), UpstreamTooOld, "upstream.bootstrap.servers: ", "METADATA", "0 to 9", "10 or newer"
         )
 
 
 async def test_a_gateway_before_the_cluster() -> None:
-    from coordinator.upstream.questions import NEEDED
+    from coordinator.upstream.cluster_requests import NEEDED
 
     async with old_broker(NEEDED, node_id=1_000_001) as port:
-        await refused(plain(port), Ourselves, "upstream.bootstrap.servers: ", "gateway")
+        await refused(plain(port), UpstreamIsOurselves, "upstream.bootstrap.servers: ", "gateway")
 
 
 @asynccontextmanager

@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.cluster_requests import UpstreamAnswer
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.differences import Difference
-from coordinator.upstream.errors import NotKafka
+from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.upstream.questions import UpstreamAnswer
+from coordinator.upstream.topic_diff import TopicDiff
 from protocol.apis import ApiKey
 
 
@@ -28,14 +28,14 @@ def read(path: Path) -> bytes:
     raise AssertionError(f"{path} is not read")
 
 
-async def changed(_change: Difference) -> None:
+async def changed(_change: TopicDiff) -> None:
     raise AssertionError("nothing has changed")
 
 
 async def test_a_look_at_what_is_no_metadata_fails_as_any_other() -> None:
     cluster = Garbling(UpstreamConfig((Address("127.0.0.1", 1),)), read=read)
     monitor = UpstreamMonitor(cluster, {}, refresh_ms=1, on_topics=changed, on_brokers=lambda _: None)
-    with pytest.raises(NotKafka, match=r"upstream.bootstrap.servers: .* no METADATA response"):
+    with pytest.raises(UpstreamNotKafka, match=r"upstream.bootstrap.servers: .* no METADATA response"):
         await monitor.look()
     following = asyncio.create_task(monitor.run())
     while monitor.failing is None:

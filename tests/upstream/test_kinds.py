@@ -7,12 +7,12 @@ from typing import Any, Final
 import pytest
 
 from coordinator.config import Address
-from coordinator.upstream.adoption import GroupState
+from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.cluster_requests import OPTIONAL, UpstreamQuestion
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.errors import Denied, TooOld, UpstreamError
+from coordinator.upstream.errors import PermissionDenied, UpstreamError, UpstreamTooOld
 from coordinator.upstream.groups import UpstreamGroups
-from coordinator.upstream.questions import OPTIONAL, UpstreamQuestion
 from protocol.apis import ApiKey, VersionRange
 from protocol.consumer_groups import ConsumerGroupDescribeResponse
 from protocol.errors import ErrorCode
@@ -35,7 +35,7 @@ KINDS: Final = dict(zip(("classic", "consumer", "streams", "share"), RESPONSES, 
 class Played(UpstreamCluster):
     """A coordinator: what it says of the group to each api, NOT_FOUND of what a test says nothing about."""
 
-    def __init__(self, said: dict[ApiKey, Sequence[ErrorCode | GroupState | UpstreamError]]) -> None:
+    def __init__(self, said: dict[ApiKey, Sequence[ErrorCode | ClusterGroupState | UpstreamError]]) -> None:
         super().__init__(UpstreamConfig((ADDRESS,)), read=read)
         self._said = {api: list(answers) for api, answers in said.items()}
         self.asked: list[ApiKey] = []
@@ -56,13 +56,13 @@ class Played(UpstreamCluster):
         return RESPONSES[question.api](groups=[described])
 
 
-def too_old(api: ApiKey, offered: VersionRange | None = None) -> TooOld:
-    return TooOld(ADDRESS, api, offered, OPTIONAL[api])
+def too_old(api: ApiKey, offered: VersionRange | None = None) -> UpstreamTooOld:
+    return UpstreamTooOld(ADDRESS, api, offered, OPTIONAL[api])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_kinds_are_asked_about_one_after_the_other_until_one_is_it(kind: str) -> None:
-    state = GroupState(kind, "Stable", 2)
+    state = ClusterGroupState(kind, "Stable", 2)
     cluster = Played({KINDS[kind]: [state]})
     assert await UpstreamGroups(cluster).state(GROUP) == state
     assert cluster.asked == list(RESPONSES)[: list(KINDS).index(kind) + 1]
@@ -77,7 +77,7 @@ async def test_a_group_that_no_kind_is_known_of_is_nowhere(refusal: str) -> None
         "no such group": lambda _: ErrorCode.GROUP_ID_NOT_FOUND,
     }
     cluster = Played({api: [answers[refusal](api)] for api in list(RESPONSES)[1:]})
-    assert await UpstreamGroups(cluster).state(GROUP) == GroupState.none()
+    assert await UpstreamGroups(cluster).state(GROUP) == ClusterGroupState.none()
     assert cluster.asked == list(RESPONSES), "one request of each kind"
 
 
@@ -86,7 +86,7 @@ async def test_a_group_that_no_kind_is_known_of_is_nowhere(refusal: str) -> None
     "error", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 )
 async def test_an_error_of_any_kind_is_no_absence(api: ApiKey, error: ErrorCode) -> None:
-    with pytest.raises(Denied, match=error.name):
+    with pytest.raises(PermissionDenied, match=error.name):
         await UpstreamGroups(Played({api: [error]})).state(GROUP)
 
 
@@ -94,15 +94,15 @@ async def test_an_error_of_any_kind_is_no_absence(api: ApiKey, error: ErrorCode)
 async def test_a_broker_that_has_given_up_our_version_does_not_say_that_there_is_no_such_group(
     api: ApiKey,
 ) -> None:
-    with pytest.raises(TooOld):
+    with pytest.raises(UpstreamTooOld):
         await UpstreamGroups(Played({api: [too_old(api, VersionRange(9, 9))]})).state(GROUP)
     older = VersionRange(OPTIONAL[api].min - 1, OPTIONAL[api].min - 1)
-    assert await UpstreamGroups(Played({api: [too_old(api, older)]})).state(GROUP) == GroupState.none()
+    assert await UpstreamGroups(Played({api: [too_old(api, older)]})).state(GROUP) == ClusterGroupState.none()
 
 
 @pytest.mark.parametrize("api", RESPONSES)
 async def test_all_of_it_is_asked_again_where_a_coordinator_asks_for_patience(api: ApiKey) -> None:
     cluster = Played({api: [ErrorCode.NOT_COORDINATOR]})
-    assert await UpstreamGroups(cluster).state(GROUP) == GroupState.none()
+    assert await UpstreamGroups(cluster).state(GROUP) == ClusterGroupState.none()
     asked = list(RESPONSES)
     assert cluster.asked == [*asked[: asked.index(api) + 1], *asked]

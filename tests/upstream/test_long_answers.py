@@ -10,11 +10,11 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.adoption import Offset, TopicPartition
+from coordinator.upstream.broker_connection import LONG_BYTES
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
+from coordinator.upstream.cluster_requests import NEEDED, UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
-from coordinator.upstream.link import LONG_BYTES
-from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
 from protocol import names
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX

@@ -6,8 +6,8 @@ from typing import Any
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
 from tests.simulation.gateway.messages import answer
 

@@ -11,11 +11,11 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import BROKERS_MAX, UpstreamCluster
+from coordinator.upstream.cluster_requests import UpstreamAnswer
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.differences import Difference
-from coordinator.upstream.errors import NotKafka
+from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.upstream.questions import UpstreamAnswer
+from coordinator.upstream.topic_diff import TopicDiff
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.messages import classes
@@ -94,21 +94,23 @@ def odd(said: UpstreamAnswer | Exception) -> Odd:
     return cluster
 
 
-def following(cluster: Odd, seen: list[Difference]) -> UpstreamMonitor:
-    async def changed(change: Difference) -> None:
+def following(cluster: Odd, seen: list[TopicDiff]) -> UpstreamMonitor:
+    async def changed(change: TopicDiff) -> None:
         seen.append(change)
 
     return UpstreamMonitor(cluster, {}, refresh_ms=1, on_topics=changed, on_brokers=lambda _: None)
 
 
 async def test_more_brokers_than_can_be_served_are_no_cluster() -> None:
-    with pytest.raises(NotKafka, match=f"names {BROKERS_MAX + 1} brokers; {BROKERS_MAX} can be served"):
+    with pytest.raises(
+        UpstreamNotKafka, match=f"names {BROKERS_MAX + 1} brokers; {BROKERS_MAX} can be served"
+    ):
         await following(odd(metadata(brokers=BROKERS_MAX + 1)), []).look()
 
 
 async def test_a_look_that_fails_at_something_unforeseen_is_followed_by_others(lines: LogLines) -> None:
     cluster = odd(KeyError("not foreseen"))
-    seen: list[Difference] = []
+    seen: list[TopicDiff] = []
     monitor = following(cluster, seen)
     run = asyncio.create_task(monitor.run())
     while monitor.failing is None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from coordinator.workers.pulse import Pulse
+from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.worker_main import die_with
 
 
@@ -42,7 +42,7 @@ HOLD: Final[Mapping[int, Callable[[], None]]] = {
 
 async def _run(sock: socket.socket, pulse: socket.socket, node_id: int) -> None:
     loop = asyncio.get_running_loop()
-    Pulse(loop, pulse).start()
+    LoopHeartbeat(loop, pulse).start()
     sock.sendall(b"\0")  # any word: the test sees that the process is there
     if node_id in HOLD:
         loop.call_soon(HOLD[node_id])

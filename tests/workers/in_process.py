@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from coordinator.config import Settings
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
 from coordinator.workers.worker import Worker
@@ -133,7 +133,7 @@ class Launched:
         self,
         loop: asyncio.AbstractEventLoop,
         pid: int,
-        machine: Machine,
+        machine: HostResources,
         dead: asyncio.Event,
         on_killed: Callable[[], None],
     ) -> None:
@@ -200,7 +200,7 @@ class InProcess:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        machine_of: Callable[[int, asyncio.Event], Machine],
+        machine_of: Callable[[int, asyncio.Event], HostResources],
         on_killed: Callable[[int], None],
     ) -> None:
         self.running: dict[int, Launched] = {}

@@ -2,10 +2,10 @@
 """Differences of a cluster's topics become changes of the catalogue, whatever names an old cluster has."""
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.changes import Changes, PartitionsAdded
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.upstream.differences import Difference, SeenTopic
+from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
 from coordinator.workers.cluster_changes import again, changes_of
 
 
@@ -25,7 +25,7 @@ def catalogue(*topics: Topic) -> Catalogue:
 
 def test_topics_come_grow_go_and_are_made_anew() -> None:
     known = catalogue(topic("grows", 1), topic("goes", 2), topic("anew", 3))
-    change = Difference(
+    change = TopicDiff(
         created={"comes": seen(4), "anew": seen(5)}, grown={"grows": seen(1, 6)}, deleted=("goes", "anew")
     )
     changes, left_out = changes_of(known, change)
@@ -35,14 +35,14 @@ def test_topics_come_grow_go_and_are_made_anew() -> None:
         "comes": (4, 1),
         "anew": (5, 1),
     }
-    assert changes.grown == [Grown(bytes([1]) * 16, 1, 6)]
+    assert changes.grown == [PartitionsAdded(bytes([1]) * 16, 1, 6)]
     assert not left_out
 
 
 def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -> None:
     known = catalogue(topic("a.b", 1))
     created = {"a_b": seen(2), "c.d": seen(3), "c_d": seen(4), "e": seen(5)}
-    changes, left_out = changes_of(known, Difference(created=created))
+    changes, left_out = changes_of(known, TopicDiff(created=created))
     known.apply(changes)
     assert {each.name for each in known.unsorted()} == {"a.b", "c.d", "e"}
     assert left_out == ["a_b", "c_d"]
@@ -50,7 +50,7 @@ def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -
 
 def test_a_name_may_come_when_the_one_like_it_goes() -> None:
     known = catalogue(topic("a.b", 1))
-    changes, left_out = changes_of(known, Difference(created={"a_b": seen(2)}, deleted=("a.b",)))
+    changes, left_out = changes_of(known, TopicDiff(created={"a_b": seen(2)}, deleted=("a.b",)))
     known.apply(changes)
     assert [each.name for each in known.unsorted()] == ["a_b"]
     assert not left_out
@@ -60,8 +60,8 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
     known = catalogue(topic("a.b", 1))
     left_out = {"a_b": seen(2), "a-b_c": seen(3)}
     for change, names, waiting in (
-        (Difference(grown={"a_b": seen(2, 5)}), {"a.b", "a-b_c"}, {"a_b": seen(2, 5)}),
-        (Difference(deleted=("a.b",)), {"a_b", "a-b_c"}, {}),
+        (TopicDiff(grown={"a_b": seen(2, 5)}), {"a.b", "a-b_c"}, {"a_b": seen(2, 5)}),
+        (TopicDiff(deleted=("a.b",)), {"a_b", "a-b_c"}, {}),
     ):
         wanted = again(left_out, change)
         changes, still = changes_of(known, wanted)
@@ -70,12 +70,12 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
         assert {each.name for each in known.unsorted()} == names
         assert left_out == waiting
     assert {each.name: each.partitions for each in known.unsorted()} == {"a_b": 5, "a-b_c": 1}
-    assert again({"a_b": seen(2)}, Difference(deleted=("a_b",))).created == {}
+    assert again({"a_b": seen(2)}, TopicDiff(deleted=("a_b",))).created == {}
 
 
 def test_the_clusters_own_offsets_topic_is_not_ours() -> None:
     known = catalogue()
-    changes, left_out = changes_of(known, Difference(created={OFFSETS_TOPIC: seen(9, 50)}))
+    changes, left_out = changes_of(known, TopicDiff(created={OFFSETS_TOPIC: seen(9, 50)}))
     assert not changes.created
     assert not left_out
 
@@ -86,7 +86,7 @@ def test_what_no_cluster_has_is_left_out_as_the_next_start_would_refuse_it() -> 
     odd = {name: seen(number) for number, name in enumerate(names, 10)}
     odd |= {"has-the-id-of-known": seen(1), "has-no-id": seen(0), "empty": seen(3, 0)}
     good = {"good-1": seen(4), "x" * 249: seen(5)}
-    changes, left_out = changes_of(known, Difference(created={**odd, **good, "as-good-1": seen(4)}))
+    changes, left_out = changes_of(known, TopicDiff(created={**odd, **good, "as-good-1": seen(4)}))
     known.apply(changes)
     assert {each.name for each in known.unsorted()} == {"known", *good}
     assert left_out == [*odd, "as-good-1"]

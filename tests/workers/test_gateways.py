@@ -39,8 +39,8 @@ class Launched:
     def _got(self, message: messages.ToGateway) -> None:
         self.heard.append(message)
         match message:
-            case messages.GatewayWelcome():
-                self.channel.send(messages.GatewayServes())
+            case messages.GatewayStart():
+                self.channel.send(messages.GatewayListening())
             case messages.Stop():
                 self.end(0)
 
@@ -130,7 +130,7 @@ async def test_the_spare_takes_the_place_of_one_that_dies() -> None:
             lambda: memory.gateways.serving == 2 and memory.numbered(1) is spare, "the spare to serve"
         )
         welcome = spare.heard[1]
-        assert isinstance(welcome, messages.GatewayWelcome)
+        assert isinstance(welcome, messages.GatewayStart)
         assert (welcome.index, welcome.view) == (1, VIEW)
         assert (await memory.spare()) is not spare
         assert len(memory.all) == 4
@@ -185,7 +185,7 @@ async def test_once_no_client_is_let_in_none_counts() -> None:
 IMPORTS = """
 import asyncio, sys
 from coordinator.config import Address, Settings
-from coordinator.machine import real_machine
+from coordinator.host import real_machine
 from coordinator.workers import gateway_main
 from coordinator.workers.gateway_process import import_parts, make_gateway, start_admin
 

@@ -16,7 +16,7 @@ from coordinator.catalogue.file import FILE_NAME
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
@@ -76,8 +76,8 @@ class Host:
         self.supervisor: Supervisor
         self.bind: Callable[[Address], Any] = self.network.bind
 
-    def _machine(self, node: int, dead: asyncio.Event) -> Machine:
-        return Machine(
+    def _machine(self, node: int, dead: asyncio.Event) -> HostResources:
+        return HostResources(
             self.fs,
             self.clock,
             random.Random(f"{node}/{self.launch.launches}").randbytes,

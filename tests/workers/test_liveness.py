@@ -23,8 +23,8 @@ from coordinator.workers.liveness import (
     LivenessVerdict,
     ProcessFacts,
 )
+from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.messages import FromWorker
-from coordinator.workers.pulse import Pulse
 from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.worker_process import WorkerProcess
 from tests.partitions.running import eventually
@@ -107,7 +107,7 @@ async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         stalled = asyncio.Event()
-        pulse = Pulse(asyncio.get_running_loop(), theirs)
+        pulse = LoopHeartbeat(asyncio.get_running_loop(), theirs)
         pulse.watch(TIMEOUT_MS, stalled.set)
         pulse.start()
         threading.Event().wait(2 * TIMEOUT_MS / 1000)  # holds the loop

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.catalogue_writer import STEPS_PER_SLICE
 from coordinator.catalogue.changes import PIECE_TOPICS_MAX, Changes
-from coordinator.catalogue.keeper import STEPS_PER_SLICE
 from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
@@ -24,8 +24,8 @@ from coordinator.catalogue.topics import Draft, Topics
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.config import Address, Settings
-from coordinator.machine import real_machine
-from coordinator.node import End
+from coordinator.host import real_machine
+from coordinator.node import EndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView
@@ -33,19 +33,19 @@ from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
 from coordinator.workers.control import ControlSocket
-from coordinator.workers.ends import AskedEnds
+from coordinator.workers.end_offset_queries import EndOffsetQueries
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess
 from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
-from coordinator.workers.own_settings import worker_settings
+from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
-from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, MissedTopics
+from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopics
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
@@ -171,7 +171,7 @@ class Master:
             self.version += 1
             told = [messages.TopicsChanged(self.version, draft.changes())]
             self.catalogue.apply(draft.changes())
-        answer = messages.Changed(self.version, conflict=not done and not error, error=error)
+        answer = messages.TopicChangeResult(self.version, conflict=not done and not error, error=error)
         if answer_first:
             self.stores[index].got(answer)
         for store in self.stores:
@@ -208,7 +208,7 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     assert master.asked == [(1, messages.AskTopics())]
     assert "old" in second.catalogue
     assert outcomes == []
-    second.got(messages.Changed(master.version, conflict=True))
+    second.got(messages.TopicChangeResult(master.version, conflict=True))
     assert len(master.asked) == 1, "what has a version that is not there yet waits for it"
     master.send_everything(1)
     assert second.catalogue == master.catalogue
@@ -455,46 +455,46 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
 
 def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
     told: list[tuple[int, Any]] = []
-    ends = AskedEnds(lambda node, message: told.append((node, message)))
+    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
-    ends.ask(1, messages.AskEnds(9, GroupId("g"), partitions), 2)
-    ends.ask(3, messages.AskEnds(4, GroupId("h"), partitions), 2)
+    ends.ask(1, messages.AskEndOffsets(9, GroupId("g"), partitions), 2)
+    ends.ask(3, messages.AskEndOffsets(4, GroupId("h"), partitions), 2)
     assert told == [
-        (2, messages.EndsWanted(1, GroupId("g"), partitions)),
-        (2, messages.EndsWanted(2, GroupId("h"), partitions)),
+        (2, messages.EndOffsetsQuery(1, GroupId("g"), partitions)),
+        (2, messages.EndOffsetsQuery(2, GroupId("h"), partitions)),
     ]
     told.clear()
-    known = {"t": {0: End(Offset(5), 1_700)}}
-    ends.answered(3, messages.EndsTold(2, {}))  # was not asked
-    ends.answered(2, messages.EndsTold(2, known))
-    ends.answered(2, messages.EndsTold(2, {}))  # twice: does not count
-    assert told == [(3, messages.EndsAnswer(4, known))]
+    known = {"t": {0: EndOffset(Offset(5), 1_700)}}
+    ends.answered(3, messages.EndOffsetsReply(2, {}))  # was not asked
+    ends.answered(2, messages.EndOffsetsReply(2, known))
+    ends.answered(2, messages.EndOffsetsReply(2, {}))  # twice: does not count
+    assert told == [(3, messages.EndOffsetsAnswer(4, known))]
 
 
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
-    ends = AskedEnds(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
+    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
+    ends.ask(1, messages.AskEndOffsets(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
-        ends.answered(2, messages.EndsTold(1, None))
+        ends.answered(2, messages.EndOffsetsReply(1, None))
     elif how == "gone":
         ends.forget(3)
         assert len(told) == 1
         ends.forget(2)
-    assert told[-1] == (1, messages.EndsAnswer(9, None))
+    assert told[-1] == (1, messages.EndOffsetsAnswer(9, None))
 
 
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
-    ends = AskedEnds(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(1, GroupId("g"), {"t": (0,)}), 2)
+    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
+    ends.ask(1, messages.AskEndOffsets(1, GroupId("g"), {"t": (0,)}), 2)
     ends.forget(1)
-    ends.ask(1, messages.AskEnds(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.answered(2, messages.EndsTold(1, {"t": {0: End(Offset(5), 1_700)}}))
+    ends.ask(1, messages.AskEndOffsets(1, GroupId("h"), {"u": (0,)}), 2)
+    ends.answered(2, messages.EndOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
-    ends.answered(2, messages.EndsTold(2, {"u": {0: End(Offset(6), 1_700)}}))
-    assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(Offset(6), 1_700)}}))]
+    ends.answered(2, messages.EndOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+    assert told[2:] == [(1, messages.EndOffsetsAnswer(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))]
 
 
 async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_gone() -> None:
@@ -522,7 +522,7 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
     ended.set_result(-9)
     await idle()
     assert happened == []
-    said = messages.Dropped(3, [Partition(1)], 1)
+    said = messages.OffsetsDropped(3, [Partition(1)], 1)
     worker.channel.data_received(encode(said))
     worker.channel.connection_lost(None)
     await worker.end
@@ -549,7 +549,7 @@ async def test_a_gateway_whose_start_fails_in_an_unforeseen_way_ends(
         raise RuntimeError("broken")
 
     process = GatewayProcess(asyncio.get_running_loop(), real_machine(), Unsupervised(), make)
-    process.channel.data_received(encode(messages.GatewayWelcome(Settings(), 0, GatewayView())))
+    process.channel.data_received(encode(messages.GatewayStart(Settings(), 0, GatewayView())))
     assert await process.ended == EXIT_FAILED
     assert [record.getMessage() for record in caplog.records] == ["start: failed"]
 
@@ -585,7 +585,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
         supervisor.workers[1] = following
         await asyncio.wait_for(last.has_heard.wait(), 120)
-        assert last.heard == [messages.Changed(1, conflict=False)]
+        assert last.heard == [messages.TopicChangeResult(1, conflict=False)]
         assert following.heard == []
         assert "new" in supervisor.store.catalogue
     finally:
@@ -597,7 +597,7 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
     now_s = [100.0]
     sent: list[messages.FromWorker] = []
     due: list[Callable[[], None]] = []
-    missed = MissedTopics(lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append).missed
+    missed = UnknownTopics(lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append).missed
 
     def looks_for(*topics: str | bytes) -> bool:
         for topic in topics:
@@ -606,7 +606,7 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
         for call in due:
             call()
         due.clear()
-        return bool(sent) and sent.pop() == messages.LookAgain()
+        return bool(sent) and sent.pop() == messages.RefreshTopics()
 
     assert looks_for("a", "b", "a", b"id", "b", b"id")
     assert not looks_for("a", b"id")
@@ -625,10 +625,10 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
 
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
-        messages.AskEnds(9, GroupId("g"), {"t": (0, 1)}),
-        messages.EndsAnswer(9, {"t": {0: End(Offset(5), 1_700)}, "u": {}}),
+        messages.AskEndOffsets(9, GroupId("g"), {"t": (0, 1)}),
+        messages.EndOffsetsAnswer(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
     ):
-        kind = messages.FromWorker if isinstance(message, messages.AskEnds) else messages.FromSupervisor
+        kind = messages.FromWorker if isinstance(message, messages.AskEndOffsets) else messages.FromSupervisor
         assert msgspec.msgpack.decode(encode(message)[4:], type=kind) == message
 
 
@@ -723,7 +723,7 @@ def test_a_damaged_file_of_leaders_is_left_alone_and_named(tmp_path: Path, conte
 
 
 def test_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
-    welcome = messages.Welcome(
+    welcome = messages.WorkerStart(
         Settings(data_dir=tmp_path), "c", b"t", new_catalogue().offsets_topic, View((), ()), 3
     )
     got: list[Any] = []

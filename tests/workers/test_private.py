@@ -12,7 +12,7 @@ import pytest
 from bench.ports import free_ports
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Address
-from coordinator.opening import CannotStart
+from coordinator.data_directory import CannotStart
 from coordinator.runtime.sockets import private_path
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.workers import messages
@@ -36,7 +36,7 @@ from protocol.proxy_header import (
 )
 from tests.net import requests
 from tests.partitions.running import Client, eventually
-from tests.workers.test_share import Played, group_of, played_worker
+from tests.workers.test_partition_orders import Played, group_of, played_worker
 
 NODE = 1_000_001
 GROUP = group_of(0)

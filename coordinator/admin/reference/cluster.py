@@ -3,14 +3,14 @@
 
 from typing import Final
 
-from coordinator.admin.reference.described import NOW, Counter, Gauge, Section
+from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section
 
 BY_GROUP: Final = ("consumergroup",)
 BY_TOPIC: Final = ("consumergroup", "topic")
 BY_PARTITION: Final = ("consumergroup", "topic", "partition")
 MEASURED: Final = "the last measurement"
 
-GROUP_LAG: Final = Gauge(
+GROUP_LAG: Final = GaugeHelp(
     "groupkeeper_group_lag",
     "Records behind the ends of all partitions.",
     "records",
@@ -21,7 +21,7 @@ GROUP_LAG: Final = Gauge(
     "groups that the same node leads say where the work ends ([offsets.md](offsets.md)).",
     elsewhere="kafka_exporter and kminion, by topic",
 )
-GROUP_STABLE_LAG: Final = Gauge(
+GROUP_STABLE_LAG: Final = GaugeHelp(
     "groupkeeper_group_stable_lag",
     "Records behind the ends as readers with read_committed count them.",
     "records",
@@ -29,7 +29,7 @@ GROUP_STABLE_LAG: Final = Gauge(
     since=MEASURED,
     more="It goes to the last stable offsets.",
 )
-GROUP_LAG_SECONDS: Final = Gauge(
+GROUP_LAG_SECONDS: Final = GaugeHelp(
     "groupkeeper_group_lag_seconds",
     "How long ago the oldest end was seen that the group has not reached.",
     "seconds",
@@ -38,7 +38,7 @@ GROUP_LAG_SECONDS: Final = Gauge(
     more="It is 0 where the group has reached all. A group that keeps up stays below two intervals, however busy "
     "its topics are.",
 )
-LAG_SUM: Final = Gauge(
+LAG_SUM: Final = GaugeHelp(
     "kafka_consumergroup_lag_sum",
     "Records behind the ends of a topic's partitions.",
     "records",
@@ -47,7 +47,7 @@ LAG_SUM: Final = Gauge(
     more="With `metrics.lag` = `topic` or `partition`.",
     elsewhere="kafka_exporter, the same name",
 )
-CURRENT_OFFSET_SUM: Final = Gauge(
+CURRENT_OFFSET_SUM: Final = GaugeHelp(
     "kafka_consumergroup_current_offset_sum",
     "Committed offsets of a topic, summed up.",
     "records",
@@ -56,7 +56,7 @@ CURRENT_OFFSET_SUM: Final = Gauge(
     more="With `metrics.lag` = `topic` or `partition`.",
     elsewhere="kafka_exporter, the same name",
 )
-LAG: Final = Gauge(
+LAG: Final = GaugeHelp(
     "kafka_consumergroup_lag",
     "Records behind the end of a partition.",
     "records",
@@ -65,7 +65,7 @@ LAG: Final = Gauge(
     more="With `metrics.lag = partition`. Negative when the committed offset is beyond the end; sums count it as 0.",
     elsewhere="kafka_exporter, the same name",
 )
-CURRENT_OFFSET: Final = Gauge(
+CURRENT_OFFSET: Final = GaugeHelp(
     "kafka_consumergroup_current_offset",
     "The committed offset of a partition.",
     "records",
@@ -74,40 +74,40 @@ CURRENT_OFFSET: Final = Gauge(
     more="With `metrics.lag = partition`.",
     elsewhere="kafka_exporter, the same name",
 )
-LAG_LEFT_OUT: Final = Gauge(
+LAG_LEFT_OUT: Final = GaugeHelp(
     "groupkeeper_lag_left_out",
     "Groups, topics or partitions of groups with less lag than the ten thousand that are shown of each.",
     "rows",
     since=MEASURED,
 )
-LAG_UNKNOWN_OFFSETS: Final = Gauge(
+LAG_UNKNOWN_OFFSETS: Final = GaugeHelp(
     "groupkeeper_lag_unknown_offsets",
     "Committed offsets in partitions whose end the cluster does not say now; no lag counts them.",
     "offsets",
     since=MEASURED,
 )
 
-GATEWAY_CONNECTIONS: Final = Gauge(
+GATEWAY_CONNECTIONS: Final = GaugeHelp(
     "groupkeeper_gateway_connections", "Open connections of clients.", "connections", since=NOW
 )
-GATEWAY_ACCEPTED: Final = Counter(
+GATEWAY_ACCEPTED: Final = CounterHelp(
     "groupkeeper_gateway_connections_accepted_total",
     "Connections of clients that were taken.",
     "connections",
     more="Those whose TLS handshake then failed count, too.",
 )
-GATEWAY_REFUSED: Final = Counter(
+GATEWAY_REFUSED: Final = CounterHelp(
     "groupkeeper_gateway_connections_refused_total",
     "Connections of clients that were closed at once because of `max.connections` or `max.connections.per.ip`.",
     "connections",
 )
-GATEWAY_CONNECT_FAILURES: Final = Counter(
+GATEWAY_CONNECT_FAILURES: Final = CounterHelp(
     "groupkeeper_gateway_connect_failures_total",
     "Connections to brokers, or to our own nodes, that could not be made for a client.",
     "connections",
     more="Each closed the client's connection, unless there was another place to connect to; the log names the place.",
 )
-GATEWAY_CLOSED: Final = Counter(
+GATEWAY_CLOSED: Final = CounterHelp(
     "groupkeeper_gateway_connections_closed_total",
     "Connections that a gateway has closed of itself.",
     "connections",
@@ -116,20 +116,20 @@ GATEWAY_CLOSED: Final = Counter(
     "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (of ours, with "
     "its traceback in the log).",
 )
-GATEWAY_GROUPS_WAITED_FOR: Final = Gauge(
+GATEWAY_GROUPS_WAITED_FOR: Final = GaugeHelp(
     "groupkeeper_gateway_groups_waited_for",
     "Groups that clients want to be in here, and that have members at the cluster.",
     "groups",
     more="Asked for within the last 10 seconds; share groups count, too.",
     since=NOW,
 )
-GATEWAY_MEMBERS_WAITED_FOR: Final = Gauge(
+GATEWAY_MEMBERS_WAITED_FOR: Final = GaugeHelp(
     "groupkeeper_gateway_members_waited_for",
     "Members that these groups had at the cluster when it was asked last.",
     "members",
     since=NOW,
 )
-GATEWAY_ADOPTIONS: Final = Counter(
+GATEWAY_ADOPTIONS: Final = CounterHelp(
     "groupkeeper_gateway_adoptions_total",
     "Attempts to take a group over from the cluster.",
     "attempts",

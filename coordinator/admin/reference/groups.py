@@ -3,9 +3,16 @@
 
 from typing import Final
 
-from coordinator.admin.reference.described import NOW, Counter, Gauge, Histogram, Section, described
+from coordinator.admin.reference.metric_help import (
+    NOW,
+    CounterHelp,
+    GaugeHelp,
+    HistogramHelp,
+    Section,
+    described,
+)
 
-GROUPS: Final = Gauge(
+GROUPS: Final = GaugeHelp(
     "groupkeeper_groups",
     "Groups in memory, by state.",
     "groups",
@@ -14,22 +21,22 @@ GROUPS: Final = Gauge(
     elsewhere="`gcm` `group-count{protocol=classic}`; by state "
     "`kafka.coordinator.group:type=GroupMetadataManager,name=NumGroupsStable` and so on",
 )
-MEMBERS: Final = Gauge("groupkeeper_members", "Members of all groups.", "members", since=NOW)
-REBALANCES: Final = Counter(
+MEMBERS: Final = GaugeHelp("groupkeeper_members", "Members of all groups.", "members", since=NOW)
+REBALANCES: Final = CounterHelp(
     "groupkeeper_rebalances_total",
     "Rebalances begun, by cause.",
     "rebalances",
     ("cause",),
     elsewhere="`gcm` `group-completed-rebalance-count` (completed ones)",
 )
-REBALANCE_DURATION: Final = Histogram(
+REBALANCE_DURATION: Final = HistogramHelp(
     "groupkeeper_rebalance_duration_seconds",
     "Time from the begin of a rebalance to the assignment that ends it, by its first cause.",
     "seconds",
     ("cause",),
     more="A group that has become empty ends it, too; a rebalance that began anew meanwhile counts once.",
 )
-REBALANCE_SLOWEST_MEMBER: Final = Counter(
+REBALANCE_SLOWEST_MEMBER: Final = CounterHelp(
     "groupkeeper_rebalance_slowest_member_seconds_total",
     "Of these times the part in which all members but one had done what they had to.",
     "seconds",
@@ -38,7 +45,7 @@ REBALANCE_SLOWEST_MEMBER: Final = Counter(
     "`assignment`: how long the leader took. Over `groupkeeper_rebalance_duration_seconds_sum` it is the slowest "
     "member's share.",
 )
-GROUP_OFFSET_COMMITS: Final = Counter(
+GROUP_OFFSET_COMMITS: Final = CounterHelp(
     "groupkeeper_group_offset_commits_total",
     "Offsets committed by the groups that commit most, since they are in memory.",
     "offsets",
@@ -46,7 +53,7 @@ GROUP_OFFSET_COMMITS: Final = Counter(
     since="the group was loaded or made",
     more="Only with `metrics.groups.top = N`, and of N groups.",
 )
-GROUP_REBALANCES: Final = Counter(
+GROUP_REBALANCES: Final = CounterHelp(
     "groupkeeper_group_rebalances_total",
     "Rebalances of the groups that rebalance most, since they are in memory.",
     "rebalances",
@@ -54,7 +61,7 @@ GROUP_REBALANCES: Final = Counter(
     since="the group was loaded or made",
     more="Only with `metrics.groups.top = N`, and of N groups.",
 )
-GROUP_EXPIRATIONS: Final = Counter(
+GROUP_EXPIRATIONS: Final = CounterHelp(
     "groupkeeper_group_expirations_total", "Groups removed because nothing was left of them.", "groups"
 )
 

@@ -3,13 +3,13 @@
 
 from typing import Final
 
-from coordinator.admin.reference.described import NOW, Counter, Gauge, Section, described
+from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, described
 
 SUPERVISED: Final = (
     "It moves under a supervisor: with `workers` of 2 and more, or in front of a Kafka cluster."
 )
 
-BUILD_INFO: Final = Gauge(
+BUILD_INFO: Final = GaugeHelp(
     "groupkeeper_build_info",
     "What this node runs; always 1.",
     "none",
@@ -17,20 +17,20 @@ BUILD_INFO: Final = Gauge(
     since=NOW,
     elsewhere="`kafka.server:type=app-info`",
 )
-LOOP_PAUSE_MAX: Final = Gauge(
+LOOP_PAUSE_MAX: Final = GaugeHelp(
     "groupkeeper_loop_pause_seconds_max",
     "The longest pause of the event loop since the start.",
     "seconds",
     more="While it lasts nothing is answered.",
     elsewhere="`gcm` `thread-idle-ratio-avg` comes nearest",
 )
-RECENT_LOOP_PAUSE_MAX: Final = Gauge(
+RECENT_LOOP_PAUSE_MAX: Final = GaugeHelp(
     "groupkeeper_recent_loop_pause_seconds_max",
     "The longest pause of the event loop in this minute and the one before.",
     "seconds",
     since="the minute before",
 )
-JOB_RUNS: Final = Counter(
+JOB_RUNS: Final = CounterHelp(
     "groupkeeper_job_runs_total",
     "Runs of a periodic job.",
     "runs",
@@ -38,65 +38,65 @@ JOB_RUNS: Final = Counter(
     more="The jobs are `expire_offsets`, `write_behind`, `checkpoint`, `close_idle_connections`, "
     "`close_unread_connections`, `watch_limits`, `compact`, `sync` and `measure_lag`.",
 )
-JOB_FAILURES: Final = Counter(
+JOB_FAILURES: Final = CounterHelp(
     "groupkeeper_job_failures_total",
     "Runs that failed.",
     "runs",
     ("job",),
     more="The next run comes by the clock.",
 )
-JOB_FAILING_SINCE: Final = Gauge(
+JOB_FAILING_SINCE: Final = GaugeHelp(
     "groupkeeper_job_failing_since_timestamp_seconds",
     "Since when every run of the job has failed; 0 where the newest did not.",
     "Unix time",
     ("job",),
     since=NOW,
 )
-JOB_LAST_DURATION: Final = Gauge(
+JOB_LAST_DURATION: Final = GaugeHelp(
     "groupkeeper_job_last_duration_seconds",
     "How long the newest run took.",
     "seconds",
     ("job",),
     since=NOW,
 )
-LOG_LINES_DROPPED: Final = Counter(
+LOG_LINES_DROPPED: Final = CounterHelp(
     "groupkeeper_log_lines_dropped_total",
     "Lines of the node's own log that were dropped because those before them were not read.",
     "lines",
 )
-PARTITIONS_GAINED: Final = Counter(
+PARTITIONS_GAINED: Final = CounterHelp(
     "groupkeeper_partitions_gained_total",
     "Partitions that the supervisor let this node lead.",
     "partitions",
     more=SUPERVISED,
 )
-PARTITIONS_LOST: Final = Counter(
+PARTITIONS_LOST: Final = CounterHelp(
     "groupkeeper_partitions_lost_total",
     "Partitions that the supervisor took from this node.",
     "partitions",
     more=SUPERVISED,
 )
-WORKER_RESTARTS: Final = Counter(
+WORKER_RESTARTS: Final = CounterHelp(
     "groupkeeper_worker_restarts_total",
     "How often this node has died and was started again.",
     "restarts",
     since="the supervisor's start",
     more=SUPERVISED,
 )
-LOOP_STALLS: Final = Counter(
+LOOP_STALLS: Final = CounterHelp(
     "groupkeeper_loop_stalls_total",
     "How often a worker's event loop was held for worker.timeout.ms.",
     "times",
     more="The worker is not killed for that. " + SUPERVISED,
 )
-UPSTREAM_UP: Final = Gauge(
+UPSTREAM_UP: Final = GaugeHelp(
     "groupkeeper_upstream_up",
     "Whether the cluster has answered the newest look at it.",
     "1 or 0",
     since=NOW,
     more="Only in front of a Kafka cluster. It is 0 from the start on until the cluster answers; `/ready` says why.",
 )
-UPSTREAM_BROKER_UP: Final = Gauge(
+UPSTREAM_BROKER_UP: Final = GaugeHelp(
     "groupkeeper_upstream_broker_up",
     "Whether a broker of the cluster answers the gateway.",
     "1 or 0",

@@ -3,48 +3,48 @@
 
 from typing import Final
 
-from coordinator.admin.reference.described import NOW, Counter, Gauge, Section, described
+from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, described
 
-OFFSETS: Final = Gauge(
+OFFSETS: Final = GaugeHelp(
     "groupkeeper_offsets",
     "Committed offsets in memory.",
     "offsets",
     since=NOW,
     elsewhere="`kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets`",
 )
-OFFSET_COMMITS: Final = Counter(
+OFFSET_COMMITS: Final = CounterHelp(
     "groupkeeper_offset_commits_total",
     "Offsets committed, counted by partition.",
     "offsets",
     elsewhere="`gcm` `offset-commit-count`",
 )
-OFFSET_FETCHES: Final = Counter(
+OFFSET_FETCHES: Final = CounterHelp(
     "groupkeeper_offset_fetches_total", "Groups whose offsets were fetched.", "groups"
 )
-LOG_FETCHES: Final = Counter(
+LOG_FETCHES: Final = CounterHelp(
     "groupkeeper_log_fetches_total",
     "Fetches of the offsets topic.",
     "requests",
     more="Its log can be consumed ([offsets-topic.md](offsets-topic.md)).",
 )
-LOG_FETCHED_BYTES: Final = Counter(
+LOG_FETCHED_BYTES: Final = CounterHelp(
     "groupkeeper_log_fetched_bytes_total",
     "Bytes of records in answers to fetches of the offsets topic.",
     "bytes",
 )
-OFFSET_DELETIONS: Final = Counter(
+OFFSET_DELETIONS: Final = CounterHelp(
     "groupkeeper_offset_deletions_total",
     "Offsets deleted on request or with their group or topic.",
     "offsets",
     elsewhere="`gcm` `offset-deletion-count`",
 )
-OFFSET_EXPIRATIONS: Final = Counter(
+OFFSET_EXPIRATIONS: Final = CounterHelp(
     "groupkeeper_offset_expirations_total",
     "Offsets removed because they had expired.",
     "offsets",
     elsewhere="`gcm` `offset-expiration-count`",
 )
-WALL_CLOCK_JUMPS: Final = Counter(
+WALL_CLOCK_JUMPS: Final = CounterHelp(
     "groupkeeper_wall_clock_jumps_total",
     "Checks for expired offsets put off because the clock jumped.",
     "checks",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
-from coordinator.admin.reference.described import Described, Section
+from coordinator.admin.reference.metric_help import MetricHelp, Section
 
 HEAD: Final = """\
 # Metrics
@@ -58,7 +58,7 @@ def _lines(section: Section) -> Iterator[str]:
         yield " ".join(_facts(metric, section)) + "\n"
 
 
-def _facts(metric: Described, section: Section) -> Iterator[str]:
+def _facts(metric: MetricHelp, section: Section) -> Iterator[str]:
     yield f"Type: {metric.kind}."
     yield f"Unit: {metric.unit}."
     if metric.labels:

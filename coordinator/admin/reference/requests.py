@@ -3,16 +3,23 @@
 
 from typing import Final
 
-from coordinator.admin.reference.described import NOW, Counter, Gauge, Histogram, Section, described
+from coordinator.admin.reference.metric_help import (
+    NOW,
+    CounterHelp,
+    GaugeHelp,
+    HistogramHelp,
+    Section,
+    described,
+)
 
-REQUESTS: Final = Counter(
+REQUESTS: Final = CounterHelp(
     "groupkeeper_requests_total",
     "Requests handled, by api.",
     "requests",
     ("api",),
     elsewhere="`kafka.network:type=RequestMetrics,name=RequestsPerSec,request=…`",
 )
-REQUEST_DURATION: Final = Histogram(
+REQUEST_DURATION: Final = HistogramHelp(
     "groupkeeper_request_duration_seconds",
     "Time from when a request is begun with until its answer is handed to the socket.",
     "seconds",
@@ -21,7 +28,7 @@ REQUEST_DURATION: Final = Histogram(
     "same connection are not.",
     elsewhere="`kafka.network:type=RequestMetrics,name=TotalTimeMs,request=…` less the time in the queue",
 )
-REQUEST_ERRORS: Final = Counter(
+REQUEST_ERRORS: Final = CounterHelp(
     "groupkeeper_request_errors_total",
     "Errors in answers, by api and error; one answer may have several.",
     "errors",
@@ -29,73 +36,73 @@ REQUEST_ERRORS: Final = Counter(
     more="Errors of single topics, partitions, groups and members count, too.",
     elsewhere="`kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=…,error=…`",
 )
-UNSUPPORTED_REQUESTS: Final = Counter(
+UNSUPPORTED_REQUESTS: Final = CounterHelp(
     "groupkeeper_unsupported_requests_total",
     "Requests of an unknown api or version; each closed its connection.",
     "requests",
 )
-MALFORMED_REQUESTS: Final = Counter(
+MALFORMED_REQUESTS: Final = CounterHelp(
     "groupkeeper_malformed_requests_total",
     "Requests that could not be read; each closed its connection.",
     "requests",
 )
-OVERSIZED_REQUESTS: Final = Counter(
+OVERSIZED_REQUESTS: Final = CounterHelp(
     "groupkeeper_oversized_requests_total",
     "Requests longer, or with more items, than their api allows; each closed its connection.",
     "requests",
     more="The bounds are in [differences.md](differences.md#requests-that-are-too-large).",
 )
-OVERSIZED_ANSWERS: Final = Counter(
+OVERSIZED_ANSWERS: Final = CounterHelp(
     "groupkeeper_oversized_answers_total",
     "Answers that were not given because they would be too long.",
     "answers",
     more="The longest that is given has 64 MiB.",
 )
-RECEIVED_BYTES: Final = Counter(
+RECEIVED_BYTES: Final = CounterHelp(
     "groupkeeper_received_bytes_total",
     "Bytes read from Kafka clients.",
     "bytes",
     elsewhere="`kafka.server:type=socket-server-metrics,…` `incoming-byte-total`",
 )
-SENT_BYTES: Final = Counter(
+SENT_BYTES: Final = CounterHelp(
     "groupkeeper_sent_bytes_total",
     "Bytes written to Kafka clients.",
     "bytes",
     elsewhere="`kafka.server:type=socket-server-metrics,…` `outgoing-byte-total`",
 )
-CONNECTIONS: Final = Gauge(
+CONNECTIONS: Final = GaugeHelp(
     "groupkeeper_connections",
     "Open connections.",
     "connections",
     since=NOW,
     elsewhere="`kafka.server:type=socket-server-metrics,…` `connection-count`",
 )
-CONNECTIONS_ACCEPTED: Final = Counter(
+CONNECTIONS_ACCEPTED: Final = CounterHelp(
     "groupkeeper_connections_accepted_total",
     "Connections accepted.",
     "connections",
     elsewhere="`kafka.server:type=socket-server-metrics,…` `connection-creation-total`",
 )
-CONNECTIONS_REFUSED: Final = Counter(
+CONNECTIONS_REFUSED: Final = CounterHelp(
     "groupkeeper_connections_refused_total",
     "Connections refused by a limit.",
     "connections",
     more="The limits are `max.connections` and `max.connections.per.ip`.",
 )
-CONNECTIONS_IDLE_CLOSED: Final = Counter(
+CONNECTIONS_IDLE_CLOSED: Final = CounterHelp(
     "groupkeeper_connections_idle_closed_total",
     "Connections closed because they asked nothing.",
     "connections",
     more="The limit is `connections.max.idle.ms`.",
     elsewhere="`kafka.server:type=socket-server-metrics,…` `expired-connections-killed-count`",
 )
-CONNECTIONS_UNREAD_CLOSED: Final = Counter(
+CONNECTIONS_UNREAD_CLOSED: Final = CounterHelp(
     "groupkeeper_connections_unread_closed_total",
     "Connections closed because their peers did not read their answers.",
     "connections",
     more="The limits are `connections.unread.max.ms` and `connections.unsent.max.bytes`.",
 )
-LIMIT_USED: Final = Gauge(
+LIMIT_USED: Final = GaugeHelp(
     "groupkeeper_limit_used",
     "How much there is of what a limit bounds.",
     "as the limit's",
@@ -103,10 +110,10 @@ LIMIT_USED: Final = Gauge(
     since=NOW,
     more="The label is the setting's name; see [operations.md](operations.md#limits).",
 )
-LIMIT_MAX: Final = Gauge(
+LIMIT_MAX: Final = GaugeHelp(
     "groupkeeper_limit_max", "How much there may be of it.", "as the limit's", ("limit",), since=NOW
 )
-LIMIT_REFUSALS: Final = Counter(
+LIMIT_REFUSALS: Final = CounterHelp(
     "groupkeeper_limit_refusals_total",
     "Requests, or parts of them, that a limit refused or held back.",
     "refusals",

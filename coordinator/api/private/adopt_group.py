@@ -10,7 +10,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import moments, work_in_slices
 from coordinator.node import Node
-from coordinator.partitions.adoption import Adopted, Offset, Reading
+from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
@@ -51,7 +51,7 @@ class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
 def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> AdoptGroupResponse | Parked:
     """Answer whether a group was taken over; with offsets, take it over first unless it was."""
     if request.offsets is None:
-        return _response(node.door.adoptions.ask(ctx, request.group_id), ctx.api_version)
+        return _response(node.group_access.adoptions.ask(ctx, request.group_id), ctx.api_version)
     return work_in_slices(node, ctx, _adopt(node, request, ctx))
 
 
@@ -59,19 +59,19 @@ def _adopt(
     node: Node, request: AdoptGroupRequest, ctx: RequestContext
 ) -> Generator[None, None, AdoptGroupResponse]:
     offsets = yield from offsets_of(request.offsets or [])
-    adopted = Adopted(ErrorCode.INVALID_REQUEST)
+    adopted = AdoptionOutcome(ErrorCode.INVALID_REQUEST)
     if offsets is not None and not (offsets and request.unknown):
-        reading = Reading(offsets, request.epoch, request.asked_ms, request.unknown)
-        adopted = yield from node.door.adoptions.adopt(ctx, request.group_id, reading)
+        reading = AdoptionReading(offsets, request.epoch, request.asked_ms, request.unknown)
+        adopted = yield from node.group_access.adoptions.adopt(ctx, request.group_id, reading)
     return _response(adopted, ctx.api_version)
 
 
-def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
+def offsets_of(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] | None]:
     """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice.
 
     A topic may stand in it several times.
     """
-    offsets: list[Offset] = []
+    offsets: list[AdoptedOffset] = []
     places: set[tuple[str, int]] = set()
     for found in moments(_rows(topics)):
         if found is None:
@@ -84,7 +84,7 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
             return None
         places.add((topic, row.partition_index))
         metadata = row.committed_metadata or ""
-        offset = Offset(
+        offset = AdoptedOffset(
             topic, row.partition_index, row.committed_offset, row.committed_leader_epoch, metadata
         )
         offsets.append(offset)
@@ -99,7 +99,7 @@ def _rows(topics: list[Any]) -> Iterator[tuple[str, Any]]:
             yield topic.topic, row
 
 
-def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:
+def _response(adopted: AdoptionOutcome, version: int) -> AdoptGroupResponse:
     make: Any = AdoptGroupResponse
     response: AdoptGroupResponse = make(
         version=version,
@@ -115,7 +115,7 @@ def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:
 
 def error_response(request: AdoptGroupRequest, error: ErrorCode, version: int) -> AdoptGroupResponse:
     """The response that only has an error."""
-    return _response(Adopted(error), version)
+    return _response(AdoptionOutcome(error), version)
 
 
 API: Final = Api(

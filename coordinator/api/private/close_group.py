@@ -45,7 +45,7 @@ class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
 
 def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> CloseGroupResponse:
     """Say whether a group could go, close it, or open it again."""
-    adoptions, group_id, step = node.door.adoptions, request.group_id, request.step
+    adoptions, group_id, step = node.group_access.adoptions, request.group_id, request.step
     if step == Step.ASK:
         error = adoptions.may_go(ctx, group_id)
     elif step == Step.CLOSE:

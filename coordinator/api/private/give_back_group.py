@@ -43,7 +43,7 @@ def _give_back(
     offsets = yield from offsets_of(request.offsets)
     error = ErrorCode.INVALID_REQUEST
     if offsets is not None:
-        error = yield from node.door.adoptions.give_back(ctx, request.group_id, offsets)
+        error = yield from node.group_access.adoptions.give_back(ctx, request.group_id, offsets)
     return error_response(request, error, ctx.api_version)
 
 

@@ -44,7 +44,7 @@ def _locate(
     node: Node, request: LocateGroupsRequest, ctx: RequestContext
 ) -> Generator[None, None, LocateGroupsResponse]:
     here: list[bool] = []
-    adoptions = node.door.adoptions
+    adoptions = node.group_access.adoptions
     for group_id in moments(request.group_ids):
         if group_id is None:
             yield

@@ -40,7 +40,7 @@ GROUPS_AT_ONCE: Final = 500
 """How many groups one request names, so that no answer is very long."""
 
 
-class NotYet(Exception):
+class ServerNotReady(Exception):
     """The server asks for patience, in what is being done."""
 
     def __init__(self, doing: str, code: int) -> None:
@@ -49,7 +49,7 @@ class NotYet(Exception):
         self.code = code
 
 
-class Refused(NamedTuple):
+class ServerRefusal(NamedTuple):
     """What a server says instead of an answer about one thing: an error of Kafka, and perhaps its reason."""
 
     code: int
@@ -96,7 +96,7 @@ class Client:
         while True:
             try:
                 return attempt()
-            except NotYet as answer:
+            except ServerNotReady as answer:
                 if self._clock() + pause_s >= self._deadline:
                     still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
                     raise CommandError(f"{answer.doing}: {still}{WHY.get(answer.code, '')}") from None
@@ -171,14 +171,14 @@ class Client:
         self,
         doing: str,
         groups: Iterable[str],
-        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | Refused]],
-    ) -> dict[str, T | Refused]:
+        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | ServerRefusal]],
+    ) -> dict[str, T | ServerRefusal]:
         """Ask the coordinators of the groups, each about its own, and again where one is not ready.
 
         `ask` sends one request about some groups of one coordinator. The answers come in the order of `groups`.
         Raises CommandError when the time is up.
         """
-        answers: dict[str, T | Refused] = {}
+        answers: dict[str, T | ServerRefusal] = {}
         wanted = list(dict.fromkeys(groups))
 
         def attempt() -> None:
@@ -187,10 +187,10 @@ class Client:
                 self._ask_coordinators(doing, waiting[start : start + GROUPS_AT_ONCE], ask, answers)
             for group in wanted:
                 answer = answers[group]
-                if isinstance(answer, Refused) and answer.code in RETRIABLE:
+                if isinstance(answer, ServerRefusal) and answer.code in RETRIABLE:
                     for each in [each for each in wanted if _is_not_ready(answers[each])]:
                         del answers[each]
-                    raise NotYet(f"{doing} group {group}", answer.code)
+                    raise ServerNotReady(f"{doing} group {group}", answer.code)
 
         self.patiently(attempt)
         return {group: answers[group] for group in wanted}
@@ -199,8 +199,8 @@ class Client:
         self,
         doing: str,
         groups: Sequence[str],
-        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | Refused]],
-        answers: dict[str, T | Refused],
+        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | ServerRefusal]],
+        answers: dict[str, T | ServerRefusal],
     ) -> None:
         by_node: dict[ClusterConnection, list[str]] = {}
         for group, found in zip(groups, self.find_coordinators(groups), strict=True):
@@ -209,23 +209,23 @@ class Client:
                 connection.node_id = found.node_id
                 by_node.setdefault(connection, []).append(group)
             else:
-                answers[group] = Refused(found.error_code, found.error_message)
+                answers[group] = ServerRefusal(found.error_code, found.error_message)
         for connection, named in by_node.items():
             answers.update(ask(connection, named))
 
-    def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | Refused]) -> T:
+    def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]) -> T:
         """Ask the coordinator of one group. Raises CommandError for whatever is no answer."""
         answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
         return expect(answer, f"{doing} group {group}")
 
 
 def _is_not_ready(answer: object) -> bool:
-    return isinstance(answer, Refused) and answer.code in RETRIABLE
+    return isinstance(answer, ServerRefusal) and answer.code in RETRIABLE
 
 
-def expect(answer: T | Refused, doing: str) -> T:
+def expect(answer: T | ServerRefusal, doing: str) -> T:
     """The answer; CommandError where it was refused."""
-    if isinstance(answer, Refused):
+    if isinstance(answer, ServerRefusal):
         raise CommandError(f"{doing}: {answer}")
     return answer
 
@@ -233,5 +233,5 @@ def expect(answer: T | Refused, doing: str) -> T:
 def check(code: int, message: str | None, doing: str) -> None:
     """Raises NotYet for an error that passes, CommandError for another."""
     if code in RETRIABLE:
-        raise NotYet(doing, code)
-    expect(None if code == ErrorCode.NONE else Refused(code, message), doing)
+        raise ServerNotReady(doing, code)
+    expect(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)

@@ -12,7 +12,7 @@ from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
-from protocol.asking import decode_answer, encode_request
+from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader

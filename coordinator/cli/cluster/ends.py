@@ -4,9 +4,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from coordinator.cli.cluster.client import Client, NotYet
+from coordinator.cli.cluster.client import Client, ServerNotReady
 from coordinator.cli.cluster.connection import KnownVersions, error_name
-from coordinator.cli.cluster.model import Place
+from coordinator.cli.cluster.model import PartitionRef
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ Found = int | str
 _NOT_LED_YET: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
-def offsets_at(client: Client, places: Iterable[Place], timestamp: int) -> dict[Place, Found]:
+def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -> dict[PartitionRef, Found]:
     """The offset of each partition at START, at END or at a time in ms, or the name of the error.
 
     NOWHERE is what a time has after which there is no record. Errors that pass are waited for.
@@ -31,8 +31,8 @@ def offsets_at(client: Client, places: Iterable[Place], timestamp: int) -> dict[
     if not wanted:
         return {}
 
-    def attempt() -> dict[Place, Found]:
-        found: dict[Place, Found] = dict.fromkeys(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name)
+    def attempt() -> dict[PartitionRef, Found]:
+        found: dict[PartitionRef, Found] = dict.fromkeys(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name)
         for address, led in _by_leader(client, wanted).items():
             found |= _ask(client, address, led, timestamp)
         return found
@@ -40,30 +40,32 @@ def offsets_at(client: Client, places: Iterable[Place], timestamp: int) -> dict[
     return client.patiently(attempt)
 
 
-def known(found: Mapping[Place, Found]) -> dict[Place, int]:
+def known(found: Mapping[PartitionRef, Found]) -> dict[PartitionRef, int]:
     """Those that are offsets."""
     return {place: offset for place, offset in found.items() if isinstance(offset, int) and offset >= 0}
 
 
-def _by_leader(client: Client, places: Sequence[Place]) -> dict[Address, list[Place]]:
+def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, list[PartitionRef]]:
     """The partitions that there are, by the address of their leaders."""
     from protocol.messages import topics_by_name
 
     metadata = client.metadata(sorted({place.topic for place in places}))
     addresses = client.addresses(metadata)
-    wanted, led = set(places), dict[Address, list[Place]]()
+    wanted, led = set(places), dict[Address, list[PartitionRef]]()
     for name, topic in topics_by_name(metadata).items():
         for partition in topic.partitions:
-            place = Place(name, partition.partition_index)
+            place = PartitionRef(name, partition.partition_index)
             if place not in wanted:
                 continue
             if partition.leader_id not in addresses:
-                raise NotYet(f"looking for the leader of {place}", ErrorCode.LEADER_NOT_AVAILABLE)
+                raise ServerNotReady(f"looking for the leader of {place}", ErrorCode.LEADER_NOT_AVAILABLE)
             led.setdefault(addresses[partition.leader_id], []).append(place)
     return led
 
 
-def _ask(client: Client, address: Address, places: Sequence[Place], timestamp: int) -> dict[Place, Found]:
+def _ask(
+    client: Client, address: Address, places: Sequence[PartitionRef], timestamp: int
+) -> dict[PartitionRef, Found]:
     from protocol.messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
@@ -76,12 +78,12 @@ def _ask(client: Client, address: Address, places: Sequence[Place], timestamp: i
         topic.partitions.append(partition)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=list(topics.values()))
     response = client.connection(address).ask(ApiKey.LIST_OFFSETS, KnownVersions(4, 7), request)
-    found: dict[Place, Found] = {}
+    found: dict[PartitionRef, Found] = {}
     for topic in response.topics:
         for answer in topic.partitions:
-            place = Place(topic.name, answer.partition_index)
+            place = PartitionRef(topic.name, answer.partition_index)
             if answer.error_code in _NOT_LED_YET:
-                raise NotYet(f"asking for the offsets of {place}", answer.error_code)
+                raise ServerNotReady(f"asking for the offsets of {place}", answer.error_code)
             is_found = answer.error_code == ErrorCode.NONE
             found[place] = answer.offset if is_found else error_name(answer.error_code)
     return found

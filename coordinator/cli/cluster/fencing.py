@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.cli.cluster import groups
-from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
 from coordinator.cli.cluster.connection import ClusterConnection
 from coordinator.cli.cluster.membership import leaving, remove_on
 from coordinator.cli.cluster.model import CommittedOffset
@@ -31,7 +31,7 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
     def attempt() -> Failures:
         failures = client.of_group("setting offsets of", group, lambda each: _once(each, group, at_once))
         if _THEY_ARE_BACK in failures.values():
-            raise NotYet(doing, ErrorCode.UNKNOWN_MEMBER_ID)
+            raise ServerNotReady(doing, ErrorCode.UNKNOWN_MEMBER_ID)
         return failures
 
     failures = client.patiently(attempt)
@@ -40,10 +40,10 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
 
 def _once(
     connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
-) -> Failures | Refused:
+) -> Failures | ServerRefusal:
     described = groups.describe_on(connection, [group])[group]
     if described is not groups.NOT_FOUND:
-        if isinstance(described, Refused):
+        if isinstance(described, ServerRefusal):
             return described
         members = [leaving(member) for member in described.members]
         refused = (

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, Refused, check
+from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal, check
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
 from coordinator.config.values import Address
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Assignment = ConsumerMember.Assignment
 
 WILDCARDS: Final = frozenset("*?[")
-NOT_FOUND: Final = Refused(ErrorCode.GROUP_ID_NOT_FOUND)
+NOT_FOUND: Final = ServerRefusal(ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
@@ -121,17 +121,19 @@ def _groups_by_partition(count: int) -> list[str]:
 # --- description ---
 
 
-def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | Refused]:
+def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | ServerRefusal]:
     """State and members of each group; NOT_FOUND where there is no such group."""
     return client.of_groups("describing", groups, describe_on)
 
 
-def describe_on(connection: ClusterConnection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
+def describe_on(
+    connection: ClusterConnection, groups: Sequence[str]
+) -> Mapping[str, GroupDetails | ServerRefusal]:
     """Describe groups over the connection to their coordinator.
 
     A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe.
     """
-    answers: dict[str, GroupDetails | Refused] = {}
+    answers: dict[str, GroupDetails | ServerRefusal] = {}
     if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):
         for described in _ask_consumer(connection, groups):
             if described.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -164,12 +166,12 @@ def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> "Sequ
 
 def _classic_group(
     group: str, described: "ClassicGroup", connection: ClusterConnection
-) -> GroupDetails | Refused:
+) -> GroupDetails | ServerRefusal:
     # before v6 a group that does not exist is Dead, and there is no error
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
         return NOT_FOUND
     if described.error_code != ErrorCode.NONE:
-        return Refused(described.error_code, getattr(described, "error_message", None))
+        return ServerRefusal(described.error_code, getattr(described, "error_message", None))
     return GroupDetails(
         group=group,
         state=described.group_state,
@@ -197,9 +199,11 @@ def _classic_member(member: "ClassicMember", protocol_type: str) -> Member:
     )
 
 
-def _consumer_group(described: "ConsumerGroup", connection: ClusterConnection) -> GroupDetails | Refused:
+def _consumer_group(
+    described: "ConsumerGroup", connection: ClusterConnection
+) -> GroupDetails | ServerRefusal:
     if described.error_code != ErrorCode.NONE:
-        return Refused(described.error_code, described.error_message)
+        return ServerRefusal(described.error_code, described.error_message)
     return GroupDetails(
         group=described.group_id,
         state=described.group_state,

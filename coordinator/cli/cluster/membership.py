@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator.cli.cluster.client import Client, Refused
+from coordinator.cli.cluster.client import Client, ServerRefusal
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
 from coordinator.cli.cluster.model import GroupDetails, Member
 from protocol.apis import ApiKey
@@ -15,7 +15,7 @@ from protocol.names import GroupId, MemberId
 REASON = "removed by groupkeeper's command"
 
 
-class Leaving(NamedTuple):
+class LeavingMember(NamedTuple):
     """A member to remove: by its id, or by its instance id where it is static, as KIP-345 wants it."""
 
     member_id: str
@@ -25,18 +25,18 @@ class Leaving(NamedTuple):
         return self.member_id or str(self.instance_id)
 
 
-def leaving(member: Member) -> Leaving:
+def leaving(member: Member) -> LeavingMember:
     """How a member is removed that a group's description shows."""
     if member.group_instance_id is not None:
-        return Leaving("", member.group_instance_id)
-    return Leaving(member.member_id)
+        return LeavingMember("", member.group_instance_id)
+    return LeavingMember(member.member_id)
 
 
-def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, Refused | None]:
+def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefusal | None]:
     """Delete groups without members; None for each that is gone."""
     from protocol.messages import DeleteGroupsRequest
 
-    def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, Refused | None]:
+    def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, ServerRefusal | None]:
         request = DeleteGroupsRequest(groups_names=list(named))
         results = connection.ask(ApiKey.DELETE_GROUPS, KnownVersions(1, 3), request).results
         return {each.group_id: _refused(each) for each in results}
@@ -44,7 +44,9 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, Refused | 
     return client.of_groups("deleting", groups, ask)
 
 
-def remove_members(client: Client, group: str, members: Sequence[Leaving]) -> dict[Leaving, Refused]:
+def remove_members(
+    client: Client, group: str, members: Sequence[LeavingMember]
+) -> dict[LeavingMember, ServerRefusal]:
     """Take members out of a group; returns those that were refused. Raises CommandError for the whole group."""
     return client.of_group(
         "removing members of", group, lambda connection: remove_on(connection, group, members)
@@ -52,8 +54,8 @@ def remove_members(client: Client, group: str, members: Sequence[Leaving]) -> di
 
 
 def remove_on(
-    connection: ClusterConnection, group: str, members: Sequence[Leaving]
-) -> dict[Leaving, Refused] | Refused:
+    connection: ClusterConnection, group: str, members: Sequence[LeavingMember]
+) -> dict[LeavingMember, ServerRefusal] | ServerRefusal:
     """Take members out of a group over the connection to its coordinator."""
     identities = [
         MemberIdentity(member_id=MemberId(each.member_id), group_instance_id=each.instance_id, reason=REASON)
@@ -68,11 +70,11 @@ def remove_on(
     return {member: answer for member, answer in answers if answer is not None}
 
 
-def _refused(answer: Any) -> Refused | None:
+def _refused(answer: Any) -> ServerRefusal | None:
     return (
         None
         if answer.error_code == ErrorCode.NONE
-        else Refused(answer.error_code, getattr(answer, "error_message", None))
+        else ServerRefusal(answer.error_code, getattr(answer, "error_message", None))
     )
 
 

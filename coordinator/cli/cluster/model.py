@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Place(NamedTuple):
+class PartitionRef(NamedTuple):
     """One partition of a topic."""
 
     topic: str
@@ -49,9 +49,9 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     is_classic: bool | None = None
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[PartitionRef]:
         """The partitions that it has."""
-        return [Place(of.topic, partition) for of in self.assignment for partition in of.partitions]
+        return [PartitionRef(of.topic, partition) for of in self.assignment for partition in of.partitions]
 
 
 class GroupDetails(msgspec.Struct, frozen=True):
@@ -79,9 +79,9 @@ class CommittedOffset(msgspec.Struct, frozen=True, order=True):
     metadata: str = ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PartitionRef:
         """Its partition."""
-        return Place(self.topic, self.partition)
+        return PartitionRef(self.topic, self.partition)
 
 
 class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,14 +168,14 @@ def _lag(offsets: Iterable[OffsetView]) -> int | None:
     return sum(lags) if lags else None
 
 
-def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[Place]:
+def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[PartitionRef]:
     """Every partition that has an offset or a reader, in order."""
     assigned = {place for member in details.members for place in member.places}
     return sorted(assigned | {offset.place for offset in committed})
 
 
 def offset_views(
-    details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[Place, int]
+    details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[PartitionRef, int]
 ) -> list[OffsetView]:
     """Every partition that has an offset or a reader, in order; `ends` has those that are known."""
     owners = {place: member for member in details.members for place in member.places}

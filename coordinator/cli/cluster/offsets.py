@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, Refused
+from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
-from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 OFFSETS_AT_ONCE: Final = 5_000
 """How many offsets one request commits."""
 
-Failures = dict[Place, str]
+Failures = dict[PartitionRef, str]
 """The partitions that were refused, with the name of the error."""
 
 
-def committed(client: Client, groups: Sequence[str]) -> dict[str, list[CommittedOffset] | Refused]:
+def committed(client: Client, groups: Sequence[str]) -> dict[str, list[CommittedOffset] | ServerRefusal]:
     """The offsets that each group has committed, by topic and partition; none for a group that is not there."""
     return client.of_groups("reading the offsets of", groups, _committed_on)
 
 
 def _committed_on(
     connection: ClusterConnection, groups: Sequence[str]
-) -> Mapping[str, list[CommittedOffset] | Refused]:
+) -> Mapping[str, list[CommittedOffset] | ServerRefusal]:
     everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
     response: OffsetFetchResponse = connection.ask(
         ApiKey.OFFSET_FETCH, KnownVersions(8, 9), OffsetFetchRequest(groups=everything)
     )
-    answers: dict[str, list[CommittedOffset] | Refused] = {}
+    answers: dict[str, list[CommittedOffset] | ServerRefusal] = {}
     for answer in response.groups:
         refused = answer.error_code != ErrorCode.NONE
-        answers[answer.group_id] = Refused(answer.error_code) if refused else _offsets(answer)
+        answers[answer.group_id] = ServerRefusal(answer.error_code) if refused else _offsets(answer)
     return answers
 
 
@@ -81,7 +81,7 @@ def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Fa
 
 def commit_on(
     connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
-) -> Failures | Refused:
+) -> Failures | ServerRefusal:
     """Commit offsets over the connection to the group's coordinator."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for each in offsets:
@@ -98,7 +98,7 @@ def commit_on(
     return _failures(connection.ask(ApiKey.OFFSET_COMMIT, KnownVersions(8, 9), request))
 
 
-def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failures:
+def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -> Failures:
     """Delete committed offsets; returns the partitions that were refused. Raises CommandError for the whole group."""
     from protocol.messages import OffsetDeleteRequest
 
@@ -109,18 +109,20 @@ def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failu
         topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
     request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
 
-    def ask(connection: ClusterConnection) -> Failures | Refused:
+    def ask(connection: ClusterConnection) -> Failures | ServerRefusal:
         response = connection.ask(ApiKey.OFFSET_DELETE, KnownVersions(0, 0), request)
         if response.error_code != ErrorCode.NONE:
-            return Refused(response.error_code)
+            return ServerRefusal(response.error_code)
         return _failures(response)
 
     return client.of_group("deleting offsets of", group, ask)
 
 
-def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | Refused:
-    codes = {Place(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
+def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | ServerRefusal:
+    codes = {
+        PartitionRef(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions
+    }
     not_ready = [code for code in codes.values() if code in RETRIABLE]
     if not_ready:
-        return Refused(not_ready[0])
+        return ServerRefusal(not_ready[0])
     return {place: error_name(code) for place, code in codes.items() if code != ErrorCode.NONE}

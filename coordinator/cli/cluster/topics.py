@@ -13,9 +13,9 @@ from uuid import UUID
 import msgspec
 
 from coordinator.cli.cluster import ends
-from coordinator.cli.cluster.client import Client, NotYet, Refused
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
-from coordinator.cli.cluster.model import Place
+from coordinator.cli.cluster.model import PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -71,7 +71,7 @@ class NewTopic(msgspec.Struct, frozen=True):
     configs: Mapping[str, str] = {}
 
 
-Answers = dict[str, Refused | None]
+Answers = dict[str, ServerRefusal | None]
 """By topic: None where it was done."""
 
 
@@ -109,7 +109,9 @@ def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
 def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     """These topics, as far as they are there, by name."""
     topics = _usable(client, names)
-    places = [Place(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions]
+    places = [
+        PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
+    ]
     starts = ends.known(ends.offsets_at(client, places, ends.START))
     ended = ends.known(ends.offsets_at(client, places, ends.END))
     configs = _configs(client, list(topics))
@@ -136,10 +138,10 @@ def _id(topic: "SeenTopic") -> str | None:
 def _partition(
     topic: str,
     each: "SeenPartition",
-    starts: Mapping[Place, int],
-    ended: Mapping[Place, int],
+    starts: Mapping[PartitionRef, int],
+    ended: Mapping[PartitionRef, int],
 ) -> PartitionView:
-    place = Place(topic, each.partition_index)
+    place = PartitionRef(topic, each.partition_index)
     return PartitionView(
         each.partition_index,
         each.leader_id,
@@ -228,13 +230,13 @@ def _change(client: Client, doing: str, ask: Any) -> Answers:
         controller: ClusterConnection = client.controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
-            raise NotYet(doing, ErrorCode.NOT_CONTROLLER)
+            raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)
         return {each.name: _refused(each) for each in answers}
 
     return client.patiently(attempt)
 
 
-def _refused(answer: Any) -> Refused | None:
+def _refused(answer: Any) -> ServerRefusal | None:
     if answer.error_code == ErrorCode.NONE:
         return None
-    return Refused(answer.error_code, getattr(answer, "error_message", None))
+    return ServerRefusal(answer.error_code, getattr(answer, "error_message", None))

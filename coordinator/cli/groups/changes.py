@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.options import NOTHING_DONE
-from coordinator.cli.words import counted, some
+from coordinator.cli.texts import counted, some
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.offsets import Failures
 
 
-class Current(msgspec.Struct, frozen=True):
+class CurrentGroup(msgspec.Struct, frozen=True):
     """A group before the change; it need not exist, and has nothing then."""
 
     members: int
     exists: bool
-    committed: Mapping[Place, CommittedOffset]
+    committed: Mapping[PartitionRef, CommittedOffset]
 
     @property
     def has_members(self) -> bool:
@@ -34,7 +34,7 @@ class Current(msgspec.Struct, frozen=True):
         return self.members > 0
 
     @property
-    def offsets(self) -> dict[Place, int]:
+    def offsets(self) -> dict[PartitionRef, int]:
         """What is committed, by partition."""
         return {place: each.offset for place, each in self.committed.items()}
 
@@ -43,9 +43,9 @@ class OffsetChange(msgspec.Struct, frozen=True):
     """What is to be set in one group."""
 
     group: str
-    current: Current
+    current: CurrentGroup
     wanted: Sequence[CommittedOffset]
-    kept: Sequence[Place] = ()
+    kept: Sequence[PartitionRef] = ()
     """Of these the partitions where the offset that was asked for lies before the start, or behind the end."""
 
 
@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
     offset: int
 
 
-def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
+def current_of(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGroup]:
     """State and offsets of groups. Raises CommandError where one cannot be asked about."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
@@ -73,7 +73,7 @@ def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
         exists = answer is not asking.NOT_FOUND
         members = len(expect(answer, f"describing group {group}").members) if exists else 0
         rows = expect(committed[group], f"reading the offsets of group {group}")
-        found[group] = Current(members, exists, {row.place: row for row in rows})
+        found[group] = CurrentGroup(members, exists, {row.place: row for row in rows})
     return found
 
 

@@ -9,7 +9,7 @@ import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Execute, Force, Json, Topics, addresses
+from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics, addresses
 
 
 @flat
@@ -27,7 +27,7 @@ def copy(
     execute: Execute = False,
     force: Force = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
 ) -> None:
     """Give a group the offsets of another group.
@@ -52,7 +52,7 @@ def copy(
         there = at
         if to_bootstrap is not None:
             addresses(to_bootstrap, "--to-bootstrap")
-            there = AtCluster(to_bootstrap, to_command_config, at.timeout)
+            there = ClusterOptions(to_bootstrap, to_command_config, at.timeout)
             chosen = [
                 msgspec.structs.replace(row, leader_epoch=-1) for row in chosen
             ]  # which is of that cluster

@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 
 from coordinator.cli.errors import CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute, WhichGroupsToChange
+from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, GroupsToChange
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coordinator.cli.cluster.client import Refused
+    from coordinator.cli.cluster.client import ServerRefusal
 
 
 @flat
 def delete(
-    which: WhichGroupsToChange,
+    which: GroupsToChange,
     execute: Execute = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Delete groups without members, and their offsets.
 
@@ -25,16 +25,16 @@ def delete(
     """
     with one_line_errors():
         from coordinator.cli.cluster import groups, membership
-        from coordinator.cli.cluster.client import Refused
+        from coordinator.cli.cluster.client import ServerRefusal
 
         with at.connect() as client:
             chosen = which.chosen(client)
-            failed: dict[str, Refused] = {}
+            failed: dict[str, ServerRefusal] = {}
             for name, answer in groups.describe(client, chosen).items():
-                if isinstance(answer, Refused):
+                if isinstance(answer, ServerRefusal):
                     failed[name] = answer
                 elif membership.is_active(answer):
-                    failed[name] = Refused(ErrorCode.NON_EMPTY_GROUP)
+                    failed[name] = ServerRefusal(ErrorCode.NON_EMPTY_GROUP)
             deletable = [name for name in chosen if name not in failed]
             if execute:
                 answers = membership.delete_groups(client, deletable)
@@ -48,7 +48,7 @@ def delete(
             raise CommandError("; ".join(_why(name, answer) for name, answer in failed.items()))
 
 
-def _why(group: str, answer: "Refused") -> str:
+def _why(group: str, answer: "ServerRefusal") -> str:
     if answer.code == ErrorCode.GROUP_ID_NOT_FOUND:
         return f"group {group} not found"
     if answer.code == ErrorCode.NON_EMPTY_GROUP:

@@ -8,7 +8,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import NOTHING_DONE, AllTopics, AtCluster, Execute, Topics
+from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def delete_offsets(
     ] = None,
     execute: Execute = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Delete offsets that a group has committed.
 
@@ -62,7 +62,7 @@ def delete_offsets(
 
 def _report(gone: "Sequence[CommittedOffset]", *, execute: bool) -> None:
     from coordinator.cli.render import print_table
-    from coordinator.cli.words import counted
+    from coordinator.cli.texts import counted
 
     if gone:
         rows = [(row.topic, row.partition, row.offset) for row in gone]

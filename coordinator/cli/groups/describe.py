@@ -8,18 +8,18 @@ import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors, say
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Json, Watch, WhichGroups
+from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Client
-    from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, Place
+    from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, PartitionRef
 
 
 @flat
 def describe(
-    which: WhichGroups,
+    which: GroupSelection,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     members: Annotated[
         bool, typer.Option("--members", help="Only the members and what they are assigned.")
     ] = False,
@@ -81,13 +81,13 @@ def descriptions(
     """What is shown of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
-    from coordinator.cli.cluster.client import Refused
+    from coordinator.cli.cluster.client import ServerRefusal
     from coordinator.cli.cluster.model import places_of
 
     found: dict[str, GroupDetails] = {}
     failed = []
     for group, answer in asking.describe(client, groups).items():
-        if not isinstance(answer, Refused):
+        if not isinstance(answer, ServerRefusal):
             found[group] = answer
         elif answer is asking.NOT_FOUND:
             failed.append(f"group {group} not found")
@@ -96,7 +96,7 @@ def descriptions(
     committed: dict[str, list[CommittedOffset]] = {}
     if parts.need_offsets:
         for group, offered in offsets.committed(client, list(found)).items():
-            if isinstance(offered, Refused):
+            if isinstance(offered, ServerRefusal):
                 failed.append(f"reading the offsets of group {group}: {offered}")
             else:
                 committed[group] = offered
@@ -105,7 +105,7 @@ def descriptions(
     return [_view(details, committed.get(group), ends, parts) for group, details in found.items()], failed
 
 
-def known_ends(client: "Client", places: "set[Place]") -> "dict[Place, int]":
+def known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
     """Where partitions end, as far as that can be found out: a description goes on without."""
     from coordinator.cli.cluster import ends
 
@@ -119,7 +119,7 @@ def known_ends(client: "Client", places: "set[Place]") -> "dict[Place, int]":
 def _view(
     details: "GroupDetails",
     committed: "list[CommittedOffset] | None",
-    ends: "dict[Place, int]",
+    ends: "dict[PartitionRef, int]",
     parts: DescribedParts,
 ) -> "Description":
     from coordinator.cli.cluster import model

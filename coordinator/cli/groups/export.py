@@ -5,15 +5,15 @@ import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Json, Topics, WhichGroups
+from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Topics
 
 
 @flat
 def export(
-    which: WhichGroups,
+    which: GroupSelection,
     topic: Topics = None,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
 ) -> None:
     """Print what groups have committed.

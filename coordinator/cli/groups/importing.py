@@ -8,7 +8,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Execute, Force, Json, Topics
+from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics
 
 
 @flat
@@ -24,7 +24,7 @@ def import_offsets(
     execute: Execute = False,
     force: Force = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
 ) -> None:
     """Set offsets to exactly what a file says.

@@ -7,7 +7,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Json, Watch
+from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import GroupListing
@@ -32,7 +32,7 @@ def list_groups(
         typer.Argument(metavar="PATTERN", help="Only groups like one of these: 'orders-*'."),
     ] = None,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     state: Annotated[
         list[str] | None,
         typer.Option(metavar="STATE", help=f"Only groups in this state; repeatable. {', '.join(STATES)}."),
@@ -81,7 +81,7 @@ def _like(found: "list[GroupListing]", patterns: "list[str] | tuple[()]") -> "li
 
 
 def _missing(partitions: dict[int, str]) -> str:
-    from coordinator.cli.words import counted
+    from coordinator.cli.texts import counted
 
     each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
     return f"the groups of {counted(len(partitions), 'partition')} are missing, as not served now: {each}"

@@ -10,18 +10,18 @@ import msgspec
 
 from coordinator.cli.cluster import ends
 from coordinator.cli.cluster.client import Client
-from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
-from coordinator.cli.groups.changes import Current, OffsetChange
+from coordinator.cli.groups.changes import CurrentGroup, OffsetChange
 from coordinator.cli.resets import times
 from coordinator.cli.resets.offsets_file import ByGroup, of_group, read_offsets
 from coordinator.cli.resets.scope import WantedPartitions, parse_topics, select
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
-    Facts,
     Found,
+    PartitionFacts,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -46,7 +46,7 @@ _SIMPLE: Mapping[str, Strategy] = {
 UNCHECKED: Final = ". Where ends are not known, --unchecked sets offsets as they are given"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestedOffsets(msgspec.Struct, frozen=True):
     """What the flags say: a strategy for all groups, or a file with offsets of its own for each; and which partitions.
 
     No topics and no file means the partitions that a group has committed offsets in.
@@ -61,18 +61,20 @@ class Asked(msgspec.Struct, frozen=True):
 
 def understand(
     flag: str, value: object, topics: Sequence[str] | None, *, all_topics: bool, unchecked: bool
-) -> Asked:
+) -> RequestedOffsets:
     """What the strategy's flag with its value, and the others, ask for. Raises CommandError where that is nonsense."""
     if isinstance(value, Path):
         if topics or all_topics:
             raise CommandError("--from-file: the file says which partitions; leave out --topic", EXIT_USAGE)
-        return Asked(None, value, read_offsets(value), [], unchecked)
+        return RequestedOffsets(None, value, read_offsets(value), [], unchecked)
     if bool(topics) == all_topics:
         raise CommandError(f"expected {'only one of ' if topics else ''}--topic or --all-topics", EXIT_USAGE)
-    return Asked(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
+    return RequestedOffsets(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
 
 
-def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -> list[OffsetChange]:
+def plan_changes(
+    client: Client, asked: RequestedOffsets, current: Mapping[str, CurrentGroup]
+) -> list[OffsetChange]:
     """What each group is to be set to. Raises CommandError where that cannot be known of one: then none is set."""
     strategies = _strategies(asked, list(current))
     places = _places(client, asked, strategies, current)
@@ -90,7 +92,7 @@ def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -
     return changes
 
 
-def _strategies(asked: Asked, groups: Sequence[str]) -> dict[str, Strategy]:
+def _strategies(asked: RequestedOffsets, groups: Sequence[str]) -> dict[str, Strategy]:
     if asked.strategy is not None:
         return dict.fromkeys(groups, asked.strategy)
     if None in asked.file and len(groups) > 1:
@@ -115,8 +117,11 @@ def _strategy(flag: str, value: object) -> Strategy:
 
 
 def _places(
-    client: Client, asked: Asked, strategies: Mapping[str, Strategy], current: Mapping[str, Current]
-) -> dict[str, list[Place]]:
+    client: Client,
+    asked: RequestedOffsets,
+    strategies: Mapping[str, Strategy],
+    current: Mapping[str, CurrentGroup],
+) -> dict[str, list[PartitionRef]]:
     """The partitions of each group that are to be set."""
     if asked.topics:
         return dict.fromkeys(current, select(asked.topics, partition_counts(client)))
@@ -127,14 +132,17 @@ def _places(
 
 
 def _facts(
-    client: Client, asked: Asked, strategies: Mapping[str, Strategy], places: Iterable[Place]
-) -> Facts:
+    client: Client,
+    asked: RequestedOffsets,
+    strategies: Mapping[str, Strategy],
+    places: Iterable[PartitionRef],
+) -> PartitionFacts:
     """What can be asked of the partitions' leaders; not what is committed, which differs from group to group."""
     wanted = {fact for each in strategies.values() for fact in needed(each, unchecked=asked.unchecked)}
-    found: dict[Fact, Mapping[Place, Found]] = {}
+    found: dict[Fact, Mapping[PartitionRef, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:
         found[fact] = ends.offsets_at(client, places, _timestamp(fact, strategies))
-    return Facts(
+    return PartitionFacts(
         starts=found.get(Fact.START, {}), ends=found.get(Fact.END, {}), at_time=found.get(Fact.AT_TIME, {})
     )
 

@@ -7,7 +7,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute
+from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import Member
@@ -26,7 +26,7 @@ def remove_members(
     all_members: Annotated[bool, typer.Option("--all-members", help="All members.")] = False,
     execute: Execute = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Take members out of a group.
 

@@ -9,11 +9,11 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Execute, Force, Json, WhichGroupsToChange, WhichTopics
+from coordinator.cli.options import ClusterOptions, Execute, Force, GroupsToChange, Json, TopicSelection
 
 
 @dataclass(frozen=True)
-class WhereTo:
+class ResetTarget:
     """The strategies of a reset, of which one is given."""
 
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To where partitions start.")] = False
@@ -51,9 +51,9 @@ class WhereTo:
 
 @flat
 def reset(
-    which: WhichGroupsToChange,
-    topics: WhichTopics,
-    where: WhereTo,
+    which: GroupsToChange,
+    topics: TopicSelection,
+    where: ResetTarget,
     unchecked: Annotated[
         bool,
         typer.Option(
@@ -66,7 +66,7 @@ def reset(
         bool, typer.Option("--export", help="Print the new offsets as CSV, as Kafka's tool does.")
     ] = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
 ) -> None:
     """Set the offsets of groups to another place.

@@ -18,7 +18,7 @@ from protocol.names import GroupId
 
 if TYPE_CHECKING:
     from coordinator.cli.moving.private import PrivateNodes
-    from coordinator.cli.moving.results import Moved
+    from coordinator.cli.moving.results import MovedGroup
     from coordinator.upstream.groups import UpstreamGroups
 
 LOCK_FILE: Final = "moving.lock"
@@ -72,11 +72,11 @@ def adopt(
     stays as it is. Exit code 0 if all of them are here (or would be), 1 if one is not, and why, 2 for flags or settings
     that make no sense.
     """
-    from coordinator.cli.moving.moves import Moving, adopt_all
+    from coordinator.cli.moving.moves import MoveRequest, adopt_all
 
     with one_line_errors():
         settings = _settings(config, data_dir, assignments)
-        move = Moving(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
+        move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
         _run(settings, timeout, json, lambda here, there, done: adopt_all(here, there, move, done))
 
 
@@ -105,16 +105,16 @@ def give_back(
     Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for flags or settings that
     make no sense.
     """
-    from coordinator.cli.moving.moves import Moving, give_back_all
+    from coordinator.cli.moving.moves import MoveRequest, give_back_all
 
     with one_line_errors():
         settings = _settings(config, data_dir, assignments)
-        move = Moving(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
+        move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
         with _alone(settings.data_dir):
             _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
 
 
-Work = Callable[["PrivateNodes", "UpstreamGroups", "list[Moved]"], Awaitable[None]]
+Work = Callable[["PrivateNodes", "UpstreamGroups", "list[MovedGroup]"], Awaitable[None]]
 
 
 def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
@@ -125,7 +125,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     from coordinator.upstream.errors import UpstreamError
     from storage.errors import StorageError
 
-    done: list[Moved] = []
+    done: list[MovedGroup] = []
     stopped: str | None = None
     try:
         asyncio.run(_with_both(settings, timeout_s, work, done))
@@ -143,7 +143,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[Moved]") -> None:
+async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[MovedGroup]") -> None:
     from coordinator.catalogue import known_cluster
     from coordinator.cli.moving.private import PrivateNodes
     from coordinator.upstream.cluster import UpstreamCluster

@@ -7,9 +7,9 @@ from typing import Final
 
 from coordinator.cli.errors import CommandError
 from coordinator.cli.moving.private import PrivateNodes
-from coordinator.cli.moving.results import Moved, of_adopting, of_failing, of_giving_back
+from coordinator.cli.moving.results import MovedGroup, of_adopting, of_failing, of_giving_back
 from coordinator.upstream.adoption import adopt_group, give_back_group
-from coordinator.upstream.errors import Denied, NotYet
+from coordinator.upstream.errors import PermissionDenied, RetryTimeout
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.names import GroupId
 
@@ -22,7 +22,7 @@ before it is set to the classic protocol.
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class MoveRequest:
     """What was asked for: `groups` None stands for all."""
 
     groups: list[GroupId] | None
@@ -31,34 +31,40 @@ class Moving:
     delete_rest: bool = False
 
 
-async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, done: list[Moved]) -> None:
+async def adopt_all(
+    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
+) -> None:
     """Take groups over, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
     groups = move.groups
     if groups is None:
         listed = await there.list_groups()
         groups = sorted(group for group, each in listed.items() if each.kind in OF_CONSUMERS)
 
-    async def one(group: GroupId) -> Moved:
+    async def one(group: GroupId) -> MovedGroup:
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
         return of_adopting(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
 
-async def give_back_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, done: list[Moved]) -> None:
+async def give_back_all(
+    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
+) -> None:
     """Give groups back, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
     groups = here.list_groups() if move.groups is None else move.groups
 
-    async def one(group: GroupId) -> Moved:
+    async def one(group: GroupId) -> MovedGroup:
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
         return of_giving_back(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
 
-async def _each(groups: list[GroupId], one: Callable[[GroupId], Awaitable[Moved]], done: list[Moved]) -> None:
+async def _each(
+    groups: list[GroupId], one: Callable[[GroupId], Awaitable[MovedGroup]], done: list[MovedGroup]
+) -> None:
     for group in groups:
         try:
             done.append(await one(group))
-        except (Denied, NotYet, CommandError) as error:
+        except (PermissionDenied, RetryTimeout, CommandError) as error:
             done.append(of_failing(group, error))

@@ -17,13 +17,13 @@ from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
 from coordinator.upstream.adoption import (
+    ClusterReading,
     GiveBackAnswer,
-    Leaving,
-    Mark,
+    GiveBackReadiness,
     Offset,
     Offsets,
-    Reading,
-    Stored,
+    OwnershipMarker,
+    StoreResult,
     TopicPartition,
     as_topics,
 )
@@ -42,9 +42,9 @@ _ANSWERS: Final = {
     ErrorCode.GROUP_ID_NOT_FOUND: GiveBackAnswer.UNKNOWN,
 }
 _LEAVING: Final = {
-    ErrorCode.NONE: Leaving.READY,
-    ErrorCode.NON_EMPTY_GROUP: Leaving.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: Leaving.UNKNOWN,
+    ErrorCode.NONE: GiveBackReadiness.READY,
+    ErrorCode.NON_EMPTY_GROUP: GiveBackReadiness.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackReadiness.UNKNOWN,
 }
 
 
@@ -111,15 +111,15 @@ class PrivateNodes:
 
     # --- the port Here ---
 
-    async def mark(self, group: GroupId) -> Mark:
+    async def mark(self, group: GroupId) -> OwnershipMarker:
         """How it is with the group here."""
         return mark_of(await self._adopt(group, None))
 
-    async def may_leave(self, group: GroupId) -> Leaving:
+    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
         """Whether the group could go to the cluster now."""
         return await self._leaving(group, closes=False)
 
-    async def close(self, group: GroupId) -> Leaving:
+    async def close(self, group: GroupId) -> GiveBackReadiness:
         """As `may_leave`; one that could is closed for a while."""
         return await self._leaving(group, closes=True)
 
@@ -131,13 +131,13 @@ class PrivateNodes:
         with suppress(CommandError, _NotYet):
             self._coordinator(group).call(ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=Step.REOPEN))
 
-    async def _leaving(self, group: GroupId, *, closes: bool) -> Leaving:
+    async def _leaving(self, group: GroupId, *, closes: bool) -> GiveBackReadiness:
         from coordinator.api.private.close_group import CloseGroupRequest, Step
 
         make: Any = CloseGroupRequest
         request = make(group_id=group, step=Step.CLOSE if closes else Step.ASK)
 
-        def ask(connection: ClusterConnection) -> Leaving:
+        def ask(connection: ClusterConnection) -> GiveBackReadiness:
             code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
             if code not in _LEAVING:
                 self._check(code, f"asking whether group {group} could be given back")
@@ -145,7 +145,7 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         """Store what was read of the cluster, unless the group is ours already or that is too old."""
         stored = stored_of(await self._adopt(group, reading), reading)
         assert stored is not None, "other errors have been raised"
@@ -188,7 +188,7 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def _adopt(self, group: GroupId, reading: Reading | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: ClusterReading | None) -> Any:
         from coordinator.api.private.adopt_group import AdoptGroupRequest
 
         request = adopt_request(AdoptGroupRequest, group, reading)

@@ -7,32 +7,38 @@ from typing import Final
 import msgspec
 
 from coordinator.upstream.adoption import (
-    Adopted,
     AdoptResult,
+    AdoptStatus,
+    ClusterGroupState,
     GiveBackResult,
-    GivenBack,
-    GroupState,
+    GiveBackStatus,
     Offsets,
     TopicPartition,
 )
 from coordinator.upstream.errors import error_name
 
 DONE: Final = frozenset(
-    {Adopted.ADOPTED, Adopted.ALREADY, Adopted.VACANT, GivenBack.GIVEN, GivenBack.NOTHING}
+    {
+        AdoptStatus.ADOPTED,
+        AdoptStatus.ALREADY,
+        AdoptStatus.VACANT,
+        GiveBackStatus.GIVEN,
+        GiveBackStatus.NOTHING,
+    }
 )
 TO_ADOPT: Final = {
-    Adopted.LIVE: "stop them first, or --force",
-    Adopted.SHARE: "it has no committed offsets to take over; take another group id here",
+    AdoptStatus.LIVE: "stop them first, or --force",
+    AdoptStatus.SHARE: "it has no committed offsets to take over; take another group id here",
 }
 """What to do about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
-    GivenBack.LIVE_HERE: "stop its consumers first",
-    GivenBack.LIVE_THERE: "stop them first",
-    GivenBack.SHARE_THERE: "it takes no offsets; delete it there first",
+    GiveBackStatus.LIVE_HERE: "stop its consumers first",
+    GiveBackStatus.LIVE_THERE: "stop them first",
+    GiveBackStatus.SHARE_THERE: "it takes no offsets; delete it there first",
 }
 FAILED: Final = "failed"
 NAMED_MAX: Final = 5
-GIVEN: Final = GivenBack.GIVEN.value
+GIVEN: Final = GiveBackStatus.GIVEN.value
 """The result of a group that the cluster has again."""
 
 
@@ -46,7 +52,7 @@ class MovedOffset(msgspec.Struct, frozen=True):
     metadata: str
 
 
-class Moved(msgspec.Struct, frozen=True):
+class MovedGroup(msgspec.Struct, frozen=True):
     """One group: `result` says in words what became of it, `moved` whether it is where it was to go."""
 
     group: str
@@ -58,18 +64,18 @@ class Moved(msgspec.Struct, frozen=True):
     """Of a group that is not given back: which of these the cluster has taken all the same."""
 
 
-def of_adopting(result: AdoptResult, *, dry_run: bool) -> Moved:
+def of_adopting(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
     """What `adopt` did for a group."""
     outcome = result.outcome
-    words = "would be adopted" if dry_run and outcome is Adopted.ADOPTED else outcome.value
+    words = "would be adopted" if dry_run and outcome is AdoptStatus.ADOPTED else outcome.value
     reason = _there(result.state, TO_ADOPT[outcome]) if outcome in TO_ADOPT else None
-    return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
+    return MovedGroup(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
-def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
+def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
     """What `give-back` did for a group."""
     outcome = result.outcome
-    words = "would be given back" if dry_run and outcome is GivenBack.GIVEN else outcome.value
+    words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
     reasons = [
         _there(result.state, TO_GIVE_BACK[outcome]) if outcome in TO_GIVE_BACK else "",
         _refusals(result.refused),
@@ -77,7 +83,7 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
         _named("not here, and still at the cluster", result.rest),
     ]
     written = {place: result.offsets[place] for place in result.written if place in result.offsets}
-    return Moved(
+    return MovedGroup(
         result.group,
         words,
         outcome in DONE,
@@ -87,9 +93,9 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
     )
 
 
-def of_failing(group: str, error: Exception) -> Moved:
+def of_failing(group: str, error: Exception) -> MovedGroup:
     """A group that could not be dealt with."""
-    return Moved(group, FAILED, False, described(error), [])
+    return MovedGroup(group, FAILED, False, described(error), [])
 
 
 def described(error: Exception) -> str:
@@ -97,7 +103,7 @@ def described(error: Exception) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-def print_results(results: Sequence[Moved], *, json: bool) -> None:
+def print_results(results: Sequence[MovedGroup], *, json: bool) -> None:
     """Print a table, or one JSON document with the offsets, too."""
     from coordinator.cli import render
 
@@ -117,7 +123,7 @@ def _offsets(offsets: Offsets) -> list[MovedOffset]:
     ]
 
 
-def _there(state: GroupState | None, advice: str) -> str:
+def _there(state: ClusterGroupState | None, advice: str) -> str:
     if state is None:
         return advice
     return f"{state.kind} group, {state.state}, {state.members} members: {advice}"

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 
 PARTITION_MAX: Final = 2**31 - 1
@@ -83,7 +83,7 @@ def _from_json(path: Path, text: str) -> ByGroup:
 
 def _from_csv(path: Path, text: str) -> ByGroup:
     found: ByGroup = {}
-    seen: set[tuple[str | None, Place]] = set()
+    seen: set[tuple[str | None, PartitionRef]] = set()
     for number, group, row in _rows(path, csv.reader(io.StringIO(text, newline=""), strict=True)):
         if (group, row.place) in seen:
             raise _mistake(path, number, f"{row.place} is there twice")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from coordinator.cli.cluster.model import Place
+from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 
 _PARTITIONS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -50,7 +50,7 @@ def _mistake(text: str) -> CommandError:
     )
 
 
-def within(place: Place, wanted: Iterable[WantedPartitions]) -> bool:
+def within(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
     """Whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)
@@ -59,12 +59,12 @@ def within(place: Place, wanted: Iterable[WantedPartitions]) -> bool:
     )
 
 
-def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> list[Place]:
+def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> list[PartitionRef]:
     """The wanted partitions of topics with so many partitions each, in order.
 
     Raises CommandError where a topic or a partition that is named is not there.
     """
-    found: set[Place] = set()
+    found: set[PartitionRef] = set()
     for each in wanted:
         names = [name for name in topics if _is_like(name, each.pattern)]
         if not names:
@@ -74,7 +74,7 @@ def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> lis
             if missing:
                 raise CommandError(f"topic {name} has {topics[name]} partitions, and no {min(missing)}")
             numbers = range(topics[name]) if each.partitions is None else each.partitions
-            found.update(Place(name, number) for number in numbers)
+            found.update(PartitionRef(name, number) for number in numbers)
     return sorted(found)
 
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 import msgspec
 
-from coordinator.cli.cluster.model import Place
+from coordinator.cli.cluster.model import PartitionRef
 
 Found = int | str
 """An offset, or the name of the error that was the answer to the question for it."""
@@ -29,13 +29,13 @@ class Fact(Enum):
     AT_TIME = auto()
 
 
-class Facts(msgspec.Struct, frozen=True):
+class PartitionFacts(msgspec.Struct, frozen=True):
     """What is known of partitions; of `at_time` -1 says that there is no record since that time."""
 
-    committed: Mapping[Place, int] = {}
-    starts: Mapping[Place, Found] = {}
-    ends: Mapping[Place, Found] = {}
-    at_time: Mapping[Place, Found] = {}
+    committed: Mapping[PartitionRef, int] = {}
+    starts: Mapping[PartitionRef, Found] = {}
+    ends: Mapping[PartitionRef, Found] = {}
+    at_time: Mapping[PartitionRef, Found] = {}
 
 
 class ToEarliest(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class ToTime(msgspec.Struct, frozen=True):
 class ToGiven(msgspec.Struct, frozen=True):
     """An offset of its own for each partition."""
 
-    offsets: Mapping[Place, int]
+    offsets: Mapping[PartitionRef, int]
 
 
 Strategy = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToGiven
@@ -96,8 +96,8 @@ def needed(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
 
 
 def plan(
-    strategy: Strategy, places: Iterable[Place], facts: Facts, *, unchecked: bool = False
-) -> dict[Place, int]:
+    strategy: Strategy, places: Iterable[PartitionRef], facts: PartitionFacts, *, unchecked: bool = False
+) -> dict[PartitionRef, int]:
     """The offset of each partition after the reset. Raises CannotPlan where that cannot be known of one."""
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
 
@@ -107,14 +107,16 @@ def is_numeric(strategy: Strategy) -> bool:
     return isinstance(strategy, ToOffset | ShiftBy | ToGiven)
 
 
-def kept(strategy: Strategy, planned: Mapping[Place, int], facts: Facts) -> list[Place]:
+def kept(
+    strategy: Strategy, planned: Mapping[PartitionRef, int], facts: PartitionFacts
+) -> list[PartitionRef]:
     """The partitions that are set to their start or end, since the number that was given lies beyond it."""
     if not is_numeric(strategy):
         return []
     return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]
 
 
-def _offset(strategy: Strategy, place: Place, facts: Facts, unchecked: bool) -> int:
+def _offset(strategy: Strategy, place: PartitionRef, facts: PartitionFacts, unchecked: bool) -> int:
     match strategy:
         case ToEarliest():
             return _start(place, facts)
@@ -129,7 +131,7 @@ def _offset(strategy: Strategy, place: Place, facts: Facts, unchecked: bool) -> 
             return max(0, wanted) if unchecked else _between(wanted, place, facts)
 
 
-def _given(strategy: Strategy, place: Place, facts: Facts) -> int:
+def _given(strategy: Strategy, place: PartitionRef, facts: PartitionFacts) -> int:
     match strategy:
         case ShiftBy(by):
             if place not in facts.committed:
@@ -143,19 +145,19 @@ def _given(strategy: Strategy, place: Place, facts: Facts) -> int:
             raise AssertionError(f"{strategy} gives no numbers")
 
 
-def _between(wanted: int, place: Place, facts: Facts) -> int:
+def _between(wanted: int, place: PartitionRef, facts: PartitionFacts) -> int:
     return max(_start(place, facts), min(wanted, _end(place, facts)))
 
 
-def _start(place: Place, facts: Facts) -> int:
+def _start(place: PartitionRef, facts: PartitionFacts) -> int:
     return _known(facts.starts.get(place), f"where {place} starts")
 
 
-def _end(place: Place, facts: Facts) -> int:
+def _end(place: PartitionRef, facts: PartitionFacts) -> int:
     return _known(facts.ends.get(place), f"where {place} ends")
 
 
-def _at_time(place: Place, facts: Facts) -> int:
+def _at_time(place: PartitionRef, facts: PartitionFacts) -> int:
     found = facts.at_time.get(place)
     return _end(place, facts) if found == -1 else _known(found, f"where {place} was at that time")
 

@@ -8,7 +8,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute
+from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def create(
         bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
     ] = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Create topics, at once. Exit code 1 where one was refused."""
     with one_line_errors():
@@ -68,7 +68,7 @@ def add_partitions(
     topic: Names,
     partitions: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has then, in all.")],
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Give topics more partitions, at once.
 
@@ -89,7 +89,7 @@ def delete(
     ],
     execute: Execute = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
 ) -> None:
     """Delete topics, and the offsets of groups there.
 

@@ -10,7 +10,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Json, Watch
+from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.topics import TopicDetails
@@ -28,7 +28,7 @@ def list_topics(
         bool, typer.Option("--internal", help="Those of the cluster itself, too, such as __consumer_offsets.")
     ] = False,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
     watch: Watch = None,
 ) -> None:
@@ -63,7 +63,7 @@ def _is_like(name: str, patterns: Sequence[str] | None) -> bool:
 def describe(
     topic: Names = None,
     *,
-    at: AtCluster,
+    at: ClusterOptions,
     json: Json = False,
     watch: Watch = None,
 ) -> None:

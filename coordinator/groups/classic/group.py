@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.hot.sync_group import SyncGroupResponse
-from protocol.native import mypyc_attr
+from protocol.mypyc_shim import mypyc_attr
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, Record
 
 KIND: Final = "classic"

@@ -21,7 +21,7 @@ from coordinator.groups.classic.replay import replaced_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
-from coordinator.groups.outcome import Caller, Instant, Outcome
+from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
@@ -42,7 +42,7 @@ SKIPS_ASSIGNMENT_FROM: Final = 9  # KIP-814
 
 
 def join(
-    env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: Caller, now: Instant
+    env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: RequestRef, now: Instant
 ) -> Outcome:
     """Handle a JoinGroup request (GroupMetadataManager.classicGroupJoinToClassicGroup).
 
@@ -65,7 +65,12 @@ class _Join:
     __slots__ = ("caller", "env", "group", "now", "out", "protocols", "request")
 
     def __init__(
-        self, env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: Caller, now: Instant
+        self,
+        env: Environment,
+        group: GroupMetadata,
+        request: JoinGroupRequest,
+        caller: RequestRef,
+        now: Instant,
     ) -> None:
         self.env = env
         self.group = group

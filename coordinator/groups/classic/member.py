@@ -6,10 +6,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from coordinator.groups.outcome import Caller
-from coordinator.groups.usage import text_bytes
+from coordinator.groups.group_totals import text_bytes
+from coordinator.groups.outcome import RequestRef
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import MemberId
-from protocol.native import mypyc_attr
 
 NEVER: Final = 1 << 61  # a deadline that does not come, and a number that takes no object in compiled code
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -96,8 +96,8 @@ class MemberMetadata:
         self.protocol_type = protocol_type
         self.supported_protocols = supported_protocols
         self.assignment = assignment
-        self.awaiting_join: Caller | None = None
-        self.awaiting_sync: Caller | None = None
+        self.awaiting_join: RequestRef | None = None
+        self.awaiting_sync: RequestRef | None = None
         self.is_new = is_new
         self.session_deadline_ms = NEVER
         self.counted_bytes = 0

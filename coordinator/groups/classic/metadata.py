@@ -10,16 +10,16 @@ from coordinator.groups.classic.member import (
     MemberMetadata,
     Protocols,
 )
+from coordinator.groups.classic.protocol_votes import count_protocols, winner
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
+from coordinator.groups.classic.subscriptions import shared
 from coordinator.groups.classic.summary import GroupSummary
-from coordinator.groups.classic.topic_sets import shared
-from coordinator.groups.classic.votes import count_protocols, winner
+from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.progress import RebalanceProgress
-from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
+from protocol.mypyc_shim import mypyc_attr
 from protocol.names import GroupId, MemberId
-from protocol.native import mypyc_attr
 
 _NONE: Final = ErrorCode.NONE
 _UNKNOWN: Final = ErrorCode.UNKNOWN_MEMBER_ID
@@ -71,10 +71,10 @@ class GroupMetadata:
         "wakeup_ms",
     )
 
-    def __init__(self, group_id: GroupId, usage: Usage | None = None) -> None:
+    def __init__(self, group_id: GroupId, usage: GroupTotals | None = None) -> None:
         """A group without anything; what it will hold counts into `usage`, the node's books."""
         self.group_id = group_id
-        self.usage = Usage() if usage is None else usage
+        self.usage = GroupTotals() if usage is None else usage
         self.state = _EMPTY
         self.previous_state = _EMPTY
         self.current_state_timestamp: int | None = None  # wall clock, in the log
@@ -379,7 +379,7 @@ class GroupMetadata:
     def leave_memory(self) -> None:
         """The group has left the cache: it is Dead, and neither it nor its members count any more."""
         self.previous_state, self.state = self.state, _DEAD
-        usage, self.usage = self.usage, Usage()
+        usage, self.usage = self.usage, GroupTotals()
         usage.groups -= 1
         usage.group_id_bytes -= text_bytes(self.group_id)
         usage.members -= len(self.members)

@@ -8,7 +8,7 @@ from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
 from coordinator.groups.classic.rebalance import end_rebalance, reset_session
 from coordinator.groups.classic.replay import stable_record
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.outcome import Caller, Instant, Outcome
+from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import MemberId
@@ -21,7 +21,7 @@ _PREPARING: Final = GroupState.PREPARING_REBALANCE
 """Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
 
 
-def sync(group: GroupMetadata, request: SyncGroupRequest, caller: Caller, now: Instant) -> Outcome:
+def sync(group: GroupMetadata, request: SyncGroupRequest, caller: RequestRef, now: Instant) -> Outcome:
     """Handle a SyncGroup request (GroupMetadataManager.classicGroupSyncToClassicGroup).
 
     A follower's sync waits for the leader's; the reply then comes in the leader's outcome.

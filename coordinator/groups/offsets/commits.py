@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.group import Group
+from coordinator.groups.group_totals import text_bytes
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.usage import text_bytes
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,

@@ -4,8 +4,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from coordinator.groups.usage import Usage, text_bytes
-from protocol.native import mypyc_attr
+from coordinator.groups.group_totals import GroupTotals, text_bytes
+from protocol.mypyc_shim import mypyc_attr
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 _NONE: Final[dict[int, OffsetAndMetadata]] = {}
@@ -22,7 +22,7 @@ class CommittedOffsets:
 
     __slots__ = ("by_topic", "count", "metadata_bytes", "usage")
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: GroupTotals) -> None:
         """Nothing yet; what there will be counts into `usage`, the node's books."""
         self.usage = usage
         self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = _NOTHING
@@ -96,6 +96,6 @@ class CommittedOffsets:
 
     def leave_memory(self) -> None:
         """The group has left the cache: its offsets count no more, whatever becomes of them."""
-        usage, self.usage = self.usage, Usage()
+        usage, self.usage = self.usage, GroupTotals()
         usage.offsets -= self.count
         usage.offset_metadata_bytes -= self.metadata_bytes

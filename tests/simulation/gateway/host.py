@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.config import Address, Settings
 from coordinator.gateway.gateway import Gateway
-from coordinator.machine import Machine
+from coordinator.host import HostResources
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess, make_gateway
 from coordinator.workers.supervisor import Supervisor
 from storage.recovery.shared import SharedDirectory
@@ -40,7 +40,7 @@ class GatewayBody(LaunchedBody):
         self,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
-        machine: Machine,
+        machine: HostResources,
         discovered: "Callable[[int, Address], None]",
     ) -> GatewayParts:
         parts = make_gateway(settings, loop, machine, discovered)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.upstream.adoption import GivenBack, adopt_group, give_back_group
+from coordinator.upstream.adoption import GiveBackStatus, adopt_group, give_back_group
 from coordinator.upstream.errors import UpstreamError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -280,7 +280,7 @@ class Life(User):
             return False
         world.note(f"{self.group}: {result.outcome.value}")
         world.history.counts[result.outcome.value] += 1
-        return result.outcome in (GivenBack.GIVEN, GivenBack.NOTHING)
+        return result.outcome in (GiveBackStatus.GIVEN, GiveBackStatus.NOTHING)
 
     async def _take_over(self) -> None:
         """Take the group over before a client asks for it."""

@@ -126,26 +126,27 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a group with members at the cluster is taken over",
         "coordinator.upstream.adoption",
-        "return Adopted.LIVE if state.is_live else None",
+        "return AdoptStatus.LIVE if state.is_live else None",
         "return None",
     ),
     Mutant(
         "a group is taken over with some of its offsets",
         "coordinator.upstream.adoption",
-        "await here.adopt(group, Reading(offsets, mark, is_unknown))",
-        "await here.adopt(group, Reading(dict(list(offsets.items())[1:]), mark, is_unknown))",
+        "await here.adopt(group, ClusterReading(offsets, mark, is_unknown))",
+        "await here.adopt(group, ClusterReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
     ),
     Mutant(
         "a group is served before it is taken over",
         "coordinator.upstream.adoption",
-        "        return self not in (Adopted.LIVE, Adopted.SHARE, Adopted.BUSY)\n",
-        "        return self is not Adopted.SHARE\n",
+        "        return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)\n",
+        "        return self is not AdoptStatus.SHARE\n",
         seed=2,
     ),
     Mutant(
         "a group is given back though the cluster refused some of it",
         "coordinator.upstream.adoption",
-        "        if refused:\n            return self._result(GivenBack.REFUSED, refused=refused)\n        outcome",
+        "        if refused:\n            return self._result(GiveBackStatus.REFUSED, refused=refused)\n"
+        "        outcome",
         "        outcome",
         seed=5,
     ),
@@ -157,7 +158,7 @@ GATEWAY_MUTANTS: Final = (
     ),
     Mutant(
         "a topic that was made anew is taken for the old one",
-        "coordinator.upstream.differences",
+        "coordinator.upstream.topic_diff",
         "return other is not None and other.topic_id == topic.topic_id",
         "return other is not None",
         seed=4,

@@ -7,13 +7,13 @@ from coordinator.api.private import adopt_group, close_group, give_back_group
 from coordinator.api.private.close_group import Step
 from coordinator.runtime.sockets import private_path
 from coordinator.upstream.adoption import (
+    ClusterReading,
     GiveBackAnswer,
-    Leaving,
-    Mark,
+    GiveBackReadiness,
     Offset,
     Offsets,
-    Reading,
-    Stored,
+    OwnershipMarker,
+    StoreResult,
     TopicPartition,
     as_topics,
 )
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 ANSWER_S: Final = 20.0
 NAME: Final = "operator"
 LEAVING: Final = {
-    ErrorCode.NONE: Leaving.READY,
-    ErrorCode.NON_EMPTY_GROUP: Leaving.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: Leaving.UNKNOWN,
+    ErrorCode.NONE: GiveBackReadiness.READY,
+    ErrorCode.NON_EMPTY_GROUP: GiveBackReadiness.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackReadiness.UNKNOWN,
 }
 ANSWERS: Final = {
     ErrorCode.NONE: GiveBackAnswer.GONE,
@@ -56,20 +56,20 @@ class OurNodes:
     def __init__(self, world: "GatewayWorld") -> None:
         self._world = world
 
-    async def mark(self, group: GroupId) -> Mark:
+    async def mark(self, group: GroupId) -> OwnershipMarker:
         return mark_of(await self._private(group, adopt_group.API, {"offsets": None}))
 
-    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         message = adopt_request(adopt_group.AdoptGroupRequest, group, reading)
         stored = stored_of(await self._asked(group, adopt_group.API, message), reading)
         if stored is None:
             raise NotNow("the group cannot be taken over")
         return stored
 
-    async def may_leave(self, group: GroupId) -> Leaving:
+    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
         return await self._step(group, Step.ASK)
 
-    async def close(self, group: GroupId) -> Leaving:
+    async def close(self, group: GroupId) -> GiveBackReadiness:
         return await self._step(group, Step.CLOSE)
 
     async def reopen(self, group: GroupId) -> None:
@@ -78,7 +78,7 @@ class OurNodes:
         except (NotNow, Lost):
             return  # it opens by itself
 
-    async def _step(self, group: GroupId, step: Step) -> Leaving:
+    async def _step(self, group: GroupId, step: Step) -> GiveBackReadiness:
         answer = await self._private(group, close_group.API, {"step": step})
         return LEAVING[_known(answer.error_code, LEAVING)]
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies in one log directory, seen from outside of its segments."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from audit.errors import AuditError
+from audit.source.segments import list_segments, partition_dirs
+from storage.disk.checkpoint_file import parse_offsets
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import (
+    CLEANER_OFFSET_FILE,
+    LOG_START_FILE,
+    OFFSETS_TOPIC,
+    TAKEN_OVER_FILE,
+    parse_partition_dir,
+)
+from storage.errors import CorruptLog
+from storage.journal.journal_registry import is_as_left
+from storage.recovery.recovery import UNKNOWN_END
+
+
+class LookedAt(NamedTuple):
+    """One partition: its directory, and the base offsets of its oldest and newest segment, if it has any."""
+
+    partition: int
+    directory: str
+    oldest_segment: int | None
+    newest_segment: int | None
+
+
+class DirectorySnapshot(msgspec.Struct, frozen=True):
+    """One log directory with its partitions.
+
+    `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file. `written_from` has
+    the offset from which on a node of this kind wrote a partition; None where a broker was the last to write.
+    """
+
+    partitions: Sequence[LookedAt]
+    cleaner_checkpoint: Mapping[int, int] | None
+    log_start: Mapping[int, int] | None
+    written_from: Mapping[int, int] | None
+
+
+def look(log_dir: str) -> DirectorySnapshot:
+    """Look at a local log directory. Raises AuditError."""
+    place = Path(log_dir)
+    partitions = []
+    for partition, directory in partition_dirs(place):
+        offsets = [segment.base_offset for segment in list_segments(directory)]
+        oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
+        partitions.append(LookedAt(partition, str(directory), oldest, newest))
+    home = _home(place)
+    written_from = None
+    if _is_ours(home):
+        found = (each.partition for each in partitions)
+        written_from = written_from_of(_offsets(home / TAKEN_OVER_FILE) or {}, found)
+    return DirectorySnapshot(
+        partitions, _offsets(home / CLEANER_OFFSET_FILE), log_starts(place), written_from
+    )
+
+
+def written_from_of(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
+    """Where a node went on, by what it has taken over; nothing of what it could not read yet."""
+    found = {partition: taken_over.get(partition, 0) for partition in partitions}
+    return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}
+
+
+def log_starts(log_dir: Path) -> dict[int, int] | None:
+    """By partition the offset at which a broker noted that it starts; None where it noted none. Raises AuditError."""
+    return _offsets(_home(log_dir) / LOG_START_FILE)
+
+
+def _home(place: Path) -> Path:
+    """Where it is noted what is so of the partitions: beside them, also where one of them is named alone."""
+    absolute = place.absolute()
+    return place if parse_partition_dir(absolute.name, OFFSETS_TOPIC) is None else absolute.parent
+
+
+def _is_ours(log_dir: Path) -> bool:
+    try:
+        return is_as_left(RealFileSystem(), log_dir)
+    except CorruptLog:
+        return True  # a node wrote it, or tried to
+    except OSError as error:
+        raise AuditError(f"{log_dir}: {error.strerror or error}") from error
+
+
+def _offsets(path: Path) -> dict[int, int] | None:
+    try:
+        return offsets_in(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AuditError(f"{path}: {error.strerror or error}") from error
+
+
+def offsets_in(checkpoint: bytes) -> dict[int, int]:
+    """What a checkpoint file says of the partitions of the offsets topic; nothing, if it makes no sense."""
+    offsets = parse_offsets(checkpoint) or {}
+    return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}

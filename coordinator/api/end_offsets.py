@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where partitions end: what the group that makes their work has committed.
+
+Topics hold no data, so nothing here knows by itself how far the work in them goes. A topic may name the group that
+does (`groupkeeper.end.group`, or `end.group` for the whole node): the maker of the work commits there how far it
+is, with any client. Where no group is named, or it has committed nothing in a partition, the end is unknown.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Final
+
+from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.slices import in_slices
+from coordinator.catalogue.configs import end_group
+from coordinator.node import EndOffset, EndsByTopic, Node, Partitions
+from coordinator.partitions.group_access import GroupAbsent, GroupAccess
+from coordinator.tickets import ReplyDependencies
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+
+Known = Mapping[str, Mapping[int, EndOffset] | None]
+"""By topic, the known ends by partition; None where they are not known now, since their group is not served."""
+
+NO_END: Final[Mapping[int, EndOffset]] = {}
+
+
+def with_ends(
+    node: Node,
+    ctx: RequestContext,
+    wanted: Partitions,
+    respond: Callable[[Known], object],
+) -> Parked:
+    """Respond to a request with the ends of these partitions: at once, or once other nodes have sent theirs.
+
+    What `respond` gives may have generators in place of its lists. The reply waits until the commits that it shows
+    are durable.
+    """
+    known: dict[str, Mapping[int, EndOffset] | None] = dict.fromkeys(wanted, NO_END)
+    elsewhere: dict[GroupId, Partitions] = {}
+    for group_id, partitions in _by_group(node, wanted).items():
+        if node.ends is not None and not node.group_access.leads(group_id):
+            elsewhere[group_id] = partitions
+        else:
+            ends = ends_of(node.group_access, ctx, group_id, partitions)
+            known.update(ends or dict.fromkeys(partitions))
+    if node.ends is None or not elsewhere:
+        return in_slices(node, ctx, respond(known))
+    waiting = set(elsewhere)
+
+    def known_now(group_id: GroupId, ends: EndsByTopic | None) -> None:
+        known.update(ends or dict.fromkeys(elsewhere[group_id]))
+        waiting.discard(group_id)
+        if not waiting:
+            in_slices(node, ctx, respond(known))
+
+    for group_id, partitions in elsewhere.items():
+        node.ends.ask(group_id, partitions, partial(known_now, group_id))
+    return PARKED
+
+
+def _by_group(node: Node, wanted: Partitions) -> Mapping[GroupId, Partitions]:
+    """What is to be asked of each group; topics without one are left out."""
+    by_group: dict[GroupId, dict[str, Collection[int]]] = {}
+    for name, indexes in wanted.items():
+        topic = node.catalogue.get(name)
+        group_id = GroupId("") if topic is None else end_group(topic, node.settings)
+        if group_id:
+            by_group.setdefault(group_id, {})[name] = indexes
+    return by_group
+
+
+def ends_of(
+    group_access: GroupAccess, waiting: ReplyDependencies, group_id: GroupId, partitions: Partitions
+) -> EndsByTopic | None:
+    """What a group of this node has committed in these partitions, which `waiting` has to wait for.
+
+    None where this node does not serve the group now.
+    """
+    kept = group_access.enter(waiting, group_id)
+    if isinstance(kept, ErrorCode):
+        return None
+    if isinstance(kept, GroupAbsent):
+        return dict.fromkeys(partitions, NO_END)
+    ends = {}
+    for name, indexes in partitions.items():
+        committed = kept.offsets.of(name)
+        found = {index: committed[index] for index in indexes if index in committed}
+        ends[name] = {
+            index: EndOffset(each.offset, each.commit_timestamp)
+            for index, each in found.items()
+            if each.offset >= 0
+        }
+    return ends

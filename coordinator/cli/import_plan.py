@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What it takes to bring topics and offsets of one cluster to another: pure, of what is on both."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.groups.changes import CurrentGroup
+
+
+class ImportPlan(msgspec.Struct, frozen=True):
+    """What is to be done at the target, and what is left out."""
+
+    create: dict[str, int]
+    """Topics to create, with how many partitions."""
+    grow: dict[str, int]
+    """Topics to give more partitions, with how many they have then."""
+    larger: list[str]
+    """Topics that have more partitions at the target, and keep them."""
+    offsets: dict[str, list[CommittedOffset]]
+    """What to commit, by group."""
+    same: int
+    """How many offsets are there already."""
+    homeless: dict[str, list[PartitionRef]]
+    """By group the partitions that are not, or will not be, at the target: their topics were deleted, or left out."""
+    has_members: list[str]
+    """Groups that have members at the target, which takes no offsets for them then."""
+    differs: dict[str, list[PartitionRef]]
+    """By group what has another offset at the target, and is not to be overwritten."""
+
+
+def plan_takeover(
+    source_topics: Mapping[str, int],
+    target_topics: Mapping[str, int],
+    source: Mapping[str, Iterable[CommittedOffset]],
+    target: Mapping[str, CurrentGroup],
+    *,
+    overwrite: bool,
+) -> ImportPlan:
+    """Topics are created, and grown, at the target; groups get the offsets that they do not have there yet.
+
+    A group of which an offset differs at the target is left out as a whole, unless it is to be overwritten.
+    """
+    counts = {name: max(count, target_topics.get(name, 0)) for name, count in source_topics.items()}
+    places = {**target_topics, **counts}
+    plan = ImportPlan(
+        create={name: count for name, count in source_topics.items() if name not in target_topics},
+        grow={name: count for name, count in source_topics.items() if 0 < target_topics.get(name, 0) < count},
+        larger=[name for name, count in source_topics.items() if target_topics.get(name, 0) > count],
+        offsets={},
+        same=sum(_is_there(row, target[group]) for group, rows in source.items() for row in rows),
+        homeless={},
+        has_members=[],
+        differs={},
+    )
+    for group, rows in source.items():
+        _plan_group(plan, group, list(rows), target[group], places, overwrite)
+    return plan
+
+
+def _plan_group(
+    plan: ImportPlan,
+    group: str,
+    rows: list[CommittedOffset],
+    there: CurrentGroup,
+    places: Mapping[str, int],
+    overwrite: bool,
+) -> None:
+    homeless = [row.place for row in rows if row.partition >= places.get(row.topic, 0)]
+    if homeless:
+        plan.homeless[group] = homeless
+    missing = [row for row in rows if row.place not in homeless and not _is_there(row, there)]
+    differs = [row.place for row in missing if row.place in there.committed]
+    if not missing:
+        return
+    if there.has_members:
+        plan.has_members.append(group)
+    elif differs and not overwrite:
+        plan.differs[group] = differs
+    else:
+        # a leader epoch is of the cluster that it was read from
+        plan.offsets[group] = [msgspec.structs.replace(row, leader_epoch=-1) for row in missing]
+
+
+def _is_there(row: CommittedOffset, there: CurrentGroup) -> bool:
+    found = there.committed.get(row.place)
+    return found is not None and (found.offset, found.metadata) == (row.offset, row.metadata)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wakes who waits at the end of a partition's log for more.
+
+It looks at the ends every `LOOK_MS` while anybody waits, and hears of no append: so commits pay nothing for readers,
+and a reader that follows the log asks ten times a second at most, however many commits there are.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Final
+
+from coordinator.runtime.timers import Delays
+from protocol.names import Offset, Partition
+from storage.errors import StorageError
+
+LOOK_MS: Final = 100
+"""How often the ends are looked at."""
+WOKEN_AT_ONCE: Final = 50
+"""So many are woken in one turn of the event loop."""
+
+GONE: Final = Offset(-1)
+"""The end of a log that this node does not have any more."""
+
+
+class FetchWaiter:
+    """One who waits, and where the logs ended as it last saw them, by partition."""
+
+    __slots__ = ("ends", "wake")
+
+    def __init__(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> None:
+        self.ends = ends
+        self.wake = wake
+
+
+class FetchWaiters:
+    """Those who wait, by partition. Each is woken once."""
+
+    def __init__(self, end_offset: Callable[[Partition], Offset], timers: Delays) -> None:
+        """`end_offset` says where a partition's log ends, or raises StorageError."""
+        self._end_offset = end_offset
+        self._timers = timers
+        self._waiting: dict[Partition, dict[FetchWaiter, None]] = {}
+        self._seen: dict[Partition, Offset] = {}  # the ends that all who wait there have seen
+        self._woken: dict[FetchWaiter, None] = {}  # a set that keeps their order
+        self._is_looking = False
+
+    def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> FetchWaiter:
+        """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
+        waiting = FetchWaiter(ends, wake)
+        for partition, end in ends.items():
+            others = self._waiting.setdefault(partition, {})
+            if others and self._seen.get(partition) != end:
+                self._seen.pop(partition, None)
+            elif not others:
+                self._seen[partition] = end
+            others[waiting] = None
+        if not self._is_looking:
+            self._is_looking = True
+            self._timers.after(LOOK_MS, self._look)
+        return waiting
+
+    def cancel(self, waiting: FetchWaiter) -> None:
+        """Let somebody wait no more; harmless for one that was woken."""
+        for partition in waiting.ends:
+            others = self._waiting.get(partition)
+            if others is not None:
+                others.pop(waiting, None)
+                if not others:
+                    del self._waiting[partition]
+                    self._seen.pop(partition, None)
+        self._woken.pop(waiting, None)
+
+    def _look(self, _argument: object) -> None:
+        for partition, others in list(self._waiting.items()):
+            end = self._end(partition)
+            if end != self._seen.get(partition):
+                self._seen[partition] = end
+                for waiting in [each for each in others if each.ends[partition] != end]:
+                    self.cancel(waiting)
+                    self._woken[waiting] = None
+        self._wake_some(None)
+        self._is_looking = bool(self._waiting)
+        if self._is_looking:
+            self._timers.after(LOOK_MS, self._look)
+
+    def _end(self, partition: Partition) -> Offset:
+        try:
+            return self._end_offset(partition)
+        except StorageError:
+            return GONE
+
+    def _wake_some(self, _argument: object) -> None:
+        for waiting in list(islice(self._woken, WOKEN_AT_ONCE)):
+            if waiting in self._woken:  # else one before it has made it go away
+                del self._woken[waiting]
+                waiting.wake()
+        if self._woken:
+            self._timers.after(1, self._wake_some)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one way to a group: every request takes it, so that no reply forgets what it has to wait for.
+
+A handler has no shards and no groups but what it gets here. Whatever it gets, a group, its absence, or the answer to
+a change, the flush that this depends on is noted on the request first (rule 2 of ARCHITECTURE.md). Requests that work
+in slices come back between them with `check`.
+"""
+
+from collections.abc import Generator, Iterator
+from typing import Any, Final
+
+from coordinator.groups.classic.group import ClassicGroup
+from coordinator.groups.config import Environment
+from coordinator.groups.limits import new_group
+from coordinator.groups.outcome import Outcome
+from coordinator.partitions.adoption import Adoptions
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.ownership_markers import is_book
+from coordinator.partitions.shard import GroupEntry, Shard
+from coordinator.runtime.clock import Clock
+from coordinator.tickets import ReplyDependencies
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+from storage.format.records import OffsetCommits
+
+__all__ = ["GroupAbsent", "GroupAccess", "GroupEntry", "RequestRefused"]
+
+GROUPS_PER_STEP: Final = 50
+"""So many groups are shown before others get a chance: some 100 microseconds."""
+
+
+class RequestRefused(Exception):
+    """Raised by work in slices: the request is answered with this error instead."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class GroupAbsent:
+    """There is no group of this id in the partition that would hold it."""
+
+    __slots__ = ("group_id", "shard")
+
+    def __init__(self, group_id: GroupId, shard: Shard) -> None:
+        self.group_id = group_id
+        self.shard = shard
+
+
+class GroupAccess:
+    """What api handlers see of the groups of a node."""
+
+    __slots__ = ("_manager", "adoptions", "clock", "env")
+
+    def __init__(self, manager: GroupMetadataManager) -> None:
+        self._manager = manager
+        self.adoptions = Adoptions(manager)
+        """Taking groups over from a cluster, and giving them back."""
+        self.env: Environment = manager.env
+        self.clock: Clock = manager.clock
+
+    # --- finding a group ---
+
+    def enter(self, waiting: ReplyDependencies, group_id: GroupId) -> GroupEntry | GroupAbsent | ErrorCode:
+        """The group, or that there is none anywhere, or why nothing can be said of it here now.
+
+        COORDINATOR_LOAD_IN_PROGRESS for a group that is not here and may be at the cluster behind the gateway. The
+        reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
+        the principal of the request may do to this group what its api does.
+        """
+        kept = self.enter_here(waiting, group_id)
+        if isinstance(kept, GroupAbsent):
+            needs_mark = self._manager.needs_marks
+            may_begin = kept.shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
+            if not may_begin and not is_book(group_id):
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return kept
+
+    def enter_here(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | GroupAbsent | ErrorCode:
+        """As `enter`, for a request of a member: whatever the cluster has, a group that is not here has none here."""
+        shard = self._manager.shard_for(group_id)
+        if not isinstance(
+            shard, Shard
+        ):  # a class that is compiled: asking for it is quicker than for ErrorCode
+            return shard
+        kept = shard.groups.get(group_id)
+        if kept is None:
+            waiting.wait_for(shard.absence_ticket)
+            return GroupAbsent(group_id, shard)
+        waiting.wait_for(kept.ticket)
+        return kept
+
+    def enter_classic(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | GroupAbsent | ErrorCode:
+        """As `enter`, for what only a group of the classic protocol understands.
+
+        INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
+        """
+        return _classic(self.enter(waiting, group_id))
+
+    def enter_classic_here(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | GroupAbsent | ErrorCode:
+        """As `enter_here`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        return _classic(self.enter_here(waiting, group_id))
+
+    def enter_to_change(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | GroupAbsent | ErrorCode:
+        """As `enter`, for what clients join, commit to or delete: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
+        kept = self.enter(waiting, group_id)
+        if isinstance(kept, (GroupEntry, GroupAbsent)) and self._is_closed(kept.shard, group_id):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return kept
+
+    def _is_closed(self, shard: Shard, group_id: GroupId) -> bool:
+        return bool(shard.closed) and shard.is_closed(group_id, self.clock.mono_ms())
+
+    def enter_classic_to_change(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | GroupAbsent | ErrorCode:
+        """As `enter_to_change`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        return _classic(self.enter_to_change(waiting, group_id))
+
+    def check(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
+        """Between two slices: wait for what has been read of the group until now.
+
+        Raises RequestRefused where it is not served any more: what was read may have been lost with its partition.
+        """
+        if not self._manager.is_served(kept):
+            raise RequestRefused(ErrorCode.NOT_COORDINATOR)
+        waiting.wait_for(kept.ticket)
+
+    def every_group(self, waiting: ReplyDependencies) -> Iterator[GroupEntry | None]:
+        """The groups of all owned partitions that are not Dead; None where it is time to give way.
+
+        Raises RequestRefused when a partition is lost meanwhile, on which clients ask again: else its groups would be
+        missing from a list that looks whole.
+        """
+        for shard in list(self._manager.owned_partitions.values()):
+            for number, kept in enumerate(list(shard.groups.values()), 1):
+                if not kept.group.is_dead:
+                    waiting.wait_for(kept.ticket)
+                    yield kept
+                if number % GROUPS_PER_STEP == 0:
+                    yield None
+                    self._check_owned(shard)
+            self._check_owned(shard)
+            waiting.wait_for(shard.absence_ticket)
+
+    def _check_owned(self, shard: Shard) -> None:
+        if self._manager.owned_partitions.get(shard.partition) is not shard:
+            raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    # --- what says nothing of a group's state ---
+
+    def serves(self, group_id: GroupId) -> bool:
+        """Whether the partition that holds such a group is served here now."""
+        return not isinstance(self._manager.shard_for(group_id), ErrorCode)
+
+    def leads(self, group_id: GroupId) -> bool:
+        """Whether the partition that holds such a group is this node's; it may still be loading."""
+        return self._manager.shard_for(group_id) is not ErrorCode.NOT_COORDINATOR
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether any partition is not served yet."""
+        return bool(self._manager.loading_partitions)
+
+    def count_offsets(self, group_id: GroupId) -> tuple[int, int]:
+        """About how much work it is to show all offsets of a group: how many there are, and bytes of metadata."""
+        kept = self._manager.find(group_id)
+        return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
+
+    # --- changing a group ---
+
+    def begin(self, absent: GroupAbsent) -> GroupEntry | ErrorCode:
+        """A new group in place of the absent one, Empty; it is kept once there is something in it."""
+        if is_book(absent.group_id):
+            return ErrorCode.INVALID_GROUP_ID
+        env = self.env
+        error = new_group(env.config.limits, env.usage, absent.group_id)
+        return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
+
+    def run(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:
+        """Carry out what was decided about a group; the reply to `waiting` waits for it. Returns the answer.
+
+        Raises RecordTooLarge where that is not said in a reply; nothing has changed then.
+        """
+        if not kept.is_kept and kept.group.is_worth_keeping:
+            kept.shard.add(kept)  # a join that was refused leaves no new group behind
+        self._manager.run(kept, outcome)
+        waiting.wait_for(kept.ticket)
+        return outcome.answer
+
+    def commit(self, waiting: ReplyDependencies, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
+        """Store what a group has committed; the reply to `waiting` waits for it.
+
+        Raises RecordTooLarge; nothing has changed then.
+        """
+        self._manager.commit(kept, commits)
+        waiting.wait_for(kept.ticket)
+
+    def delete_group(
+        self, waiting: ReplyDependencies, group_id: GroupId, count: int
+    ) -> Generator[None, None, ErrorCode]:
+        """Delete a group and all its offsets, giving way after each `count` of them; gives the answer."""
+        kept = self._manager.find(group_id)
+        if kept is not None and self._is_closed(kept.shard, group_id):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        error = yield from self._manager.delete_in_steps(group_id, count)
+        self.enter(waiting, group_id)  # the answer says how it is now
+        return error
+
+
+def _classic(kept: GroupEntry | GroupAbsent | ErrorCode) -> GroupEntry | GroupAbsent | ErrorCode:
+    if isinstance(kept, GroupEntry) and not isinstance(kept.group, ClassicGroup):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return kept

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups of a partition from its files alone, for commands that run without a node. Changes nothing."""
+
+from typing import NamedTuple
+
+from coordinator.groups.offsets.expiry import is_no_group
+from coordinator.partitions.shard import Shard
+from protocol.placement import Placement
+from storage.disk.filesystem import FileSystem
+from storage.format.loader import RecordLoader
+from storage.format.records import UnknownRecord
+from storage.format.transactions import LogReplay, OpenTransactions
+from storage.recovery.check import CheckedPartition, whole_batches
+
+
+class OfflineShard(NamedTuple):
+    """What a load would give, and what it would leave out."""
+
+    shard: Shard
+    unknown_records: int
+    open: OpenTransactions
+
+
+def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) -> OfflineShard:
+    """Apply all whole batches from the log's start on, also those behind damage. Raises OSError."""
+    shard = Shard(checked.partition)
+    replay = LogReplay(loader)
+    unknown = 0
+    for batch in whole_batches(fs, checked):
+        for record in replay.replay(batch):
+            unknown += isinstance(record, UnknownRecord)
+            shard.apply(record)
+    shard.mark_other_groups()
+    for _ in shard.open_book():
+        pass
+    return OfflineShard(shard, unknown, replay.open)
+
+
+def placement_of(shard: Shard, num_partitions: int) -> Placement:
+    """Return where the groups of a partition belong, of which there are `num_partitions`."""
+    placement = Placement(shard.partition, num_partitions)
+    for kept in shard.groups.values():
+        if not is_no_group(kept.group, kept.offsets):
+            placement.add(kept.group_id)
+    return placement

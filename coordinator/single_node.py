@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that is alone: it has its process for itself, and serves until a signal ends it."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+
+import uvloop
+
+from coordinator.app import App, Serving
+from coordinator.config import Settings
+from coordinator.data_directory import CannotStart
+from coordinator.host import real_machine
+from coordinator.runtime.garbage import GC_THRESHOLDS
+from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
+from coordinator.telemetry.logs import end_with
+
+
+def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
+    """Run a node until SIGTERM, SIGINT or SIGHUP, calling `announce` once it serves.
+
+    Returns the exit code: 1, after one line on stderr, if the node cannot start.
+    """
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        return uvloop.run(_serve(settings, announce))
+    except CannotStart as error:
+        end_with(str(error))
+        return 1
+
+
+async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int:
+    app = App(settings, asyncio.get_running_loop(), real_machine())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    on_stop_signal(loop, stop.set)
+    try:
+        announce(await app.start())
+        await stop.wait()
+    finally:
+        await app.stop()
+        ignore_stop_signals()
+    return 0

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One connection to a broker: aiokafka's, which does TLS, SASL, pipelining and time-outs, with our codecs over it.
+
+aiokafka's own requests are of older versions than a gateway needs: no topic ids, no groups by the batch, no KIP-848.
+Its connection takes any object that makes bytes of itself and reads its answer, and `RequestOverAiokafka` is one.
+"""
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+import aiokafka.errors as kafka_errors
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection
+
+from coordinator.config import Address, ConfigError
+from coordinator.runtime.turns import in_turns
+from coordinator.upstream.cluster_requests import NEEDED, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.config import ReadFile, UpstreamConfig
+from coordinator.upstream.connect_errors import EXPECTED, explained, reason_of
+from coordinator.upstream.errors import (
+    CA,
+    SECURITY,
+    AccessRefused,
+    Unreachable,
+    UnreadableResponse,
+    UpstreamNotKafka,
+    UpstreamTimeout,
+)
+from coordinator.upstream.request import RequestOverAiokafka, choose_version
+from protocol.apis import ApiKey, VersionRange
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode, ProtocolError
+
+CLIENT_ID: Final = "groupkeeper"
+CONNECT_TIMEOUT_MS_MAX: Final = 10_000
+"""A connection that is not there after this long is not waited for, whatever `upstream.request.timeout.ms` is."""
+CLOSE_TIMEOUT_S: Final = 1.0
+LONG_BYTES: Final = 64 * 1024
+"""An answer that is shorter is decoded at once: some milliseconds at most."""
+
+# Its lines go nowhere: what is worth saying is in the errors here, and comes to the log once.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
+logging.getLogger("aiokafka").propagate = False
+
+
+class Credentials:
+    """What opens a connection: the TLS context, made once, and credentials, read anew for each connection."""
+
+    def __init__(self, config: UpstreamConfig, read: ReadFile) -> None:
+        """Raises ConfigError where the certificate that `upstream.ssl.ca.location` names cannot be read."""
+        self._config = config
+        self._read = read
+        self.context = _context(config) if config.uses_tls else None
+
+    def password(self) -> str | None:
+        """The password for PLAIN and SCRAM, without the end of its line. Raises UnreadableResponse."""
+        path = self._config.sasl_password_file
+        return None if path is None else self._secret(path, "upstream.sasl.password.file")
+
+    def token(self) -> str:
+        """The token for OAUTHBEARER. Raises UnreadableResponse."""
+        path = self._config.sasl_oauthbearer_token_file
+        assert path is not None, "OAUTHBEARER without a file is refused with the settings"
+        return self._secret(path, "upstream.sasl.oauthbearer.token.file")
+
+    def _secret(self, path: Path, setting: str) -> str:
+        try:
+            text = self._read(path).decode()
+        except OSError as error:
+            raise UnreadableResponse(setting, f"cannot read {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise UnreadableResponse(setting, f"{path} is not UTF-8") from None
+        return text.rstrip("\r\n")
+
+
+class BrokerConnection:
+    """An open connection; several questions may be under way at once, and are answered in order."""
+
+    def __init__(self, address: Address, config: UpstreamConfig, keys: Credentials) -> None:
+        """A link that `open` still has to connect."""
+        self.address = address
+        self._config = config
+        self._timeout_ms = config.request_timeout_ms
+        self._connection = _connection(address, config, keys)
+        self.used = False
+        """Whether it has answered before: a broker may have closed it since, for being idle."""
+
+    @classmethod
+    async def open(cls, address: Address, config: UpstreamConfig, keys: Credentials) -> "BrokerConnection":
+        """Connect, authenticate, and see that the broker has all that a gateway asks.
+
+        Raises UpstreamError.
+        """
+        link = cls(address, config, keys)
+        timeout_ms = min(config.request_timeout_ms, CONNECT_TIMEOUT_MS_MAX)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await link._connection.connect()
+                await link._check()
+        except EXPECTED as error:
+            link._connection.close()
+            raise await explained(error, address, config, keys.context, timeout_ms) from None
+        except BaseException:
+            link._connection.close()
+            raise
+        return link
+
+    @property
+    def is_open(self) -> bool:
+        """Whether questions can be asked: the broker has not closed it, as far as is known."""
+        return bool(self._connection.connected())
+
+    async def close(self) -> None:
+        """Close it and return once it is closed; questions that are under way end as Unreachable."""
+        closed = self._connection.close()
+        if closed is not None:
+            await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
+
+    async def ask(self, question: UpstreamQuestion) -> UpstreamAnswer:
+        """Ask, and return the answer's bytes. Raises Unreachable and UpstreamTooOld."""
+        request = RequestOverAiokafka(self.address, question)
+        try:
+            frame: bytes = await self._connection.send(request)
+        except TimeoutError:
+            self._connection.close()  # a late answer would be taken for the next question's
+            raise UpstreamTimeout(self.address, self._timeout_ms) from None
+        except (OSError, kafka_errors.KafkaError) as error:
+            self._connection.close()
+            raise Unreachable(self.address, f"the connection was lost ({reason_of(error)})") from None
+        self.used = True
+        return request.answer(frame)
+
+    async def _check(self) -> None:
+        """An older broker is found at once, not when the first group is moved; so is one that does not let us in."""
+        offers = await self._offers()
+        for api, needed in NEEDED.items():
+            choose_version(self.address, api, offers.get(api), needed)
+
+    async def _offers(self) -> dict[int, VersionRange]:
+        """Ask for the versions once more: who has not said who he is may ask only once where there is SASL."""
+        from protocol.messages import ApiVersionsRequest
+
+        asked = UpstreamQuestion(
+            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
+        )
+        try:
+            response = decoded(await self.ask(asked), self.address)
+        except Unreachable:
+            if self._config.uses_sasl:
+                raise
+            what = "closes the connection once it is asked something: does it want SASL?"
+            raise UpstreamNotKafka(self.address, what, SECURITY) from None
+        if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+            # aiokafka takes the first answer to a token for a welcome, whatever it says (RFC 7628, section 3.2.3)
+            raise AccessRefused(
+                self.address, "upstream.sasl.oauthbearer.token.file", "it does not take the token"
+            )
+        return {each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys}
+
+
+def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
+    """Return the message of an answer; raises UpstreamNotKafka for bytes that are none."""
+    try:
+        return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
+    except ProtocolError as error:
+        raise not_kafka(answer, address, error) from None
+
+
+async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
+    """Return the message of an answer, a long one in steps with others between them. Raises UpstreamNotKafka.
+
+    A cluster may have a hundred thousand partitions, and a group offsets in all of them.
+    """
+    if len(answer.frame) <= LONG_BYTES:
+        return decoded(answer, address)
+    from protocol.messages import decode_response_in_steps
+
+    try:
+        return await in_turns(
+            decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
+        )
+    except ProtocolError as error:
+        raise not_kafka(answer, address, error) from None
+
+
+def not_kafka(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> UpstreamNotKafka:
+    """What to raise for an answer that cannot be decoded."""
+    what = f"sent what is no {answer.api.name} response of Kafka: {error}"
+    return UpstreamNotKafka(Address(address, 0) if isinstance(address, str) else address, what)
+
+
+class _Token(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
+    def __init__(self, keys: Credentials) -> None:
+        self._keys = keys
+
+    async def token(self) -> str:
+        return self._keys.token()
+
+
+def _connection(address: Address, config: UpstreamConfig, keys: Credentials) -> Any:
+    credentials: dict[str, Any] = {}
+    if config.uses_sasl:
+        credentials["sasl_mechanism"] = config.sasl_mechanism
+        if config.sasl_mechanism == "OAUTHBEARER":
+            credentials["sasl_oauth_token_provider"] = _Token(keys)
+        else:
+            credentials["sasl_plain_username"] = config.sasl_username
+            credentials["sasl_plain_password"] = keys.password()
+    return AIOKafkaConnection(
+        address.host,
+        address.port,
+        client_id=CLIENT_ID,
+        request_timeout_ms=config.request_timeout_ms,
+        ssl_context=keys.context,
+        security_protocol=config.security_protocol,
+        **credentials,
+    )
+
+
+def _context(config: UpstreamConfig) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(
+            cafile=None if config.ssl_ca_location is None else str(config.ssl_ca_location)
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"{CA}: cannot read {config.ssl_ca_location}: {reason_of(error)}") from None
+    context.check_hostname = config.ssl_endpoint_identification
+    return context

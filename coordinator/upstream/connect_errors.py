@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one line, which names a setting, why a connection did not come about."""
+
+import asyncio
+import os
+import ssl
+from typing import Final
+
+import aiokafka.errors as kafka_errors
+
+from coordinator.config import Address
+from coordinator.upstream.config import UpstreamConfig
+from coordinator.upstream.errors import (
+    CA,
+    MECHANISM,
+    SECURITY,
+    AccessRefused,
+    Unreachable,
+    UpstreamError,
+    UpstreamNotKafka,
+)
+from coordinator.upstream.protocol_probe import look_at
+
+EXPECTED: Final = (
+    OSError,
+    kafka_errors.KafkaError,
+    Unreachable,
+    asyncio.TimeoutError,
+    AssertionError,
+    ValueError,
+)
+"""What a connection of aiokafka may fail with while it is made; its SASL checks raise the last two."""
+
+
+async def explained(
+    error: Exception,
+    address: Address,
+    config: UpstreamConfig,
+    context: ssl.SSLContext | None,
+    timeout_ms: int,
+) -> Exception:
+    """Return what is wrong, looking once more at the address where the error itself says too little."""
+    if isinstance(error, UpstreamError) and not isinstance(error, Unreachable):
+        return error
+    known = _refusal(error, address)
+    if known is not None:
+        return known
+    if isinstance(error, ssl.SSLError | ConnectionResetError) and config.uses_tls:
+        return UpstreamNotKafka(address, f"does not speak TLS ({reason_of(error)})", SECURITY)
+    if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+        return Unreachable(address, reason_of(error))
+    found = await look_at(address, context, timeout_ms, reason_of(error))
+    return error if isinstance(error, Unreachable) and type(found) is Unreachable else found
+
+
+def _refusal(error: Exception, address: Address) -> UpstreamError | None:
+    if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
+        return AccessRefused(address, MECHANISM, reason_of(error))
+    if isinstance(error, kafka_errors.IllegalSaslStateError):
+        return AccessRefused(address, SECURITY, "this listener has no SASL")
+    if isinstance(error, kafka_errors.SaslAuthenticationFailed):
+        return AccessRefused(address, "upstream.sasl.username", reason_of(error))
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return AccessRefused(address, CA, f"its certificate is not trusted: {error.verify_message}")
+    return None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the error's own words, in one line."""
+    if isinstance(error, ssl.SSLError):
+        return str(error.reason or error)
+    if isinstance(error, OSError):
+        number = error.errno or 0
+        known = os.strerror(number) if number > 0 else None  # name look-ups have numbers below 0
+        return known or error.strerror or str(error) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__

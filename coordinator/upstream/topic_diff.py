@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changed between what is known of the cluster's topics and what was seen now. Pure: no I/O, no clock.
+
+Offsets of a deleted topic are dropped, so a topic counts as deleted only beyond doubt. A broker that is cut off goes
+on to answer from an old view, and a user without rights sees nothing: so absence from a list only raises a question,
+which is put by name, in two looks, and to two brokers where there are two. A topic under another id was deleted and
+made anew, or one of the two ids is of an old view: that is asked in the same way. An id that was replaced once is never
+taken again, since only an old view can still have it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+CONFIRMATIONS: Final = 2
+"""In how many looks, and by how many brokers, a topic must be denied to be deleted."""
+GONE_IDS_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    """A topic as a broker shows it: its id (16 bytes) and how many partitions it has."""
+
+    topic_id: bytes
+    partitions: int
+
+
+class MissingTopic(Enum):
+    """What else a broker can say of a topic that was asked for by name."""
+
+    ABSENT = "there is no such topic"
+    UNSURE = "no right to know, or an error that passes"
+
+
+ABSENT: Final = MissingTopic.ABSENT
+UNSURE: Final = MissingTopic.UNSURE
+Verdict = SeenTopic | MissingTopic
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSnapshot:
+    """All topics that one answer showed, by name."""
+
+    topics: Mapping[str, SeenTopic]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDiff:
+    """What is to be changed: topics by name. A topic that was made anew is in `deleted` and in `created`."""
+
+    created: Mapping[str, SeenTopic] = field(default_factory=dict)
+    grown: Mapping[str, SeenTopic] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.grown or self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class UnconfirmedChanges:
+    """What the next comparison has to remember: who denied which topic, and ids that were replaced or deleted."""
+
+    denied: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    """By topic the brokers that denied it in consecutive looks, None for one without a known id."""
+    gone: tuple[bytes, ...] = ()
+    """Ids of topics that are known to be gone, the newest last."""
+
+
+def questions(known: Mapping[str, SeenTopic], look: TopicSnapshot) -> list[str]:
+    """Return the topics to ask for by name: those that are known and were not seen, or under another id, in order."""
+    return sorted(name for name, topic in known.items() if not _is_same(topic, look.topics.get(name)))
+
+
+def difference(
+    known: Mapping[str, SeenTopic],
+    look: TopicSnapshot,
+    answers: Mapping[str, Verdict],
+    doubts: UnconfirmedChanges,
+    *,
+    answered_by: int | None = None,
+    brokers: int = 1,
+) -> tuple[TopicDiff, UnconfirmedChanges]:
+    """Compare what is known with a look and the answers to its `questions`, and return what to change.
+
+    `answered_by` is the broker that the answers are from, and `brokers` how many the cluster has: with more than one,
+    two different ones must deny a topic. Topics without an answer are left as they are.
+    """
+    gone = set(doubts.gone)
+    seen = dict(look.topics) | {name: v for name, v in answers.items() if isinstance(v, SeenTopic)}
+    seen = {name: topic for name, topic in seen.items() if topic.topic_id not in gone}
+    created = {name: topic for name, topic in seen.items() if name not in known}
+    grown = {
+        name: topic
+        for name, topic in seen.items()
+        if _is_same(topic, known.get(name)) and topic.partitions > known[name].partitions
+    }
+    denied = _denied(known, seen, answers, doubts, answered_by)
+    enough = min(CONFIRMATIONS, max(1, brokers))
+    absent = [n for n, by in denied.items() if len(by) >= CONFIRMATIONS and len(set(by)) >= enough]
+    deleted = tuple(sorted(absent))
+    anew = {name: seen[name] for name in deleted if name in seen}
+    ids = dict.fromkeys([*doubts.gone, *(known[name].topic_id for name in deleted)])
+    left = {name: by for name, by in denied.items() if name not in absent}
+    return TopicDiff({**created, **anew}, grown, deleted), UnconfirmedChanges(
+        left, tuple(ids)[-GONE_IDS_MAX:]
+    )
+
+
+def apply(known: Mapping[str, SeenTopic], change: TopicDiff) -> dict[str, SeenTopic]:
+    """Return the known topics after a change."""
+    left = {name: topic for name, topic in known.items() if name not in change.deleted}
+    return left | dict(change.grown) | dict(change.created)
+
+
+def _is_same(topic: SeenTopic, other: SeenTopic | None) -> bool:
+    return other is not None and other.topic_id == topic.topic_id
+
+
+def _denied(
+    known: Mapping[str, SeenTopic],
+    seen: Mapping[str, SeenTopic],
+    answers: Mapping[str, Verdict],
+    doubts: UnconfirmedChanges,
+    answered_by: int | None,
+) -> dict[str, tuple[int | None, ...]]:
+    """The brokers that denied each topic so far; any other answer begins anew, no answer leaves it as it was."""
+    denied: dict[str, tuple[int | None, ...]] = {}
+    for name, topic in known.items():
+        if _is_same(topic, seen.get(name)):
+            continue
+        before = doubts.denied.get(name, ())
+        answer = answers.get(name)
+        if answer is ABSENT or (isinstance(answer, SeenTopic) and answer.topic_id not in doubts.gone):
+            denied[name] = (*before, answered_by)[-8:]
+        elif answer is None and before:
+            denied[name] = before
+    return denied

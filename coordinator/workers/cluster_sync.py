@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows the Kafka cluster that a gateway stands before: its topics are the catalogue's, its brokers the gateways'.
+
+What was seen last is on disk, so a start without the cluster serves the groups that are there. A cluster that cannot be
+used whatever one waits for ends the start; one that does not answer yet is looked for until it does.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from coordinator.catalogue import known_cluster
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.config import Address, Settings
+from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.tasks import Tasks
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology import view
+from coordinator.topology.gateway_view import BrokerState, UpstreamState
+from coordinator.upstream.adoption import TopicPartition
+from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
+from coordinator.upstream.config import config_from
+from coordinator.upstream.ends import UpstreamEnds
+from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.upstream.silent_brokers import REASON, MissedBrokers
+from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
+from coordinator.workers.cluster_changes import again, changes_of
+from coordinator.workers.gateways import ClusterUnusable
+from coordinator.workers.topic_changes import apply_changes
+from storage.disk.filesystem import FileSystem, read_file
+from storage.errors import StorageError
+
+log = get_logger("upstream")
+
+FIRST_LOOK_S: Final = 10.0
+"""How long a start waits for the cluster before it goes on without."""
+PROBE_S: Final = 5.0
+"""How often each broker is asked for a sign of life."""
+
+
+class TopicsNotStored(UpstreamError):
+    """What the cluster's topics are now could not be put on disk, and is found again in the next look."""
+
+
+class ClusterSync:
+    """The cluster, from `connect` until `close`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: CatalogueStore,
+        fs: FileSystem,
+        io: Thread,
+        tasks: Tasks,
+        on_changed: Callable[[], None],
+    ) -> None:
+        """`on_changed` is called when `brokers` or `state` are others; `tasks` are the supervisor's. Blocks.
+
+        Raises ClusterUnusable, ConfigError, and StorageError.
+        """
+        self._settings = settings
+        self._store = store
+        self._fs = fs
+        self._io = io
+        self._tasks = tasks
+        self._following: list[asyncio.Task[None]] = []
+        self._on_changed = on_changed
+        self._noted = known_cluster.read(fs, settings.data_dir)
+        if self._noted is None and store.catalogue.totals.topics:
+            raise ClusterUnusable(
+                "upstream.bootstrap.servers: data.dir holds topics of a node that had no cluster behind it; "
+                "start a gateway with an empty directory"
+            )
+        self._cluster = UpstreamCluster(
+            config_from(settings),
+            read=partial(read_file, fs),
+            ours=[Address(settings.listen.host, settings.listen.port + n) for n in range(settings.workers)],
+            cluster_id=self._noted,
+        )
+        self._monitor = UpstreamMonitor(
+            self._cluster,
+            {topic.name: SeenTopic(topic.id, topic.partitions) for topic in store.catalogue.unsorted()},
+            refresh_ms=settings.upstream_metadata_refresh_ms,
+            on_topics=self._topics_changed,
+            on_brokers=self._brokers_changed,
+        )
+        self._ends = UpstreamEnds(self._cluster)
+        self.brokers: tuple[view.Broker, ...] = ()
+        """The cluster's, by id."""
+        self.state = UpstreamState(self._noted)
+        self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
+        self._missed = MissedBrokers(asyncio.get_running_loop().time)
+        self._errors: dict[int, str] = {}  # of brokers that do not answer
+
+    async def connect(self) -> None:
+        """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
+        self._tell_limits()
+        first = self._tasks.start(self._first_look(), "first look at the cluster")
+        # One that takes longer is not broken off: the topics that it brings may be on their way to the disk.
+        await asyncio.wait([first], timeout=FIRST_LOOK_S)
+        error = first.result() if first.done() else None
+        if error is not None and error.lasting:
+            await self._cluster.close()
+            raise ClusterUnusable(str(error))
+        if error is not None or not first.done():
+            self._say("upstream.bootstrap.servers: no answer yet" if error is None else str(error))
+            log.warning("the cluster cannot be reached yet", reason=str(error or "no answer"))
+        self._following = [
+            self._tasks.start(self._follow(first), "follow the cluster"),
+            self._tasks.start(self._probe(), "probe the cluster's brokers"),
+        ]
+
+    async def _first_look(self) -> UpstreamError | None:
+        try:
+            await self._cluster.connect()
+            await self._monitor.look()
+        except UpstreamError as error:
+            return error
+        return None
+
+    async def _follow(self, first: asyncio.Task[UpstreamError | None]) -> None:
+        await first
+        await self._monitor.run()
+
+    def _tell_limits(self) -> None:
+        """What clients of this cluster cannot do through a gateway, which they would find out one by one."""
+        protocol = self._settings.upstream_security_protocol
+        if protocol.startswith("SASL_"):
+            log.info(
+                "GSSAPI (Kerberos) does not pass a gateway: its tickets are for the brokers' own names; "
+                "PLAIN, SCRAM and OAUTHBEARER do"
+            )
+        if protocol.endswith("SSL"):
+            log.info(
+                "client certificates do not pass a gateway: the cluster sees no client's, nor the gateway's own"
+            )
+
+    def look_soon(self) -> None:
+        """Look at once: a client names something that is not known."""
+        self._monitor.look_soon()
+
+    async def ends_of(
+        self, partitions: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, dict[int, tuple[int, int]]] | None:
+        """By topic and partition the high watermark and the last stable offset; None if the cluster cannot be asked."""
+        wanted = [TopicPartition(topic, each) for topic, indexes in partitions.items() for each in indexes]
+        try:
+            high = await self._ends.ends(wanted)
+            stable = await self._ends.ends(high, read_committed=True)
+        except UpstreamError as error:
+            log.debug("the cluster does not say where its partitions end", reason=str(error))
+            return None
+        found: dict[str, dict[int, tuple[int, int]]] = {}
+        for place, end in high.items():
+            if place in stable:
+                found.setdefault(place.topic, {})[place.partition] = (max(end, stable[place]), stable[place])
+        return found
+
+    async def close(self) -> None:
+        """Follow it no more."""
+        for task in self._following:
+            task.cancel()
+        await asyncio.gather(*self._following, return_exceptions=True)
+        await self._cluster.close()
+
+    # --- what was seen
+
+    async def _topics_changed(self, change: TopicDiff) -> None:
+        """Take over what changed. Raises TopicsNotStored."""
+        try:
+            await self._note_cluster()
+        except StorageError as error:
+            raise TopicsNotStored(str(error)) from None
+        done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
+        wanted = again(self._left_out, change)
+        changes, left_out = changes_of(self._store.catalogue, wanted)
+        if not self._left_out.keys() >= set(left_out):
+            log.error(
+                "topics of the cluster are left out: their names differ in . and _ only, or are none",
+                count=len(left_out),
+                topics=left_out[:10],
+            )
+        pieces = list(changes.pieces())
+        self._store.change_in_steps(partial(apply_changes, pieces), done.set_result)
+        outcome = await done
+        if outcome is not True:
+            raise TopicsNotStored(f"the topics of the cluster cannot be kept: {outcome or 'they do not fit'}")
+        self._left_out = {name: wanted.created[name] for name in left_out}
+        log.info(
+            "the cluster's topics have changed",
+            created=len(change.created),
+            grown=len(change.grown),
+            deleted=len(change.deleted),
+        )
+
+    async def _note_cluster(self) -> None:
+        """Once, before the first topic: of which cluster they are."""
+        cluster_id = self._cluster.cluster_id
+        if self._noted is None and cluster_id is not None:
+            await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
+            self._noted = cluster_id
+
+    def _brokers_changed(self, brokers: Mapping[int, UpstreamBroker]) -> None:
+        self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))
+        self._missed.change(brokers)
+        log.info(
+            "the cluster's brokers", brokers={b.node_id: str(Address(b.host, b.port)) for b in self.brokers}
+        )
+        self._errors = {node_id: error for node_id, error in self._errors.items() if node_id in brokers}
+        self._say(None)
+        self._on_changed()
+
+    # --- how it is
+
+    async def _probe(self) -> None:
+        while True:
+            asked = self.brokers  # there may be others before all have answered
+            found = await asyncio.gather(*(self._ask(broker.node_id) for broker in asked))
+            self._errors = {
+                broker.node_id: error for broker, error in zip(asked, found, strict=True) if error
+            }
+            # Before the first answer there is more to say than that no look has failed yet.
+            self._say(self._monitor.failing or (None if self.brokers else self.state.error))
+            await asyncio.sleep(PROBE_S)
+
+    async def _ask(self, node_id: int) -> str | None:
+        """Why a broker does not answer."""
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._cluster.metadata_bytes([], node_id=node_id)
+        except UpstreamError as error:
+            return str(error)
+        except TimeoutError:
+            return f"no answer within {PROBE_S:g} s"
+        return None
+
+    def _say(self, error: str | None) -> None:
+        """Note how the cluster is, and tell it where that is news."""
+        brokers = [
+            BrokerState(
+                broker.node_id, str(Address(broker.host, broker.port)), self._errors.get(broker.node_id)
+            )
+            for broker in self.brokers
+        ]
+        brokers += [BrokerState(each.node_id, str(each.address), REASON) for each in self._missed.brokers()]
+        seen = self._monitor.topics.get(OFFSETS_TOPIC)
+        offsets_topic = None if seen is None else (seen.topic_id, seen.partitions)
+        state = UpstreamState(self._cluster.cluster_id, error, brokers, offsets_topic)
+        if state != self.state:
+            self.state = state
+            self._on_changed()

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the assignment on their way to workers: in order, and to lead only once that is on disk.
+
+With the order to lead a partition go the topics whose offsets it may still hold. After a mass deletion these are many,
+for each partition: so they are sent as fast as the worker reads, a message in a turn, and later orders for the same
+worker wait behind them. What goes meanwhile is told as well: the worker hears of it before it has the partition.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from coordinator.catalogue.deletions import DeletedTopic
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.tasks import Tasks
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology import leaders_file
+from coordinator.workers import messages
+from coordinator.workers.assignment import Assignment, Command, LeadOrder
+from protocol.names import Partition
+from storage.disk.filesystem import FileSystem
+from storage.recovery.shared import SharedDirectory
+
+log = get_logger("supervisor")
+
+RETRY_S: Final = 1.0
+"""How long a disk that refused to note who leads what is left alone before the next try."""
+NAMES_PER_MESSAGE: Final = 1_000
+
+
+class WorkerChannel(Protocol):
+    """The way to one process of a worker."""
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one message; it is lost once the process is gone."""
+
+    async def drained(self) -> None:
+        """Return once there is room for more, or the process is gone."""
+
+
+class OrderQueue:
+    """Sends commands; those of one moment are noted together."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        io: Thread,
+        fs: FileSystem,
+        data_dir: Path,
+        assignment: Assignment,
+        shared: SharedDirectory,
+        store: CatalogueStore,
+        channel: Callable[[int], WorkerChannel | None],
+        tasks: Tasks,
+    ) -> None:
+        """`channel` is the way to the worker of a node, if there is one; `tasks` are the supervisor's."""
+        self._loop = loop
+        self._io = io
+        self._fs = fs
+        self._data_dir = data_dir
+        self._assignment = assignment
+        self._shared = shared
+        self._store = store
+        self._channel = channel
+        self._tasks = tasks
+        self.handed = [0] * len(assignment.places)
+        """Up to which deleted topic each partition's leader was told with its order what to drop."""
+        self._outbox: list[Command] = []
+        self._sending = False
+        self._waiting: dict[int, deque[Command]] = {}
+        """By node, what waits behind topics that are being told."""
+
+    def send(self, commands: Iterable[Command]) -> None:
+        """Send these after all that were to be sent before."""
+        self._outbox += commands
+        self._send_next()
+
+    def _send_next(self) -> None:
+        """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
+        if self._sending or not self._outbox:
+            return
+        self._sending = True
+        owners = self._assignment.owners()
+
+        def write() -> None:
+            leaders_file.write(self._fs, self._data_dir, owners)
+
+        def written(result: BaseException | None) -> None:
+            if isinstance(result, BaseException):
+                log.error("cannot save which node leads which partition", reason=str(result))
+                self._loop.call_later(RETRY_S, self._io.submit, write, written)
+                return
+            self._sending = False
+            for command in batch:
+                self._send_in_turn(command)
+            self._send_next()
+
+        batch, self._outbox = self._outbox, []
+        if any(isinstance(command, LeadOrder) for command in batch):
+            self._io.submit(write, written)
+        else:
+            written(None)
+
+    def _send_in_turn(self, command: Command) -> None:
+        """Send a command after all others for its node."""
+        waiting = self._waiting.get(command.node)
+        if waiting is not None:
+            waiting.append(command)
+        elif isinstance(command, LeadOrder) and self._gone(command.partition, 0):
+            self._waiting[command.node] = deque([command])
+            self._tasks.start(self._send_waiting(command.node), "send orders")
+        else:
+            self._send(command)
+
+    async def _send_waiting(self, node: int) -> None:
+        waiting = self._waiting[node]
+        while waiting:
+            command = waiting.popleft()
+            if isinstance(command, LeadOrder):
+                await self._tell_gone(command)
+            if self._is_wanted(command):
+                self._send(command)
+        del self._waiting[node]
+
+    async def _tell_gone(self, order: LeadOrder) -> None:
+        """Tell a worker which topics went whose offsets its partition may hold; on return nothing is left to tell."""
+        told = 0
+        while self._is_wanted(order) and (left := self._gone(order.partition, told)):
+            told = left[-1].number
+            for names in _portions(left):
+                channel = self._channel(order.node)
+                if channel is None:
+                    return
+                channel.send(messages.TopicsDeleted(order.partition, names))
+                await channel.drained()
+                await asyncio.sleep(0)
+
+    def _gone(self, partition: Partition, told: int) -> list[DeletedTopic]:
+        return self._store.deletions.gone_after(partition, told)
+
+    def _is_wanted(self, command: Command) -> bool:
+        """Whether the process that a command was meant for has the partition still, and was not lost meanwhile."""
+        place = self._assignment.places[command.partition]
+        return (place.owner, place.epoch) == (command.node, command.epoch)
+
+    def _send(self, command: Command) -> None:
+        partition = command.partition
+        if isinstance(command, LeadOrder):
+            self.handed[partition] = self._store.deletions.number
+            point, position = self._shared.known(partition)
+            version = self._store.topics_version()
+            order: Any = messages.LeadPartition(partition, command.epoch, point, position, version)
+        else:
+            order = messages.ResignPartition(partition, command.epoch)
+        log.debug(
+            "ordered a worker",
+            node=command.node,
+            what=type(command).__name__,
+            partition=partition,
+            epoch=command.epoch,
+        )
+        channel = self._channel(command.node)
+        if channel is not None:
+            channel.send(order)
+
+
+def _portions(gone: Iterable[DeletedTopic]) -> Iterator[Sequence[str]]:
+    """The names of topics that went, so many at a time."""
+    names: list[str] = []
+    for each in gone:
+        names += each.names
+        if len(names) >= NAMES_PER_MESSAGE:
+            yield names
+            names = []
+    if names:
+        yield names

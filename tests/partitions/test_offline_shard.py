@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups of a partition that is read without a node."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.partitions.offline_shard import read_shard
+from coordinator.partitions.ownership_markers import ADOPTED, book_of
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from storage.disk.filesystem import RealFileSystem
+from storage.format.batch import BatchBuilder
+from storage.format.loader import RecordLoader
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
+from storage.journal.journal import Entry
+from storage.log_manager import LogManager
+from storage.recovery.check import check_partition
+from storage.settings import LogSettings
+
+PARTITION = Partition(0)
+BOOK = book_of(PARTITION, 1)
+
+
+def write(log_dir: Path, *groups: str) -> None:
+    """A log with an offset of each group."""
+    manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
+    builder = BatchBuilder()
+    value = OffsetAndMetadata(Offset(ADOPTED), -1, "", 1 << 42)
+    builder.append([OffsetCommitRecord(GroupId(group), "topic", 0, value) for group in groups])
+    (batch,) = builder.build(Offset(0), LeaderEpoch(0), 1 << 42)
+    manager.append([Entry(PARTITION, Offset(0), batch)], sync=False)
+    manager.close()
+
+
+@pytest.mark.parametrize("groups", [[""], ["", "other"], ["", BOOK], [BOOK, "other"]])
+def test_every_group_is_there_but_the_book(tmp_path: Path, groups: list[str]) -> None:
+    write(tmp_path, *groups)
+    fs = RealFileSystem()
+    shard = read_shard(fs, check_partition(fs, tmp_path, PARTITION), RecordLoader()).shard
+    assert [*shard.groups] == [group for group in groups if group != BOOK]
+    assert shard.book.group_id == (BOOK if BOOK in groups else "")
