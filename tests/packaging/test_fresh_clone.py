@@ -173,7 +173,7 @@ def committed(clone: Clone, node: Node, demo: str) -> None:
     assert demo
     for _ in range(2):
         printed = clone.run(".venv/bin/python ../look.py")
-    assert "mine: [0, 1, 2," in printed
+    assert "assigned: [0, 1, 2," in printed
     assert "committed: 42" in printed
 
 
