@@ -44,7 +44,7 @@ def test_a_runbook_says_what_an_alert_means_and_what_to_do() -> None:
 
 
 def test_the_readme_says_at_its_start_what_is_not_protected_and_what_expires() -> None:
-    start = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Start")[0]
+    start = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Other ways to start")[0]
     for word in (
         "TLS",
         "authentication",
@@ -108,18 +108,20 @@ RUN_BY: Final = {
         "spark-submit": "audit/test_package.py::test_a_cluster_audits_with_them",
     },
     "docs/gateway.md": {"groupkeeper serve": "test_docs.py::test_the_ten_lines_make_a_gateway"},
-    "docs/offsets-topic.md": {
-        "kafka-console-consumer.sh": (
-            "kafka/test_offsets_topic.py::test_the_offsets_formatter_shows_every_commit_in_its_order"
-        ),
-    },
-    "docs/operations.md": {
+    "docs/installing.md": {
         "useradd": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "git clone": "packaging/test_fresh_clone.py::test_what_the_page_types_for_systemd_installs_it",
         "cp": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "systemctl enable": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "helm install": "packaging/test_helm.py::test_the_page_installs_the_chart",
         "GRAFANA_PASSWORD=...": "packaging/test_compose.py::test_the_page_starts_the_file",
+    },
+    "docs/offsets.md": {
+        "kafka-console-consumer.sh": (
+            "kafka/test_offsets_topic.py::test_the_offsets_formatter_shows_every_commit_in_its_order"
+        ),
+    },
+    "docs/troubleshooting.md": {
         "groupkeeper groups": "cli/test_cluster.py::test_the_documented_command_sets_offsets",
         "groupkeeper log repair": (
             "crash/test_taken_away.py::test_a_cut_journal_stops_the_start_until_the_loss_is_accepted"

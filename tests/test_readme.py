@@ -117,6 +117,7 @@ def test_the_links_lead_somewhere(name: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page as links name them."""
+    """The headings and anchors of a page as links name them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    marked = set(re.findall(r'<a id="([^"]+)"></a>', page.read_text()))
+    return marked | {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render docs/settings.md from the settings themselves; `groupkeeper settings --markdown` prints it."""
+"""Renders docs/settings.md from the settings themselves; `groupkeeper settings --markdown` prints it."""
 
 from collections.abc import Iterator
 from typing import Final, get_args
@@ -9,6 +9,9 @@ import msgspec
 from coordinator.config.example import SECTIONS, toml
 from coordinator.config.settings import Settings
 from coordinator.config.values import kind_of
+
+BAR: Final = "\\|"
+"""A bar within a cell of a table."""
 
 HEAD: Final = """\
 # Settings
@@ -25,16 +28,17 @@ line that says which, where, and what was expected.
 
 
 def render() -> str:
-    """The text of the page."""
-    return "\n".join([HEAD, *_lines()])
+    """Return the text of the page."""
+    return "\n".join([HEAD, *_rows(), ""])
 
 
-def _lines() -> Iterator[str]:
+def _rows() -> Iterator[str]:
+    yield "| setting | meaning | default | expected |"
+    yield "|---|---|---|---|"
     for field in msgspec.structs.fields(Settings):
         if field.encode_name in SECTIONS:
-            yield f"## {SECTIONS[field.encode_name]}\n"
+            yield f"| **{SECTIONS[field.encode_name]}** | | | |"
         sentence = " ".join(extra for extra in get_args(field.type) if isinstance(extra, str))
         default = "nothing" if field.default is None else f"`{toml(field.default)}`"
-        yield f"### `{field.encode_name}`\n"
-        yield f"{sentence}\n"
-        yield f"Default: {default}. Expected: {kind_of(field.type).expected}.\n"
+        cells = (f"`{field.encode_name}`", sentence, default, kind_of(field.type).expected)
+        yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"

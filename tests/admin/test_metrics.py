@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from coordinator.admin.reference.page import heading
 from coordinator.version import __version__
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic
 from tests.support.service import Service, serving
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
-GATEWAYS = "## In front of a Kafka cluster"
+GATEWAYS = heading("In front of a Kafka cluster")
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -114,10 +115,8 @@ def test_the_page_explains_exactly_what_is_shown(service: Service) -> None:
         for name, _ in samples(service)
         if name.startswith("groupkeeper_")
     }
-    page = DOC.read_text().partition(GATEWAYS)[
-        0
-    ]  # what a gateway has beside it is in tests/workers/test_lag.py
-    explained = set(re.findall(r"^### `(groupkeeper_\w+)`", page, re.MULTILINE))
+    page, _, _ = DOC.read_text().partition(GATEWAYS)  # tests/workers/test_lag.py has those of a gateway
+    explained = set(re.findall(r"^\| `(groupkeeper_\w+)`", page, re.MULTILINE))
     # A counter with labels shows nothing until there is something to count.
     empty_at_first = {
         "groupkeeper_request_errors_total",

@@ -123,7 +123,7 @@ def test_offsets_are_set_to_what_a_file_says_forward_and_backward(
     assert offsets_of(groupkeeper, bootstrap, group) == {0: 5, 1: 2**63 - 1, 3: 7}
 
 
-@pytest.mark.parametrize("page", ["operations.md", "offsets.md"])
+@pytest.mark.parametrize("page", ["troubleshooting.md", "offsets.md"])
 def test_the_documented_command_sets_offsets(
     groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path, page: str
 ) -> None:

@@ -46,7 +46,7 @@ def test_the_schema_takes_the_file() -> None:
 
 def test_the_page_starts_the_file() -> None:
     """It is the file that the schema takes, and what it demands is given."""
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "installing.md").read_text()
     (command,) = (each.split() for each in commands(page) if "docker compose" in each)
     variable, *words = command
     assert words[:3] == ["docker", "compose", "--file"]

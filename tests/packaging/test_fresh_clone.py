@@ -236,8 +236,8 @@ def test_make_bench_audits_a_large_log(clone: Clone, typed: list[str]) -> None:
 
 
 def test_what_the_page_types_for_systemd_installs_it(clone: Clone) -> None:
-    """Both halves of the line in docs/operations.md; what the second one makes others have made perhaps."""
-    page = (ROOT / "docs" / "operations.md").read_text()
+    """Both halves of the line in docs/installing.md; what the second one makes others have made perhaps."""
+    page = (ROOT / "docs" / "installing.md").read_text()
     (line,) = (each for each in commands(page) if each.startswith("git clone"))
     cloning, installing = line.split(" && ")
     clone.run(cloning.replace("REPOSITORY", str(clone.tree)).replace("/opt/", "../opt/"))

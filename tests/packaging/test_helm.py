@@ -111,8 +111,8 @@ def test_by_default_it_is_the_plain_manifest() -> None:
 
 
 def test_the_page_installs_the_chart() -> None:
-    """The command of docs/operations.md; without a cluster what it would install is only shown."""
-    page = (ROOT / "docs" / "operations.md").read_text()
+    """The command of docs/installing.md; without a cluster what it would install is only shown."""
+    page = (ROOT / "docs" / "installing.md").read_text()
     (command,) = (shlex.split(each) for each in commands(page) if each.startswith("helm "))
     _, verb, release, chart, *flags = command
     assert (verb, release, ROOT / chart) == ("install", "groupkeeper", CHART)

@@ -22,7 +22,7 @@ from tests.support.pages import commands
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
-PAGE = (ROOT / "docs" / "operations.md").read_text()
+PAGE = (ROOT / "docs" / "installing.md").read_text()
 UNITS = ROOT / "deploy" / "systemd"
 CRON_JOB = ROOT / "deploy" / "kubernetes" / "audit-cronjob.yaml"
 
@@ -45,7 +45,7 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
 
 
 def test_the_page_installs_what_the_unit_starts() -> None:
-    """User, directories and names in the commands of docs/operations.md are those of the unit."""
+    """User, directories and names in the commands of docs/installing.md are those of the unit."""
     unit = {key: values[0] for key, values in lines_of(UNITS / "groupkeeper.service").items()}
     user, clone, copy, enable = (
         shlex.split(next(each for each in commands(PAGE) if each.startswith(program)))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
 from coordinator.admin.lag_metrics import LagCollector
+from coordinator.admin.reference.page import heading
 from coordinator.upstream.lag import (
     OFFSETS_PER_STEP,
     Detail,
@@ -161,7 +162,9 @@ def test_the_metrics_have_kafka_exporters_names() -> None:
 
 
 def test_the_page_of_metrics_explains_them() -> None:
-    section = (ROOT / "docs" / "metrics.md").read_text().partition("## In front of a Kafka cluster")[2]
-    explained = set(re.findall(r"`((?:groupkeeper|kafka)_\w+)`", section.partition("\n## ")[0]))
+    section = (ROOT / "docs" / "metrics.md").read_text().partition(heading("In front of a Kafka cluster"))[2]
+    explained = set(
+        re.findall(r"^\| `((?:groupkeeper|kafka)_\w+)`", section.partition("<a id=")[0], re.MULTILINE)
+    )
     shown = set(re.findall(r"^# TYPE (\w+) gauge$", page("partition"), re.MULTILINE))
     assert explained == shown

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render docs/metrics.md from the descriptions of the metrics; `groupkeeper metrics` prints it."""
+"""Renders docs/metrics.md from the descriptions of the metrics; `groupkeeper metrics` prints the text."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
 from coordinator.admin.reference.metric_help import MetricHelp, Section
+
+BAR: Final = "\\|"
+"""A bar within a cell of a table."""
 
 HEAD: Final = """\
 # Metrics
@@ -44,23 +47,32 @@ SECTIONS: Final = (
 
 
 def render() -> str:
-    """The text of the page."""
-    return "\n".join([HEAD, *(line for section in SECTIONS for line in _lines(section))])
+    """Return the text of the page."""
+    return "\n".join([HEAD, *_rows(), ""])
 
 
-def _lines(section: Section) -> Iterator[str]:
-    yield f"## {section.title}\n"
-    if section.text:
-        yield f"{section.text}\n"
-    for metric in section.metrics:
-        yield f"### `{metric.name}`\n"
-        yield f"{metric.text} {metric.more}".rstrip() + "\n"
-        yield " ".join(_facts(metric, section)) + "\n"
+def heading(title: str) -> str:
+    """Return the row that begins a section, with an anchor for links to the section."""
+    anchor = "".join(each for each in title.lower() if each.isalnum() or each == " ").replace(" ", "-")
+    return f'<a id="{anchor}"></a>**{title}**'
+
+
+def _rows() -> Iterator[str]:
+    yield "| metric | meaning | facts |"
+    yield "|---|---|---|"
+    for section in SECTIONS:
+        yield f"| {heading(section.title)} | {' '.join(section.text.split())} | |"
+        for metric in section.metrics:
+            cells = (
+                f"`{metric.name}`",
+                f"{metric.text} {metric.more}".rstrip(),
+                " ".join(_facts(metric, section)),
+            )
+            yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
 
 
 def _facts(metric: MetricHelp, section: Section) -> Iterator[str]:
-    yield f"Type: {metric.kind}."
-    yield f"Unit: {metric.unit}."
+    yield f"{metric.kind.capitalize()}, {metric.unit}."
     if metric.labels:
         yield f"Labels: {', '.join(f'`{label}`' for label in metric.labels)}."
     yield f"Since: {metric.since}."
