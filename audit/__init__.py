@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nightly audit: what the log of a node or broker says, and whether it can be trusted, on Spark.
+"""The nightly audit on Spark, which checks whether the log of a node or broker can be trusted.
 
-`make install-audit` brings what this package needs into .venv, and the Dockerfile's stage `audit` into an image.
+`make install-audit` installs the dependencies of this package into .venv, and the Dockerfile's stage `audit` into an
+image.
 """

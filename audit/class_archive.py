@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark's classes as Java keeps them in memory, so that they are mapped and not loaded one by one.
+"""An archive of Spark's classes in Java's memory format, so that they are mapped and not loaded one by one.
 
-`python -m audit.class_archive` makes that archive (`make install-audit` does, too): it audits a small log and lets
-Java write down what it loaded for that, some 200 MB. Every audit of this installation takes it if it is there
-(`audit.session`); where it does not fit any more (another Java, other jars), Java leaves it alone.
+`python -m audit.class_archive` makes the archive (`make install-audit` does, too): it audits a small log and lets Java
+dump the classes that it loaded for that, some 200 MB. Every audit of this installation uses the archive if it exists
+(`audit.session`); if it does not fit any more (another Java, other jars), Java ignores it.
 """
 
 import os
@@ -22,11 +22,11 @@ from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 
 WRITING_S: Final = 600
-"""Java needs some seconds to write it, on a busy machine far more."""
+"""The seconds within which Java has to write the archive; it needs few, but far more on a busy machine."""
 
 
 def write_archive(path: Path) -> None:
-    """Make the archive. Raises RuntimeError when Java did not write it, AuditError, and OSError."""
+    """Make the archive. Raises RuntimeError if Java did not write it, AuditError, and OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     options = f"{LOCAL_JAVA} -XX:ArchiveClassesAtExit={new} {QUIET}"
@@ -44,7 +44,7 @@ def write_archive(path: Path) -> None:
     gateway.proc.wait(WRITING_S)
     if not new.exists():
         raise RuntimeError(f"Java did not write {new}")
-    os.replace(new, path)  # noqa: PTH105 - says what it does to what is there
+    os.replace(new, path)  # noqa: PTH105 - the name states that it replaces
 
 
 def _write_log(log_dir: Path, now_ms: int) -> None:

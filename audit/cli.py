@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of an audit: `groupkeeper audit`, and `spark-submit ... audit/__main__.py`.
 
-Nothing that needs Spark is imported before it is known to be there.
+Modules that need Spark are imported only once it is known to be installed.
 """
 
 import argparse
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 EXIT_CLEAN: Final = 0
 EXIT_FINDINGS: Final = 1
 EXIT_FAILED: Final = 2
-"""The audit could not run, or not to its end: nothing is known."""
+"""The exit code if the audit could not run, or not to its end, so that nothing is known."""
 
 _NEEDED: Final = ("jinja2", "numpy", "pyarrow", "pyspark")
-_DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it says otherwise"
+_DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it names a time zone"
 
 
 def main(argv: Sequence[str], prog: str = "groupkeeper audit", session: "SparkSession | None" = None) -> int:
     """Audit, and return the exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.
 
-    A `session` that is given is used, and not ended.
+    A given `session` is used, and not ended.
     """
     arguments = parser(prog).parse_args(list(argv))
     try:
         options = _options(arguments)
         report = _run(options, arguments.master, session)
     except AuditError as error:
-        print(f"groupkeeper: {_one_line(str(error))}", file=sys.stderr)  # noqa: T201 - a command speaks
+        print(f"groupkeeper: {_one_line(str(error))}", file=sys.stderr)  # noqa: T201 - the output of the command
         return EXIT_FAILED
-    except Exception:  # noqa: BLE001 - 1 would say that the audit came to its end
+    except Exception:  # noqa: BLE001 - 1 would mean that the audit has finished
         traceback.print_exc()
         return EXIT_FAILED
-    return _tell(report, arguments.fail_on, options.out)
+    return _print_report(report, arguments.fail_on, options.out)
 
 
 def parser(prog: str) -> argparse.ArgumentParser:
-    """The flags."""
+    """Return the parser of the command line."""
     result = argparse.ArgumentParser(
         prog=prog,
         usage="%(prog)s [OPTIONS]",
@@ -82,7 +82,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
     add(
         "--against",
         metavar="HOST:PORT",
-        help="Compare with what this cluster says over Kafka's protocol.",
+        help="Compare with what this cluster reports over Kafka's protocol.",
     )
     add(
         "--compacted",
@@ -119,7 +119,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
 
 
 class _Help(argparse.HelpFormatter):
-    """Help as the other commands print it."""
+    """Formats the help text as the other commands do."""
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
         super().add_usage(usage, actions, groups, "Usage: ")
@@ -190,7 +190,7 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
 
 
 def _check_installed() -> None:
-    """Raises AuditError where something is missing that the audit runs on."""
+    """Raise AuditError if a library or Java, on which the audit runs, is missing."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise AuditError(
@@ -205,9 +205,9 @@ def _check_installed() -> None:
 
 
 def _check_options(options: AuditOptions) -> None:
-    """Find out what cannot be done before Spark takes its seconds to start. Raises AuditError.
+    """Raise AuditError for options that cannot work, before Spark takes its seconds to start.
 
-    Directories that a URL names are looked at later: that needs Spark.
+    Directories that a URL names are checked later, because that needs Spark.
     """
     from audit.compared.live import check_answers
     from audit.facts.inventory import take_inventory
@@ -231,7 +231,7 @@ def _has_java() -> bool:
     return shutil.which("java") is not None if not home else (Path(home) / "bin" / "java").exists()
 
 
-def _tell(report: "Report", fail_on: str, out: str) -> int:
+def _print_report(report: "Report", fail_on: str, out: str) -> int:
     from audit.report.markdown import verdict
     from audit.report.model import reaches
 
@@ -247,7 +247,7 @@ def _tell(report: "Report", fail_on: str, out: str) -> int:
         f"{run.seconds:.1f} s",
         f"see {Path(out) / 'report.html'}",
     ]
-    print("\n".join(lines))  # noqa: T201 - this is what the command has to say
+    print("\n".join(lines))  # noqa: T201 - the output of the command
     bad = reaches(report.worst(), next(severity for severity in SEVERITIES if severity == fail_on))
     return EXIT_FINDINGS if bad else EXIT_CLEAN
 

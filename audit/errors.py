@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends an audit before it has an answer."""
+"""The error that ends an audit before it has a result."""
 
 
 class AuditError(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster needs to run the audit: `python -m audit.package DIRECTORY` writes two zips there.
+"""The package for clusters that run the audit: `python -m audit.package DIRECTORY` writes two zips there.
 
     groupkeeper-audit.zip            the code, for spark-submit --py-files
     groupkeeper-audit-libraries.zip  compiled libraries, which Python does not import from a zip, for --archives
@@ -29,7 +29,7 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def write_package(directory: Path) -> tuple[Path, Path]:
-    """Write both zips, and return where they are. Raises AuditError for a library that is not there, and OSError."""
+    """Write both zips, and return their paths. Raises AuditError for a library that is not installed, and OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     code, libraries = directory / CODE_ZIP, directory / LIBRARIES_ZIP
     _write(code, ((path, path.relative_to(_ROOT).as_posix()) for path in _code()))

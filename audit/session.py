@@ -15,50 +15,50 @@ from audit.errors import AuditError
 MASTER_DEFAULT = "local[*]"
 
 _SETTINGS = {
-    # The audit's tables are small once the log has been read: many tasks would cost more than they do.
+    # The audit's tables are small once the log has been read: many tasks would cost more than the tables.
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.enabled": "false",  # it would run parts of a query while that is planned
-    # All large tables are spread alike, by partition of the log, so that joins have both sides where they are.
+    # All large tables are spread alike, by partition of the log, so that joins find both sides in one task.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # What leaves the reading tasks is little: to compile code for it takes longer (see audit.facts.facts).
+    # Few rows leave the reading tasks: to compile code for them takes longer (see audit.facts.facts).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Whole files come as rows where only Spark can read them: one at a time.
+    # Whole files become rows if only Spark can read them: one at a time.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 20),
 }
 CLASS_ARCHIVE: Final = Path(sys.prefix, "share", "groupkeeper", f"spark-{pyspark.__version__}.jsa")
-"""Where `audit.class_archive` keeps Spark's classes for this installation."""
+"""The path at which `audit.class_archive` stores Spark's classes for this installation."""
 LOCAL_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn256m"
-"""The work is done in Python, and Java is mostly busy with starting: what is quick to start halves that.
+"""Java's options for a local master: it mostly starts up, as Python does the work, so a quick start halves its time.
 
-The memory is what it comes to anyway; to find that out takes it a dozen collections.
+The memory is what Java uses anyway; without the options it takes a dozen collections to grow to that.
 """
 QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
-"""Without this, Java says on standard output that an archive does not fit."""
+"""Java's options without which it prints to standard output that an archive does not fit."""
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
 _ONE_PROCESS = {
-    # Elsewhere the packages may come with --py-files, which only the workers see.
+    # With other masters the packages may come with --py-files, which only the workers get.
     "spark.python.daemon.module": "audit.run.daemon",
-    # Each range takes the memory that the one before it had: to give it back between them costs a tenth of the work.
+    # Each range uses the memory of the range before: to free it in between costs a tenth of the work.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),
 }
 
 
 def spark_session(master: str | None = None, *, settings: dict[str, str] | None = None) -> SparkSession:
-    """The session of this process, started if there is none yet.
+    """Return the session of this process, started if there is none yet.
 
-    `master` is Spark's own (default: all cores of this machine); a session that spark-submit prepared keeps its own.
-    Raises AuditError when Spark cannot start, with what to install where Java is missing.
+    `master` is Spark's own option (default: all cores of this machine); a session that spark-submit prepared keeps its
+    own. Raises AuditError if Spark cannot start, with the packages to install if Java is missing.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

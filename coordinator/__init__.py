@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service: groups (pure), the shards that hold them, the shell around them, and the apis."""
+"""The service: groups (without I/O), the shards that hold them, the node around them, and the apis."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a node: its parts are started, have their turns by the clock, and are stopped."""
+"""The life of a node: starts its components, runs its periodic jobs, and stops it."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ IDLE_CHECK_INTERVAL_MS: Final = 1_000
 
 
 class Serving(NamedTuple):
-    """Where a node that has started is reached; `metrics` is a URL."""
+    """The addresses at which a started node is reached; `metrics` is a URL."""
 
     listen: Address
     advertised: Address
@@ -67,12 +67,12 @@ class App(NodeComponents):
         log_manager: LogManager | None = None,
         cluster_id: str = "",
     ) -> None:
-        """Make its parts, of these settings and this machine. Raises CannotStart."""
+        """Create the components of a node from its settings and machine. Raises CannotStart."""
         super().__init__(settings, loop, machine, log_manager, cluster_id)
         self.leadership.note_dropped = self.dropped_before_serving
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
-        """Up to which deleted topic all partitions were told to drop what they hold."""
+        """The number of the last deleted topic whose offsets all partitions were to drop."""
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
@@ -81,7 +81,7 @@ class App(NodeComponents):
     # --- start ---
 
     async def start(self) -> Serving:
-        """Listen, load, serve; returns where. Raises CannotStart when an address is taken or the data cannot be used.
+        """Listen, load and serve; return the addresses. Raises CannotStart if one is taken or the data cannot be used.
 
         The socket listens before the slower imports below: clients that come early wait in its queue.
         """
@@ -110,7 +110,7 @@ class App(NodeComponents):
         return self.serving
 
     def bind(self) -> tuple[socket.socket, int]:
-        """A socket that listens, and the port at which clients come. Raises CannotStart."""
+        """Return a socket that listens, and the port for clients. Raises CannotStart."""
         try:
             sock = self.machine.bind(self.settings.listen)
         except OSError as error:
@@ -118,7 +118,7 @@ class App(NodeComponents):
         return sock, sock.getsockname()[1]
 
     def lead_partitions(self) -> None:
-        """Begin to lead what this node has from the start: all there is."""
+        """Begin to lead the partitions that this node has from the start: all of them."""
         settings = self.settings
         count = settings.offsets_topic_num_partitions
         try:
@@ -129,7 +129,7 @@ class App(NodeComponents):
             self.leadership.become_leader(Partition(partition), epoch)
 
     def open_catalogue(self) -> CatalogueWriter:
-        """The topics. Raises CannotStart."""
+        """Open the catalogue of topics. Raises CannotStart."""
         machine = self.machine
         store = CatalogueStore(
             self.settings.data_dir,
@@ -148,17 +148,17 @@ class App(NodeComponents):
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
-        """The nodes that clients hear of: this one, which leads all that it leads from the start."""
+        """Return the cluster that clients see: this node, which leads all partitions it has from the start."""
         epochs = self.leadership.epochs
         leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
         return Cluster(View((broker,), leaders))
 
     def capabilities(self) -> Capabilities:
-        """What this node offers: every api that is declared; those for gateways where only they come."""
+        """Return all declared apis, and those for gateways if only gateways connect to this node."""
         return Capabilities(declared() + (declared(private) if self.settings.is_gateway else []))
 
     def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
-        """What the api handlers see of this node. Raises CannotStart."""
+        """Return the node as the api handlers see it. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
@@ -181,7 +181,7 @@ class App(NodeComponents):
         )
 
     def drop_offsets(self, topics: Sequence[str]) -> Drops:
-        """Drop what was committed in deleted topics, in steps, until that is durable, and kept."""
+        """Drop the offsets committed in deleted topics, in steps, until that is durable, and stored."""
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
@@ -190,7 +190,7 @@ class App(NodeComponents):
             yield self.note_dropped(clean)
 
     def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
-        """These partitions hold no offsets in deleted topics, durably: keep that. The ticket ends when it is kept."""
+        """Store that partitions durably hold no offsets in deleted topics; return a ticket that ends once stored."""
         return self._note_dropped(partitions, self._dropped_upto)
 
     def _note_dropped(self, partitions: Sequence[Partition], upto: int) -> DurabilityTicket:
@@ -205,8 +205,8 @@ class App(NodeComponents):
         return noted
 
     async def dropped_before_serving(self, partition: Partition) -> None:
-        """A partition has dropped its offsets in deleted topics, and is about to be served: wait until that is kept."""
-        upto = self._dropped_upto  # more may go while it waits, and are to be dropped first
+        """Store that a partition, about to be served, has dropped its offsets in deleted topics; wait for that."""
+        upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
         while True:
             noted = self._note_dropped([partition], upto)
             await ended(noted)
@@ -229,7 +229,7 @@ class App(NodeComponents):
         )
 
     async def _start_admin(self) -> str | None:
-        """Serve /metrics and the rest, if wanted; imported here because it takes as long as all before it."""
+        """Serve /metrics and the rest, if configured; imported here because it takes as long as all before it."""
         address = self.settings.metrics_listen
         if address is None:
             return None
@@ -258,7 +258,7 @@ class App(NodeComponents):
         return await declared_ends(self.manager, self.topics(), self.settings)
 
     def collectors(self) -> "list[Collector]":
-        """What /metrics has beside the metrics of every node."""
+        """Return the collectors of /metrics in addition to those of every node."""
         return []
 
     async def _preview_expiry(self, within_ms: int) -> object:
@@ -266,11 +266,11 @@ class App(NodeComponents):
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
 
     def readiness(self) -> "NodeReady":
-        """What /ready shows: `ready` while most partitions are served, `complete` while all can be written, too."""
+        """Return the state for /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
         return self._readiness.shown()
 
     def schedule(self) -> None:
-        """Begin what is done by the clock."""
+        """Begin the periodic jobs of the node."""
         settings, every = self.settings, self.scheduler.every
         every_until_ended = self.scheduler.every_until_ended
         self.scheduler.every_task(
@@ -308,10 +308,10 @@ class App(NodeComponents):
     # --- stop ---
 
     async def stop(self) -> None:
-        """Stop accepting, answer what is under way, flush, and leave whole segments and no journal.
+        """Stop accepting, respond to requests under way, flush, and leave whole segments and no journal.
 
-        Takes at most `shutdown.timeout.ms` for the answers; parked requests are answered NOT_COORDINATOR, so that
-        their clients look for another coordinator at once.
+        Takes at most `shutdown.timeout.ms` for the responses; parked requests get NOT_COORDINATOR, so that their
+        clients look for another coordinator at once.
         """
         write = log.info if self.serving is not None else log.debug
         write("stopping")
@@ -321,7 +321,7 @@ class App(NodeComponents):
         self.loop_watch.close()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
         if self.server is not None:
-            # A topic that is deleted takes its offsets along only where partitions are served.
+            # The offsets of a deleted topic are deleted only in partitions that are served.
             topics = self.server.node.catalogue_store
             topics.close()
             await self._until(lambda: topics.is_idle, deadline)
@@ -335,7 +335,7 @@ class App(NodeComponents):
         write("stopped")
 
     async def _close_connections(self, server: Server, deadline: float) -> None:
-        """Close them once every request is answered, or at the deadline."""
+        """Close the connections once every request has its response, or at the deadline."""
         await self._until(
             lambda: not (server.busy or self.manager.unloading.is_under_way) and self.committer.idle, deadline
         )
@@ -356,6 +356,6 @@ class App(NodeComponents):
         self.io.close()
 
     async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
-        """Return once it is true, or at the deadline: a stop happens once, and an event would burden every request."""
+        """Poll until the condition or the deadline: a stop happens once, and an event would burden every request."""
         while not condition() and self.loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only place where the parts of a node are made and joined; `app` starts and stops them."""
+"""The only place where the components of a node are created and connected; `app` starts and stops them."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ from storage.log_manager import LogManager
 
 
 class NodeComponents:
-    """All that a node has before it serves; alone, unless a supervisor gives `log_manager` and `cluster_id`."""
+    """The components of a node; it is a single node unless a supervisor passes `log_manager` and `cluster_id`."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class NodeComponents:
         self.reads = LogReads(self.log, self.io, self.timers, self.budget)
 
     def _make_watches(self) -> None:
-        """What looks at the clocks, the event loop, the connections and the limits."""
+        """Create the watches of the clocks, the event loop, the connections and the limits."""
         settings = self.settings
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
-        # Not behind what is due at the same time: that is no pause.
+        # With timers of its own: a wait behind other work that is due at the same time is no pause.
         self.loop_watch = LoopWatch(Timers(self.loop, self.clock), self.clock, self.stats)
         self.budget = ResponseBudget(
             self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
@@ -85,7 +85,7 @@ class NodeComponents:
         self.fair_queue = FairQueue(self.clock.nanos)
         self.deadlines = Timers(self.loop, self.clock, InputBarrier(self.fair_queue).call_after_input)
         self.totals = Totals()
-        """What there is of topics."""
+        """The totals of the catalogue's topics."""
         limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.budget.total_bytes)
         self.limits = LimitWatch(limits, self.stats.limit_refusals)
 
@@ -104,7 +104,7 @@ class NodeComponents:
         )
 
     def _make_groups(self) -> None:
-        """The groups, and what loads them."""
+        """Create the groups, and the components that load them."""
         settings = self.settings
         new_suffix = MemberIdSuffixes(self.machine.random_bytes).next
         self.manager = GroupMetadataManager(
@@ -125,7 +125,7 @@ class NodeComponents:
         )
 
     def _make_jobs(self) -> None:
-        """What works on the log besides requests."""
+        """Create the jobs that work on the log in addition to requests."""
         settings, repair = self.settings, self.group_log.start_repair
         self.disk_jobs = DiskJobs(self.log, self.io, self.clock, settings.journal_checkpoint_bytes, repair)
         self.cleaner = CleanerTask(

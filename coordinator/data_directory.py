@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data directory of a node that is alone: opened, recovered, and what recovery found in the log."""
+"""Opens and recovers the data directory of a single node, and logs what recovery has found."""
 
 from msgspec.structs import asdict
 
@@ -20,7 +20,7 @@ class CannotStart(Exception):
 
 
 def open_log(settings: Settings, machine: HostResources) -> tuple[LogManager, MetaProperties]:
-    """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
+    """Open the data directory: lock it and recover it after a crash. Raises CannotStart."""
     fs = machine.fs
     try:
         refuse_unfit(fs, settings)

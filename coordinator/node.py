@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the api handlers see of the node that they run on."""
+"""The node as the api handlers that run on it see it."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 class EndOffset(NamedTuple):
-    """The end of a partition, and when it was committed, in milliseconds of the wall clock."""
+    """The end offset of a partition, and the time of its commit, in milliseconds of the wall clock."""
 
     offset: Offset
     committed_ms: int
 
 
 Partitions = Mapping[str, Collection[int]]
-"""Some partitions, by topic."""
+"""The numbers of partitions, by topic."""
 EndsByTopic = Mapping[str, Mapping[int, EndOffset]]
-"""The ends that are known, by topic and partition."""
+"""The known end offsets, by topic and partition."""
 
 
 class EndOffsetSource(Protocol):
-    """Knows what groups of other nodes have committed; a node that is alone has none."""
+    """Finds the offsets that groups of other nodes have committed; a single node has no such source."""
 
     def ask(
         self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
     ) -> None:
-        """Call `done` with what the group has committed in these partitions; None where that is not known now."""
+        """Call `done` with the group's committed offsets in these partitions, or None if they are unknown now."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Node:
     new_producer_id: Callable[[], int]
     reads: "LogReads"
     offers: tuple[Offer, ...]
-    """What ApiVersions answers: the apis and versions that this node serves."""
+    """The apis and versions that this node serves, for ApiVersions responses."""
     ends: "EndOffsetSource | None" = None
     authorizer: Authorizer = ALLOW_ALL
-    """What clients may do here."""
+    """Decides what clients may do on this node."""

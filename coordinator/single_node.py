@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is alone: it has its process for itself, and serves until a signal ends it."""
+"""Runs a single node, which has its process for itself, and serves until a signal ends it."""
 
 import asyncio
 import gc

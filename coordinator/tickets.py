@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets: what was appended to one partition, on its way to being durable.
+"""Tickets for appends to one partition, which track when the appends become durable.
 
-An append is answered with a ticket at once; everything of one partition that becomes durable together shares one.
-A reply carries the tickets that it depends on and leaves when they are durable. Where one fails, the reply becomes
-an error: what it says was lost, or may be.
+An append returns a ticket at once; all appends to one partition that become durable together share one. A reply
+carries the tickets that it depends on and is sent once they are durable. If one fails, the reply becomes an error:
+the state that it reports was lost, or may be.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from protocol.names import Partition
 
 
 class Waiter(Protocol):
-    """Waits for a ticket."""
+    """Waits for the end of a ticket."""
 
     def release(self) -> None:
-        """The ticket has come to its end, and so have those that end with it."""
+        """Go on, as the ticket has ended, and so have those that end with it."""
 
 
 class DurabilityTicket:
-    """Pending first; then `is_durable`, or failed with `error`. It never changes again after that.
+    """A ticket is first pending, then `is_durable` or failed with `error`, and never changes after that.
 
     Tickets of a partition become durable in the order of their numbers; once one has failed, all later ones that
     were given under the same leadership fail as well.
@@ -30,13 +30,13 @@ class DurabilityTicket:
     __slots__ = ("_waiters", "error", "is_durable", "number", "partition")
 
     def __init__(self, partition: Partition, number: int, error: ErrorCode | None = None) -> None:
-        """A ticket that is pending, unless there is an `error`."""
+        """Create a ticket that is pending, or has failed if there is an `error`."""
         self.partition = partition
         self.number = number
-        """Grows from each ticket of a writer to its next one."""
+        """The number of the ticket, which grows from each ticket of a writer to its next one."""
         self.is_durable = False
         self.error = error
-        """Why it failed, as Kafka would say it of an append to the partition."""
+        """The reason of the failure, as Kafka's error for an append to the partition."""
         self._waiters: list[Waiter] | None = None
 
     def __repr__(self) -> str:
@@ -45,7 +45,7 @@ class DurabilityTicket:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is neither durable nor failed."""
+        """True if the ticket is neither durable nor failed."""
         return not self.is_durable and self.error is None
 
     def wait(self, waiter: Waiter) -> None:
@@ -68,12 +68,12 @@ class DurabilityTicket:
             for waiter in waiters:
                 try:
                     waiter.release()
-                except Exception as failure:  # noqa: BLE001 - the other waiters must hear; `settle` raises it
+                except Exception as failure:  # noqa: BLE001 - the others must be released; `settle` raises it
                     failures.append(failure)
 
 
 NO_PARTITION: Final = Partition(-1)
-"""That of a ticket for something that stands in no partition."""
+"""The partition of a ticket for something that is in no partition."""
 
 
 def _durable() -> DurabilityTicket:
@@ -83,22 +83,22 @@ def _durable() -> DurabilityTicket:
 
 
 DURABLE: Final = _durable()
-"""The ticket of what was durable from the start, or waits for nothing."""
+"""The ticket of data that was durable from the start, or of a reply that waits for nothing."""
 
 
 class ReplyDependencies:
-    """Something that must not be said before all that it depends on is durable."""
+    """The tickets that a reply depends on, which must all be durable before it is sent."""
 
     __slots__ = ("more", "ticket")
 
     def __init__(self) -> None:
         self.ticket: DurabilityTicket = DURABLE
-        """What this waits for."""
+        """The ticket that the reply waits for."""
         self.more: list[DurabilityTicket] | None = None
-        """What it waits for beside that: most wait for one ticket at most."""
+        """More tickets that the reply waits for; most replies wait for one at most."""
 
     def wait_for(self, ticket: DurabilityTicket) -> None:
-        """Wait for this, too."""
+        """Let the reply wait for a ticket, too."""
         mine = self.ticket
         if ticket.is_durable or ticket is mine:
             return
@@ -110,7 +110,7 @@ class ReplyDependencies:
             self.more.append(ticket)
 
     def blocker(self) -> DurabilityTicket | None:
-        """A ticket that is not durable, be it pending or failed; None where all are."""
+        """Return a ticket that is not durable, be it pending or failed; None if all are."""
         while self.ticket.is_durable:
             if not self.more:
                 return None
@@ -118,7 +118,7 @@ class ReplyDependencies:
         return self.ticket
 
     def failure(self) -> ErrorCode | None:
-        """Why a ticket has failed, if one has."""
+        """Return the error of a failed ticket, if one has failed."""
         error = self.ticket.error
         if error is None and self.more is not None:
             for ticket in self.more:
@@ -127,16 +127,16 @@ class ReplyDependencies:
         return error
 
     def forget(self) -> None:
-        """Wait for nothing any more."""
+        """Let the reply wait for nothing any more."""
         self.ticket = DURABLE
         self.more = None
 
 
 def settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
-    """Bring pending tickets to their end: durable, or failed with `error`.
+    """End pending tickets: durable, or failed with `error`.
 
-    All of them have their end before the first waiter is released, so that one that waits for several has to look
-    only once. Raises ExceptionGroup, when all were released, with what single waiters raised.
+    All of them end before the first waiter is released, so that a waiter for several has to check only once. Raises
+    ExceptionGroup, once all were released, with the exceptions of single waiters.
     """
     for ticket in tickets:
         ticket._end(error)
@@ -148,7 +148,7 @@ def settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) 
 
 
 def later(one: DurabilityTicket, other: DurabilityTicket) -> DurabilityTicket:
-    """Of two tickets of one writer the one that is durable last."""
+    """Return the one of two tickets of a writer that becomes durable last."""
     if other.is_durable:
         return one
     return other if one.is_durable or other.number > one.number else one

@@ -7,6 +7,6 @@ __version__ = "0.1.0"
 
 
 def is_compiled() -> bool:
-    """Whether what every request passes runs as compiled code (hatch_build.py), not as Python."""
+    """Return whether the code that every request passes runs compiled (hatch_build.py), not as Python."""
     found = find_spec("protocol.wire")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

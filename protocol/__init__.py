@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes and Kafka's vocabulary: frames, headers, error codes, versions and message codecs.
+"""Kafka's protocol: frames, headers, error codes, versions and message codecs.
 
 Imports no other package of ours, no asyncio, and opens no files; `protocol.codegen`, which writes `protocol.hot`, is a
 command. Importing `protocol` or `protocol.hot` does not import kafka-python; only `protocol.messages` does.

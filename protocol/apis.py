@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API keys and ranges of versions."""
+"""The API keys and version ranges of Kafka's protocol."""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 PRIVATE_FROM: Final = 30_000
-"""Keys that Kafka will hardly come to: those of apis that only our own processes ask each other."""
+"""The first key of our private APIs, between our own processes; Kafka will hardly use keys this high."""
 
 
 class ApiKey(IntEnum):
-    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.4), and those of our private apis."""
+    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.4), and those of our private APIs."""
 
     PRODUCE = 0
     FETCH = 1
@@ -122,7 +122,7 @@ class VersionRange(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What ApiVersions says of one api: its versions from `min` to `max`, both included."""
+    """The versions of one API in ApiVersions, from `min` to `max`, both included."""
 
     key: int
     min: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's protocol from the other end: requests of our own as frames, and what is answered to them."""
+"""The client side of Kafka's protocol: our own requests as frames, and the responses to them."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -17,19 +17,19 @@ CORRELATION_ID_BYTES = 4
 
 
 def encode_request(codec: Codec[Request, Response], header: RequestHeader, request: Request) -> bytes:
-    """The whole frame of a request, with its length; `codec` is that of the header's API and version."""
+    """Return the whole frame of a request, with its length; `codec` is that of the header's API and version."""
     return b"".join(framed(codec, header, [codec.encode_request(request)]))
 
 
 def framed(codec: Codec[Request, Response], header: RequestHeader, body: Sequence[bytes]) -> list[bytes]:
-    """The pieces of a request's frame, of those of its body."""
+    """Return the pieces of a request's frame, given the pieces of its body."""
     head = encode_request_header(header, flexible=codec.flexible)
     length = len(head) + sum(map(len, body))
     return [length.to_bytes(LENGTH_BYTES, "big") + head, *body]
 
 
 def decode_answer(codec: Codec[Request, Response], api_key: int, frame: bytes, start: int = 0) -> Response:
-    """The response in a frame whose correlation id is at `start`: behind the length, where the frame has that.
+    """Return the response in a frame whose correlation id is at `start`: after the length, if the frame has it.
 
     Raises ProtocolError for bytes that are no response of this API and version.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a codec of one api and version is, and what all of one api are together."""
+"""The types of the codec of one API and version, and of all codecs of one API."""
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 NEVER_FLEXIBLE: Final = 1 << 15
-"""Above every version, which is an int16 on the wire."""
+"""A number above every version, which is an int16 on the wire."""
 
 
 class Codec(NamedTuple, Generic[Request, Response]):
-    """The four directions of one API and version.
+    """The decoders and encoders of the request and the response of one API and version.
 
     The decoders take the buffer and the position where the body starts, ignore bytes after the body, and
     raise ProtocolError only. The encoders return the body, and leave out fields that the version does not
@@ -28,12 +28,12 @@ class Codec(NamedTuple, Generic[Request, Response]):
     encode_request: Callable[[Request], bytes]
     flexible: bool
     decode_request_in_steps: Callable[[bytes, int], Generator[None, None, Request]] | None = None
-    """Gives way every hundred items or every 500 of a hot message; None where it has few, or ten thousand at most."""
+    """Decodes with a yield to the event loop every 100 items, or 500 of a hot message; None if at most 10,000 come."""
 
 
 @dataclass(frozen=True, eq=False)
 class ApiSchema(Generic[Request, Response]):
-    """The messages of one api: their classes, and the codec of every version that their schema has."""
+    """The messages of one API: their classes, and the codec of every version that their schema has."""
 
     key: ApiKey
     request: type[Request]
@@ -47,7 +47,7 @@ class ApiSchema(Generic[Request, Response]):
 
     @property
     def first_flexible(self) -> int:
-        """The version from which on there are tagged fields (KIP-482); NEVER_FLEXIBLE where there is none."""
+        """The version from which on messages have tagged fields (KIP-482), or NEVER_FLEXIBLE."""
         return min(
             (number for number, codec in self.codecs.items() if codec.flexible), default=NEVER_FLEXIBLE
         )

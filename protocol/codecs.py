@@ -8,7 +8,7 @@ from protocol.codec import ApiSchema, Codec
 
 
 def schema_for(api_key: int) -> ApiSchema[Any, Any]:
-    """Return the messages of an API; raises KeyError for one that has no schema here.
+    """Return the schema of an API; raises KeyError if it has none here.
 
     The first use of an API that is not hot imports kafka-python.
     """
@@ -21,7 +21,7 @@ def schema_for(api_key: int) -> ApiSchema[Any, Any]:
 
 
 def codec_for(api_key: int, version: int) -> Codec[Any, Any]:
-    """Return the codec of an API and version; raises KeyError where its schema has no such version.
+    """Return the codec of an API and version; raises KeyError if its schema has no such version.
 
     The first use of an API that is not hot imports kafka-python.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of the values that every request makes many of: messages and their rows, offsets, members.
+"""The base of the values of which every request makes many: messages and their rows, offsets, members.
 
-mypyc compiles them to structs in C: reading a field is one load, where it is a search in the type for an object of
-a type that is not compiled, msgspec's as well; numbers stand in the struct itself. They hold no cycles, so the garbage
-collector need not know them (`acyclic`): that saves 16 bytes each, and its walk over all of them. What is read often,
-kept in thousands or made by the hundred for a request is one of these; the others are msgspec Structs, which are
+mypyc compiles them to structs in C: reading a field is one load, and not a search in the type as for objects of types
+that are not compiled, msgspec's included; numbers are in the struct itself. They hold no cycles, so the garbage
+collector does not track them (`acyclic`), which saves 16 bytes each, and its walk over all of them. Values that are
+read often, held in thousands or made by the hundred for a request have this base; others are msgspec Structs, which are
 shorter to write (`protocol.structs`).
 """
 
@@ -15,14 +15,14 @@ from protocol.mypyc_shim import mypyc_attr
 V = TypeVar("V", bound="FieldsValue")
 
 EMPTY: Final[list[Any]] = []
-"""The default of a field that is a list: who leaves it out gets a new one."""
+"""The default of a list argument, which the constructor replaces with a new list."""
 
 
 @mypyc_attr(acyclic=True)
 class FieldsValue:
-    """Has the fields that its `__match_args__` names, equals what has the same ones, and shows them.
+    """A value with the fields that its `__match_args__` names, which make its equality and repr.
 
-    The constructor takes them in this order, or by name. Those that are Final never change.
+    The constructor takes the fields in this order, or by name. Fields that are Final never change.
     """
 
     __slots__ = ()
@@ -48,6 +48,6 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 def replaced(value: V, /, **changes: Any) -> V:
-    """Return a value with other fields than this one; raises TypeError for one that it does not have."""
+    """Return a copy with some fields replaced; raises TypeError for a field that the value does not have."""
     made: V = type(value)(**{**fields_of(value), **changes})
     return made

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupDescribe v0-v1 and ConsumerGroupHeartbeat v0-v1, which kafka-python lacks: groups of KIP-848.
 
-Describe v1: the member's protocol (KIP-1099). Heartbeat v1: patterns of topics; clients make members' ids (KIP-1082).
+Describe v1 adds the member's protocol (KIP-1099), Heartbeat v1 topic patterns and ids made by clients (KIP-1082).
 
-What is in these messages is in their schemas; the stub beside this says it to mypy.
+The fields of these messages are in their schemas, and for mypy in the stub of this module.
 """
 
 from kafka.protocol.api_message import ApiMessage
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json="protocol.schemas"):
-    """Which groups to describe."""
+    """The ids of the groups to describe."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json="protocol.schemas"):
-    """Groups with their members, current and target assignments."""
+    """The groups with their members, current and target assignments."""
 
 
 class ConsumerGroupHeartbeatRequest(ApiMessage, load_json="protocol.schemas"):
-    """What a member of a group tells its coordinator."""
+    """The member id and epoch that a member sends to its coordinator."""
 
 
 class ConsumerGroupHeartbeatResponse(ApiMessage, load_json="protocol.schemas"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the schemas make of these classes, as the stubs of kafka-python say it of its own.
+# The fields of these classes, which the schemas make, in the form of kafka-python's stubs.
 
 from uuid import UUID
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What consumers put into JoinGroup and SyncGroup: ConsumerProtocol subscriptions and assignments, v0-v3.
+"""The consumers' data in JoinGroup and SyncGroup: ConsumerProtocol subscriptions and assignments, v0-v3.
 
-They belong to the clients, which may send anything, so the readers answer None where they cannot parse. Later
+The bytes belong to the clients, which may send anything, so the readers return None if they cannot parse them. Later
 versions only append, and Kafka's coordinator reads every version as v0
-(ClassicGroup.computeSubscribedTopics): so do these. A subscription's v1 adds the owned partitions, v2 the
+(ClassicGroup.computeSubscribedTopics): so do these readers. A subscription's v1 adds the owned partitions, v2 the
 generation, v3 the rack (KIP-429, KIP-792, KIP-881).
 """
 
@@ -27,9 +27,9 @@ from protocol.wire import (
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """Return the topics of a subscription, None when it cannot be parsed.
+    """Return the topics of a subscription, None if it cannot be parsed.
 
-    Kafka fails the whole rebalance on some of what this calls None, and never answers the join.
+    For some of the bytes that give None, Kafka fails the whole rebalance, and never responds to the join.
     """
     try:
         topics, pos = _read_topics(metadata, 2)
@@ -40,9 +40,9 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
 
 
 def decode_assignment(data: bytes) -> dict[str, list[int]] | None:
-    """Return the partitions of an assignment by topic, None when it cannot be parsed.
+    """Return the partitions of an assignment by topic, None if it cannot be parsed.
 
-    Empty bytes assign nothing: members that the leader left out get them.
+    Empty bytes, which members get that the leader left out, assign nothing.
     """
     if not data:
         return {}
@@ -79,7 +79,7 @@ def encode_subscription(
 def encode_assignment(
     partitions: Mapping[str, Sequence[int]], *, version: int = 3, user_data: bytes | None = None
 ) -> bytes:
-    """Write an assignment: all versions have the same fields."""
+    """Write an assignment; all versions have the same fields."""
     packed_data = NULL_INT32 if user_data is None else pack_bytes(user_data)
     return PACK_INT16(version) + _pack_partitions(partitions) + packed_data
 

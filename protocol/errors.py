@@ -5,11 +5,11 @@ from enum import IntEnum
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not Kafka's protocol: the connection that sent them is closed without an answer."""
+    """Bytes that are not Kafka's protocol: the connection that sent them is closed without a response."""
 
 
 class Truncated(ProtocolError):
-    """A value would need more bytes than the frame holds."""
+    """A value that needs more bytes than the frame holds."""
 
 
 class InvalidLength(ProtocolError):
@@ -17,7 +17,7 @@ class InvalidLength(ProtocolError):
 
 
 class UnexpectedNull(ProtocolError):
-    """A null where the schema of this version allows none."""
+    """A null that the schema of this version does not allow."""
 
 
 class FrameTooLarge(ProtocolError):
@@ -29,7 +29,7 @@ class TooManyItems(ProtocolError):
 
 
 class MessageTooLarge(ValueError):
-    """A message of ours that would be longer than it may become."""
+    """A message of ours that would be longer than its limit."""
 
 
 _SASL = (17, 36)

@@ -16,9 +16,9 @@ _NO_BOUNDS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class FrameReader:
-    """Collects what a connection receives and hands out the frames that are complete.
+    """Collects the bytes that a connection receives, and returns the frames that are complete.
 
-    What is kept is what has arrived of one frame: a length that is only announced takes no memory.
+    It holds the received bytes of one frame: a length that is only announced takes no memory.
     """
 
     __slots__ = ("_bounds", "_buffer", "_failed", "_max_frame_bytes", "_small_bytes", "_wanted_bytes")
@@ -26,28 +26,28 @@ class FrameReader:
     def __init__(self, max_frame_bytes: int, bounds: Mapping[int, int] = _NO_BOUNDS) -> None:
         """Refuse frames whose body is longer than `max_frame_bytes` (Kafka's socket.request.max.bytes).
 
-        Of requests, those of an api in `bounds` may be no longer than it says.
+        Requests of an API in `bounds` may be no longer than its bound.
         """
         self._max_frame_bytes = max_frame_bytes
         self._bounds = bounds
         self._small_bytes = min(max_frame_bytes, SMALL_FRAME_BYTES) if bounds else max_frame_bytes
         self._buffer = bytearray()
-        self._wanted_bytes = LENGTH_BYTES  # nothing can be cut from the buffer before it holds so many
+        self._wanted_bytes = LENGTH_BYTES  # nothing can be cut from the buffer before it holds this many
         self._failed: ProtocolError | None = None
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes that wait for the rest of their frame."""
+        """The number of bytes that wait for the rest of their frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the bodies of the frames that `data` completes, in order, without their length.
 
-        A bad length ends the stream: InvalidLength for zero or less (Kafka closes the connection), FrameTooLarge
-        above the limit, NotKafka where it is how another protocol begins; raised as soon as the four bytes are
-        there, or those that name the api.
+        A bad length ends the stream: raises InvalidLength for zero or less (Kafka closes the connection),
+        FrameTooLarge above the limit, NotKafka if it is the beginning of another protocol, as soon as the four
+        bytes, or those of the API key, have arrived.
         Frames before it in the same `data` are returned first; the next call raises, as does every later one.
-        `failure` has that at once.
+        `failure` has the error at once.
         """
         if self._failed is not None:
             raise self._failed
@@ -58,7 +58,7 @@ class FrameReader:
             if len(buffer) < wanted_bytes:
                 return []
             if wanted_bytes > LENGTH_BYTES + API_KEY_BYTES:
-                # Its length was checked before the rest of it came: a long frame is copied once.
+                # Its length was checked before the rest arrived: a long frame is copied once.
                 frame = bytes(memoryview(buffer)[LENGTH_BYTES:wanted_bytes])
                 rest = bytes(memoryview(buffer)[wanted_bytes:])
                 buffer.clear()
@@ -69,11 +69,11 @@ class FrameReader:
 
     @property
     def failure(self) -> ProtocolError | None:
-        """The bad length that ended the stream, else None."""
+        """The error that ended the stream, else None."""
         return self._failed
 
     def _cut(self, data: bytes, frames: list[bytes]) -> list[bytes]:
-        """Add the whole frames of `data` to `frames`, and keep the bytes behind them."""
+        """Add the whole frames of `data` to `frames`, and buffer the bytes behind them."""
         pos = 0
         size = len(data)
         while size - pos >= LENGTH_BYTES:

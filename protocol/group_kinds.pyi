@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is read of these classes, whose fields the schemas make.
+# The fields that are read of these classes, which the schemas make.
 
 from typing import Any
 

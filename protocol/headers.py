@@ -23,12 +23,12 @@ _CORRELATION_ID_BYTES: Final = 4
 _NO_TAGS: Final = b"\0"
 
 ROUTE_BYTES: Final = 4
-"""Of a request its first four bytes say where it goes: the API key and the version."""
+"""The bytes at the start of a request that select its handler: the API key and the version."""
 
 
 @mypyc_attr(acyclic=True)
 class RequestHeader(FieldsValue):
-    """Who asks for what: `correlation_id` is echoed, `client_id` names the client and can be null."""
+    """The header of a request; the response repeats `correlation_id`, and `client_id` can be null."""
 
     __match_args__: Final = ("api_key", "api_version", "correlation_id", "client_id")
     __slots__ = __match_args__
@@ -46,7 +46,7 @@ def route(api_key: int, version: int) -> int:
 
 
 def route_of(frame: bytes) -> int:
-    """Return the first four bytes of a request, as `route` has them; raises Truncated where there are fewer."""
+    """Return the first four bytes of a request as `route` does; raises Truncated if it has fewer."""
     if len(frame) < ROUTE_BYTES:
         raise Truncated(f"a request header in {len(frame)} bytes")
     return frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3]
@@ -78,19 +78,19 @@ def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, 
 
 
 def unsupported(frame: bytes) -> UnsupportedVersion:
-    """Return the refusal of a request whose API or version is not offered.
+    """Return the error for a request whose API or version is not supported.
 
-    Its header is read as far as every version has it: the connection is closed in any case. Raises Truncated and
-    InvalidLength for bytes that are no header.
+    Only the part of the header that all versions have is read: the connection is closed in any case. Raises Truncated
+    and InvalidLength for bytes that are no header.
     """
     header, _ = decode_request_header(frame, False)
     return UnsupportedVersion(header.api_key, header.api_version)
 
 
 def has_flexible_response_header(api_key: int, flexible: bool) -> bool:
-    """Whether the responses of a version have header v1; `flexible` says whether their bodies have tagged fields.
+    """Return whether a version's responses have header v1; `flexible` is True if their bodies have tagged fields.
 
-    Those of ApiVersions have header v0 in every version: clients read them before they know what the server speaks
+    Responses of ApiVersions have header v0 in every version: clients read them before they know the server's versions
     (KIP-511, ApiVersionsResponse).
     """
     return flexible and api_key != ApiKey.API_VERSIONS
@@ -110,7 +110,7 @@ def encode_response(correlation_id: int, body: bytes, flexible: bool) -> bytes:
 
 
 def response_head(correlation_id: int, body_bytes: int, flexible: bool) -> bytes:
-    """Return what comes before the body of a response: the length of the frame, and the header."""
+    """Return the bytes before the body of a response: the length of the frame, and the header."""
     return _with_head(correlation_id, body_bytes, flexible, b"")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Kafka's answers owe to Java: the hash of a string, and the order in which a hash map lists its keys."""
+"""Java's hash of a string and its order of a hash map's keys, on which Kafka's responses depend."""
 
 from collections.abc import Collection
 
@@ -7,9 +7,9 @@ from protocol.mypyc_shim import i64
 
 
 def java_string_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
+    """Return Java's String.hashCode: over UTF-16 code units, in 32 bits, signed."""
     result: i64 = 0
-    if text.isascii():  # what every request asks for
+    if text.isascii():  # the case of nearly every request
         data = text.encode()
         for at in range(len(data)):
             byte: i64 = data[at]
@@ -23,9 +23,9 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Collection[str]) -> list[str]:
-    """The keys as a java.util.HashMap lists them that they were put into in this order.
+    """Return the keys in the order of a java.util.HashMap into which they were put in this order.
 
-    By bucket of a table that doubles once it is three quarters full, within a bucket as they came.
+    They are ordered by bucket of a table that doubles once it is three quarters full, within a bucket as given.
     """
     capacity = 16
     while len(keys) * 4 > capacity * 3:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kafka-python's messages, wrapped in this one place: every one that it has, some in newer versions.
+"""All of kafka-python's messages, wrapped in this one place, some in newer versions.
 
 The classes are kafka-python's: fields by snake-case name as keyword arguments, nested classes as attributes
 (`MetadataResponse.MetadataResponseTopic`), uuids as `uuid.UUID` or None, authorized operations as a set of bits or
-None. Give every array of a new message a list of its own: where one is left out, kafka-python hands out the same
-default list to all messages.
+None. Give every array of a new message a list of its own: if one is left out, kafka-python gives the same default list
+to all messages.
 
 Importing this module imports all of kafka-python, which takes a fifth of a second: `protocol.codecs` does it when
 the first message is not hot.
@@ -46,7 +46,7 @@ from protocol.reader import StepReader, read_message, struct_reader
 from protocol.wire import MAX_INT32
 from protocol.writer import Writer
 
-# in quotes, since the class itself has a length, and none yet, which is asked for
+# in quotes because TypeVar takes the truth value of a class, and this one's length fails
 Request = TypeVar("Request", bound="ApiMessage")
 Response = TypeVar("Response", bound="ApiMessage")
 Message = TypeVar("Message", bound="ApiMessage")
@@ -60,7 +60,7 @@ _NEWER: Final[Mapping[int, tuple[Any, Any]]] = {
 
 @cache
 def classes(api_key: int) -> tuple[Any, Any]:
-    """Return kafka-python's classes of an API's request and response, of a hot API's, too; raises KeyError."""
+    """Return kafka-python's classes of an API's request and response, also of a hot API's; raises KeyError."""
     newer = _NEWER.get(api_key)
     if newer is not None:
         return newer
@@ -75,12 +75,12 @@ def classes(api_key: int) -> tuple[Any, Any]:
 
 @cache
 def schema(api_key: int) -> ApiSchema[Any, Any]:
-    """Return the messages of an API in kafka-python's classes; raises KeyError where it has none."""
+    """Return the messages of an API in kafka-python's classes; raises KeyError if it has none."""
     return schema_of(*classes(api_key))
 
 
 def schema_of(request: type[Request], response: type[Response]) -> ApiSchema[Request, Response]:
-    """Return the messages of the API whose classes these are."""
+    """Return the schema of the API to which these classes belong."""
     key = ApiKey(request.API_KEY)
     assert key == response.API_KEY, f"{request.name} and {response.name} are of different apis"
     low, high = request.valid_versions
@@ -112,7 +112,7 @@ def encode_response_in_steps(
 ) -> Generator[None, None, list[bytes]]:
     """Write the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
 
-    Of a hot api the response is kafka-python's, too. The error codes in its arrays are counted in `errors`.
+    The response is kafka-python's also if the API is hot. The error codes in its arrays are counted in `errors`.
     Raises MessageTooLarge beyond `bytes_max`.
     """
     cls = classes(api_key)[1]
@@ -124,7 +124,7 @@ def encode_response_in_steps(
 def encode_request_in_steps(api_key: int, version: int, message: Any) -> Generator[None, None, list[bytes]]:
     """Write the body of a request in steps (see `protocol.writer`); returns its pieces, to be sent in order.
 
-    Of a hot api the request is kafka-python's, too. Raises MessageTooLarge beyond 2 GiB.
+    The request is kafka-python's also if the API is hot. Raises MessageTooLarge beyond 2 GiB.
     """
     cls = classes(api_key)[0]
     _check(cls, message)
@@ -143,7 +143,7 @@ def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) 
 
 
 def topics_by_name(response: MetadataResponse) -> dict[str, MetadataResponse.MetadataResponseTopic]:
-    """The topics that Metadata was asked about by their names, or all, by name."""
+    """Return the topics of a Metadata response by name, without those that have none."""
     return {topic.name: topic for topic in response.topics if topic.name is not None}
 
 
@@ -159,7 +159,7 @@ def _decode_request(cls: type[Message], version: int, body: bytes, pos: int) -> 
 def _decode_request_in_steps(
     cls: type[Message], version: int, body: bytes, pos: int
 ) -> Generator[None, None, Message]:
-    """Raises ProtocolError only, TooManyItems above ITEMS_MAX, or MOVED_MAX."""
+    """Read a request. Raises ProtocolError only, TooManyItems above ITEMS_MAX, or MOVED_MAX."""
     items_max = MOVED_MAX if cls.name in _OF_OUR_OWN else ITEMS_MAX
     return read_message(_reader(cls, version), cls.name, body, pos, items_max)
 
@@ -170,7 +170,7 @@ def _decode(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
 
 
 def _decode_api_versions(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
-    """A response that says UNSUPPORTED_VERSION is in the format of v0 (ApiVersionsResponse.parse)."""
+    """Read a response, as v0 if its error is UNSUPPORTED_VERSION (ApiVersionsResponse.parse)."""
     return _decode(cls, 0 if body[pos : pos + 2] == _UNSUPPORTED_VERSION else version, body, pos)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The beginning of a Metadata response, v0-v13: the brokers, which stand before everything that grows with topics.
+"""The beginning of a Metadata response, v0-v13: the brokers, which come before the topics.
 
-A proxy changes the brokers' addresses, and passes on the rest as it is.
+A proxy replaces the brokers' addresses, and passes on the rest unchanged.
 """
 
 import struct
@@ -35,7 +35,7 @@ _FRAME_BYTES: Final = 8
 
 
 class Listed(NamedTuple):
-    """One broker as a response lists it."""
+    """A broker in the list of a response."""
 
     node_id: int
     host: str
@@ -44,7 +44,7 @@ class Listed(NamedTuple):
 
 
 class MetadataHead(NamedTuple):
-    """What was read of a response: the bytes before the brokers, the brokers, and where those end."""
+    """The bytes of a response before its brokers, the brokers, and the position after them."""
 
     before: bytes
     brokers: list[Listed]
@@ -52,9 +52,9 @@ class MetadataHead(NamedTuple):
 
 
 def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
-    """Read a response, with its length and header, up to the end of its brokers; None where it is cut off before.
+    """Read a response, with its length and header, up to the end of its brokers; None if it is cut off before.
 
-    Raises ProtocolError for bytes that are none, and for more than BROKERS_MAX brokers.
+    Raises ProtocolError for bytes that are no response, and for more than BROKERS_MAX brokers.
     """
     try:
         head = _read(frame, version)
@@ -68,9 +68,9 @@ def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
 
 
 def write_metadata_head(frame: bytes, head: MetadataHead, brokers: Iterable[Listed], version: int) -> bytes:
-    """Return what replaces the first `head.end` bytes of the response `frame`; its length is adjusted.
+    """Return the bytes, with the new length, that replace the first `head.end` bytes of the response `frame`.
 
-    Raises FrameTooLarge where the response would be longer than its length can say.
+    Raises FrameTooLarge if the response would be longer than an int32 length allows.
     """
     listed = list(brokers)
     flexible = version >= FLEXIBLE_FROM
@@ -99,9 +99,9 @@ def _read(frame: bytes, version: int) -> MetadataHead:
 
 
 def read_listed(frame: bytes, pos: int, version: int) -> tuple[Listed, int]:
-    """Read one broker as this version of Metadata lists it, and return it with the position after it.
+    """Read one broker in the format of this version of Metadata, and return it with the position after it.
 
-    Raises IndexError and struct.error, or returns a position beyond the end, where it is cut off.
+    Raises IndexError and struct.error, or returns a position beyond the end, if it is cut off.
     """
     (node_id,) = INT32(frame, pos)
     pos += 4
@@ -128,7 +128,7 @@ def _read_string(frame: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def write_listed(broker: Listed, version: int) -> bytes:
-    """Write one broker as this version of Metadata lists it."""
+    """Return the bytes of one broker in the format of this version of Metadata."""
     node_id, port = PACK_INT32(broker.node_id), PACK_INT32(broker.port)
     if version >= FLEXIBLE_FROM:
         rack = b"\0" if broker.rack is None else pack_compact_string(broker.rack)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What says to mypyc how to compile something. Not compiled itself: where nothing is, it does nothing.
+"""The decorators and types by which mypyc compiles code; they do nothing without compilation. Not compiled itself.
 
-`i64` is an integer that a compiled function keeps in a register; in a calculation that leaves 64 bits it wraps there.
+`i64` is an integer that a compiled function holds in a register; results beyond 64 bits wrap.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ __all__ = ["i64", "mypyc_attr", "trait"]
 Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
-    # It is there when something is compiled, and not when it runs.
+    # The package is installed for compiling, and not at run time.
     from mypy_extensions import i64, mypyc_attr, trait
 else:
     i64 = int
 
     def mypyc_attr(**_: bool) -> Callable[[Class], Class]:
-        """Leave the class as it is."""
+        """Return a decorator that leaves the class unchanged."""
         return lambda kind: kind
 
     def trait(kind: Class) -> Class:
-        """Leave the class as it is."""
+        """Leave the class unchanged."""
         return kind

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types for what is a number to Python, so that mypy finds one in the place of another.
+"""Distinct types for numbers and strings, so that mypy finds one used as another.
 
-They are given where a value is born: where it is computed, decoded, or read off a file's name. In modules that mypyc
-compiles that costs nothing; elsewhere it is a call, which no loop over records should make.
+A value gets its type where it is computed, decoded, or read from a file's name. In modules that mypyc compiles that
+costs nothing; elsewhere it is a call, which no loop over records should make.
 """
 
 from typing import Final, NewType
 
 Partition = NewType("Partition", int)
-"""Of the offsets topic, from 0 on; not one of a topic that a group reads."""
+"""A partition of the offsets topic, from 0 on; not one of a topic that a group reads."""
 
 GroupId = NewType("GroupId", str)
-"""`group.id` of a consumer."""
+"""The `group.id` of a consumer."""
 
 BOOK_PREFIX: Final = "__groupkeeper.adopted-"
-"""So begin the ids of groups that no client has: they hold marks of the other groups of their partition."""
+"""The prefix of ids of groups that no client uses: they hold marks of the other groups of their partition."""
 
 MemberId = NewType("MemberId", str)
-"""`member.id`, which a coordinator gives out; empty in the request of a member that has none yet."""
+"""A `member.id`, which a coordinator gives out; empty in the request of a member that has none yet."""
 
 Offset = NewType("Offset", int)
-"""Of a record: in a log of the offsets topic, or in a partition that a group reads; no position in a file."""
+"""The offset of a record: in a log of the offsets topic, or in a partition that a group reads; no file position."""
 
 LeaderEpoch = NewType("LeaderEpoch", int)
-"""Of a partition's leader: each new one has a larger one; -1 where it is not known."""
+"""The epoch of a partition's leader: each new leader has a larger one; -1 if it is not known."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the schemas add to kafka-python's classes.
+# The fields that the schemas add to kafka-python's classes.
 
 from kafka.protocol.admin import groups
 from kafka.protocol.data_container import DataContainer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which partition of `__consumer_offsets` a group lives in, and what it means where groups lie elsewhere."""
+"""The partition of `__consumer_offsets` to which a group belongs, and explanations for misplaced groups."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -8,18 +8,18 @@ from protocol.java_hash import java_string_hash
 from protocol.names import GroupId, Partition
 
 COUNTS_MAX: Final = 1_000
-"""Smaller and larger numbers of partitions are tried up to this one, to explain where groups lie."""
+"""The largest number of partitions, or else four times the present one, that is tried to explain misplaced groups."""
 NAMES_MAX: Final = 20
 GROWN_MIN: Final = 5
-"""With fewer misplaced groups than this, some smaller number of partitions explains them by chance."""
+"""The fewest misplaced groups that a smaller number of partitions explains other than by chance."""
 GROWN_PARTITIONS_MIN: Final = 3
-"""With misplaced groups in fewer partitions than this, directories may have been exchanged instead."""
+"""The fewest partitions with misplaced groups that are not explained by exchanged directories."""
 SAME_PLACE_MIN: Final = 2
-"""This many groups in one partition do not all belong to the same other one by chance."""
+"""The fewest groups in one partition that do not belong to the same other one by chance."""
 
 
 def partition_for(group_id: GroupId, num_partitions: int) -> Partition:
-    """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
+    """Return abs(hashCode) modulo the number of partitions; abs of the smallest int is 0 (Utils.abs)."""
     return Partition(_hash(group_id) % num_partitions)
 
 
@@ -31,7 +31,7 @@ def _hash(group_id: GroupId) -> int:
 
 
 class Placement:
-    """The groups that were found in one of `num_partitions` partitions, and where they belong."""
+    """The groups found in one of `num_partitions` partitions, and the partitions to which they belong."""
 
     __slots__ = ("earlier", "elsewhere", "groups", "later", "names", "num_partitions", "partition")
 
@@ -39,18 +39,18 @@ class Placement:
         self.partition = partition
         self.num_partitions = num_partitions
         self.groups = 0
-        """How many groups there are in all."""
+        """The number of all groups in the partition."""
         self.elsewhere: dict[Partition, int] = {}
-        """How many of them belong to which other partition."""
+        """The number of groups that belong to each other partition."""
         self.names: list[GroupId] = []
         """The first NAMES_MAX groups that belong to another partition."""
         self.earlier: Collection[int] = range(partition + 1, num_partitions)
-        """The smaller numbers of partitions with which all of those would be in their place."""
+        """The smaller numbers of partitions with which all groups in `elsewhere` would be in their place."""
         self.later: Collection[int] = range(num_partitions + 1, max(COUNTS_MAX, 4 * num_partitions))
         """The larger numbers of partitions with which all groups would be in their place."""
 
     def add(self, group_id: GroupId) -> None:
-        """Count a group."""
+        """Count a group of the partition."""
         self.groups += 1
         hashed = _hash(group_id)
         home = Partition(hashed % self.num_partitions)
@@ -65,12 +65,12 @@ class Placement:
 
     @property
     def misplaced(self) -> int:
-        """How many groups belong to another partition."""
+        """The number of groups that belong to another partition."""
         return sum(self.elsewhere.values())
 
     @property
     def belongs_to(self) -> Partition | None:
-        """The partition that all groups belong to, where that is another one, and the same for all."""
+        """The one other partition to which all groups belong; None if they do not."""
         if len(self.elsewhere) == 1 and self.misplaced == self.groups:
             return next(iter(self.elsewhere))
         return None
@@ -79,8 +79,8 @@ class Placement:
 def in_wrong_place(placements: Iterable[Placement]) -> dict[Partition, Partition]:
     """Return the partitions whose directories seem to be those of others, each with that other one.
 
-    One group alone proves nothing. Where the topic has got more partitions there is none: then groups lie where a
-    smaller number had placed them, in many partitions.
+    One group alone proves nothing. Returns none if the topic has got more partitions: then groups are where a smaller
+    number has placed them, in many partitions.
     """
     misplaced = [each for each in placements if each.elsewhere]
     if len(misplaced) >= GROWN_PARTITIONS_MIN and earlier_count(misplaced) is not None:
@@ -106,7 +106,7 @@ def earlier_count(placements: Iterable[Placement]) -> int | None:
 
 
 def later_count(placements: Iterable[Placement]) -> int | None:
-    """Return the larger number of partitions by which all groups were placed, None where they are in their places."""
+    """Return the larger number of partitions by which all groups were placed, None if they are in their places."""
     placements = [each for each in placements if each.groups]
     if not any(each.elsewhere for each in placements):
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a proxy has to know of Produce: whether a request is answered, and the addresses in responses, v10-v13.
+"""The parts of Produce that a proxy needs: if a request gets a response, and the addresses in responses, v10-v13.
 
-`NodeEndpoints` (KIP-951) is a tagged field at the very end of a response, which names the leaders that a producer
-should turn to; it is walked to, and everything before it passes as it is. v13 has topic ids in place of names.
+`NodeEndpoints` (KIP-951) is a tagged field at the very end of a response, with the leaders that a producer should
+use; everything before it is skipped, and passed on unchanged. v13 has topic ids in place of names.
 """
 
 import struct
@@ -22,24 +22,24 @@ TRANSACTIONAL_ID_FROM: Final = 3
 FLEXIBLE_FROM: Final = 9
 
 HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
-"""The acks field ends within this many bytes from the start of a request, however long its strings are."""
+"""The number of bytes at the start of a request in which the acks field ends, however long its strings are."""
 
 _NODE_ENDPOINTS: Final = 0
 _NOTHING_MOVED: Final = bytes(7)
-"""The end of nearly all responses: no tagged field of the last partition and its topic, no throttle time, no tagged
+"""The end of nearly all responses: the last partition and topic without tagged fields, no throttle time, no tagged
 field. Endpoints end with a host, a port, a rack and their own tagged fields: at most the last 6 bytes are 0."""
 _CLIENT_ID_AT: Final = 12
 _FIXED_BYTES: Final = 4 + 2 + 8 + 8 + 8
-"""Of a partition: its index, error, base offset, append time and the log's start."""
+"""The bytes of a partition's index, error, base offset, append time and log start offset."""
 
 Move = Callable[[Listed], "Listed | None"]
-"""Where a node is to be looked for; None leaves it out."""
+"""Returns the address by which clients reach a node; None leaves the node out."""
 
 
 def has_answer(frame: bytes, version: int) -> bool | None:
-    """Return whether a broker answers a request, given the request's bytes from its length on: not one with acks=0.
+    """Return whether a broker responds to a request, given its bytes from the length on: not to one with acks=0.
 
-    The first HEAD_BYTES_MAX of them are enough. Returns None if the bytes end before the acks. Raises ProtocolError if
+    The first HEAD_BYTES_MAX bytes are enough. Returns None if the bytes end before the acks. Raises ProtocolError if
     the head of the request cannot be read.
     """
     try:
@@ -51,9 +51,9 @@ def has_answer(frame: bytes, version: int) -> bool | None:
 
 
 def endpoint_mover(version: int, move: Move) -> Callable[[bytes], bytes]:
-    """Return a function that has `move` move every node of `NodeEndpoints` in a whole response with its length.
+    """Return a function that applies `move` to every node of `NodeEndpoints` in a whole response with its length.
 
-    It returns the bytes themselves if there are none, and raises ProtocolError for bytes that are no such response.
+    The function returns the same bytes if there are no nodes, and raises ProtocolError for bytes that are no response.
     """
 
     def move_endpoints(frame: bytes) -> bytes:
@@ -110,7 +110,7 @@ def _bounded(count: int, frame: bytes) -> int:
 
 
 def _move(frame: bytes, pos: int, move: Move) -> bytes:
-    """Rewrite the tagged fields that begin at `pos`."""
+    """Return the frame with `move` applied to the nodes in the tagged fields that begin at `pos`."""
     count, after = read_uvarint(frame, pos)
     if count == 0:
         return frame

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PROXY protocol, version 2 (HAProxy's proxy-protocol.txt, section 2.2): who the client at the far end is.
+"""The PROXY protocol, version 2 (HAProxy's proxy-protocol.txt, section 2.2), which names a connection's real client.
 
-A gateway writes one header in front of the frames of a connection that it opens for a client. Only TCP over IPv4 and
-IPv6 is written; other families are read and have no addresses. `PRINCIPAL` is of the range that the specification
+A gateway writes one header before the frames of a connection that it opens for a client. Only TCP over IPv4 and IPv6 is
+written; headers of other families are read without their addresses. `PRINCIPAL` is in the range that the specification
 leaves to applications.
 """
 
@@ -16,7 +16,7 @@ from protocol.structs import Frozen
 SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 HEAD_BYTES: Final = 16
 REST_BYTES_MAX: Final = 8 * 1024
-"""What may follow the head: addresses and values. The specification has 65,535; ours come to some dozens."""
+"""The limit of addresses and values after the head: 65,535 in the specification; ours have some dozens."""
 
 PRINCIPAL: Final = 0xE0
 """The type of the value that holds the principal of the client, as UTF-8."""
@@ -28,9 +28,9 @@ _LOCAL: Final = 0x20
 _PROXY: Final = 0x21
 _UNSPECIFIED: Final = 0x00
 _ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
-"""By family and transport, TCP over IPv4 and over IPv6, how long one address is."""
+"""The bytes of one address by family and transport: TCP over IPv4 and over IPv6."""
 _OTHER_BYTES: Final = {_UNSPECIFIED: 0, 0x12: 12, 0x22: 36, 0x31: 216, 0x32: 216}
-"""Families that are passed over, with all of their addresses: none, UDP, and Unix sockets."""
+"""The bytes of all addresses of the families that are skipped: none, UDP, and Unix sockets."""
 
 
 class Endpoint(NamedTuple):
@@ -41,14 +41,14 @@ class Endpoint(NamedTuple):
 
 
 class Tlv(NamedTuple):
-    """One further value of a header, by its type, which is a byte."""
+    """A further value of a header, with its type, which is a byte."""
 
     kind: int
     content: bytes
 
 
 class ProxyHeader(Frozen, frozen=True):
-    """Where a connection came from and where it went to; both None where the proxy speaks for itself."""
+    """The source and destination of a connection; both None if the proxy has opened it for itself."""
 
     source: Endpoint | None = None
     destination: Endpoint | None = None
@@ -58,7 +58,7 @@ class ProxyHeader(Frozen, frozen=True):
 def encode_proxy_header(header: ProxyHeader) -> bytes:
     """Return the header's bytes.
 
-    Raises ValueError for a host that is no address, and InvalidLength where its values are longer than may be.
+    Raises ValueError for a host that is no address, and InvalidLength if its values exceed REST_BYTES_MAX.
     """
     family, rest = _addresses(header.source, header.destination)
     for value in header.values:
@@ -72,10 +72,10 @@ def encode_proxy_header(header: ProxyHeader) -> bytes:
 
 
 def decode_proxy_header(data: bytes) -> tuple[ProxyHeader, int] | None:
-    """Read the header at the start of `data`: it, and where the frames begin; None where more bytes are needed.
+    """Return the header at the start of `data` and the position after it; None if more bytes are needed.
 
     Raises ProtocolError as soon as the bytes cannot be a header: another beginning, another version, a length beyond
-    REST_BYTES_MAX (FrameTooLarge), addresses or values that do not fit into it (Truncated).
+    REST_BYTES_MAX (FrameTooLarge), addresses or values that do not fit into the length (Truncated).
     """
     if not SIGNATURE.startswith(data[: len(SIGNATURE)]):
         raise ProtocolError("no PROXY header, version 2")
@@ -90,14 +90,14 @@ def decode_proxy_header(data: bytes) -> tuple[ProxyHeader, int] | None:
     if len(data) < end:
         return None
     rest = bytes(data[HEAD_BYTES:end])
-    if command == _LOCAL:  # what addresses it has are to be ignored
+    if command == _LOCAL:  # its addresses are to be ignored
         return ProxyHeader(values=_read_values(rest, _skip_addresses(family, rest))), end
     source, destination, pos = _read_addresses(family, rest)
     return ProxyHeader(source=source, destination=destination, values=_read_values(rest, pos)), end
 
 
 def _addresses(source: Endpoint | None, destination: Endpoint | None) -> tuple[int, bytes]:
-    """The family and the bytes of two addresses; of different families both become IPv6."""
+    """Return the family and the bytes of two addresses; both become IPv6 if their families differ."""
     if source is None:
         return _UNSPECIFIED, b""
     hosts = [ipaddress.ip_address(end.host) for end in (source, destination or source)]
@@ -125,7 +125,7 @@ def _read_addresses(family: int, rest: bytes) -> tuple[Endpoint | None, Endpoint
 
 
 def _skip_addresses(family: int, rest: bytes) -> int:
-    """Where the values begin; behind addresses of an unknown family there are none that could be found."""
+    """Return the position of the values; after addresses of an unknown family none can be found."""
     size = _ADDRESS_BYTES.get(family)
     end = _OTHER_BYTES.get(family, len(rest)) if size is None else 2 * size + _PORTS.size
     return min(end, len(rest))

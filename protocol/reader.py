@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads any message of kafka-python's schemas, as strictly as Kafka does, into kafka-python's classes.
 
-kafka-python's own decoders are written for a client that trusts its broker. They let pass what Kafka refuses
-(short strings, null where none is allowed, negative counts), fail on text that is not UTF-8, which Kafka takes,
+kafka-python's own decoders are written for a client that trusts its broker. They accept what Kafka refuses
+(short strings, null where none is allowed, negative counts), fail on text that is not UTF-8, which Kafka accepts,
 and need quadratic time for an endless varint. So its schemas, classes and encoders are used, not its decoders.
 
 A reader is a closure `(buf, pos) -> (value, pos)`, made once per field and version. Like the hot decoders, readers
-do not look where the buffer ends: see `protocol.wire`. What holds arrays is read in steps, by a generator that says how
-many items it goes on to read and gives way before it does: so that their number can be bounded, and a long request
-leaves the event loop to others.
+do not check the end of the buffer: see `protocol.wire`. Values with arrays are read in steps, by a generator that
+yields the number of items before it reads them: so their number can be bounded, and a long request yields to the event
+loop.
 """
 
 import struct
@@ -31,13 +31,13 @@ from protocol.wire import (
 )
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
-"""kafka-python's fields and classes are not typed: they are `Any` throughout this module."""
+"""Reads a value. kafka-python's fields and classes are not typed: they are `Any` throughout this module."""
 Reading = Generator[int, None, tuple[Any, int]]
-"""Yields how many items come next; returns the value and the position after it."""
+"""Yields the number of items that come next; returns the value and the position after it."""
 StepReader = Callable[[bytes, int], Reading]
 
 ITEMS_PER_STEP: Final = 100
-"""How many items of an array are read before it gives way: some 100 microseconds."""
+"""The number of items read before a yield to the event loop: some 100 microseconds."""
 
 _FIXED: Final = {
     "bool": Struct(">?"),
@@ -50,15 +50,15 @@ _FIXED: Final = {
 }
 _BITFIELD: Final = Struct(">I").unpack_from
 _NO_BITFIELD: Final = 1 << 31
-"""Kafka's default of the authorized operations: they were not asked for."""
+"""Kafka's default for authorized operations that were not requested."""
 
 
 def read_message(
     reader: StepReader, name: str, buf: bytes, pos: int, items_max: int | None = None
 ) -> Generator[None, None, Any]:
-    """Read the message that starts at `pos`, giving way between steps; bytes after it are ignored.
+    """Read the message that starts at `pos`, with a yield between steps; bytes after it are ignored.
 
-    Raises ProtocolError only: TooManyItems where its arrays have more than `items_max` items together.
+    Raises ProtocolError only: TooManyItems if its arrays have more than `items_max` items together.
     """
     reading = reader(buf, pos)
     left = len(buf) if items_max is None else items_max  # no item is smaller than a byte
@@ -80,7 +80,7 @@ def read_message(
 def struct_reader(
     schema: Any, version: int, *, flexible: bool, cls: Any = None, optional: bool = False
 ) -> StepReader:
-    """Return the reader of a struct: `schema` is a StructField, `cls` its class when it is a whole message's."""
+    """Return the reader of a struct: `schema` is a StructField, `cls` its class if it is that of a whole message."""
     make = schema.data_class if cls is None else cls
     fields = [
         (field.name, *_field_reader(field, version, flexible)) for field in schema.untagged_fields(version)
@@ -93,12 +93,12 @@ def struct_reader(
             pos += 1
             if null:
                 return None, pos
-        # what kafka-python's decoders do too: __init__ would look every field up again
+        # as in kafka-python's decoders: __init__ would look every field up again
         message = object.__new__(make)
         message._version = version
         message.tags = message.unknown_tags = None
         if cls is not None:
-            message._header = None  # what its encoder asks for
+            message._header = None  # its encoder reads it
         for name, read_field, read_in_steps in fields:
             if read_in_steps is not None:
                 value, pos = yield from read_in_steps(buf, pos)
@@ -113,7 +113,7 @@ def struct_reader(
 
 
 def _flat_struct_reader(schema: Any, version: int, *, flexible: bool) -> Reader:
-    """Return the reader of a struct without arrays, structs or known tags in it: an item of a long list."""
+    """Return the reader of a struct without arrays, structs or known tags: an item of a long list."""
     make = schema.data_class
     fields = [
         (field.name, _field_reader(field, version, flexible)[0]) for field in schema.untagged_fields(version)
@@ -182,7 +182,7 @@ def _tags_reader(schema: Any, version: int) -> Callable[[Any, bytes, int], Gener
 
 
 def _field_reader(field: Any, version: int, flexible: bool) -> tuple[Reader, StepReader | None]:
-    """The reader of a field; where it is read in steps, the second one."""
+    """Return the reader of a field; the second one is used if it is read in steps, and else None."""
     nullable: bool = field.nullable_for_version_q(version)
     if field.is_struct_array():
         items = _struct_readers(field.array_of, version, flexible)
@@ -196,7 +196,7 @@ def _field_reader(field: Any, version: int, flexible: bool) -> tuple[Reader, Ste
 
 
 def _struct_readers(schema: Any, version: int, flexible: bool) -> tuple[Reader, StepReader | None]:
-    """The reader of the items of an array; where they hold arrays themselves, the second one."""
+    """Return the reader of an array's items; the second one is used if they hold arrays, and else None."""
     if _is_flat(schema, version):
         return _flat_struct_reader(schema, version, flexible=flexible), None
     return _unread, struct_reader(schema, version, flexible=flexible)
@@ -239,7 +239,7 @@ def _read_bitfield(buf: bytes, pos: int) -> tuple[set[int] | None, int]:
 
 
 def _length_reader(*, flexible: bool, classic: Callable[[bytes, int], tuple[Any, ...]], size: int) -> Reader:
-    """Return the reader of a length: -1 is null, anything below is the caller's to refuse."""
+    """Return the reader of a length: -1 is null, and the caller refuses anything below."""
 
     def read_compact(buf: bytes, pos: int) -> tuple[int, int]:
         length, pos = read_uvarint(buf, pos)
@@ -284,7 +284,7 @@ def _bytes_reader(name: str, flexible: bool, nullable: bool) -> Reader:
 
 
 def _count_reader(name: str, flexible: bool, nullable: bool) -> Reader:
-    """Return the reader of how many items an array has: -1 for null."""
+    """Return the reader of the number of an array's items: -1 for null."""
     read_length = _length_reader(flexible=flexible, classic=INT32, size=4)
 
     def read(buf: bytes, pos: int) -> tuple[int, int]:
@@ -301,7 +301,7 @@ def _count_reader(name: str, flexible: bool, nullable: bool) -> Reader:
 def _array_reader(
     name: str, read_item: Reader, read_in_steps: StepReader | None, flexible: bool, nullable: bool
 ) -> StepReader:
-    """Read an array with a step before every ITEMS_PER_STEP items, or before each that is read in steps itself."""
+    """Return a reader with a step before every ITEMS_PER_STEP items, or before each that is read in steps itself."""
     read_count = _count_reader(name, flexible, nullable)
     items_per_step = ITEMS_PER_STEP if read_in_steps is None else 1
 

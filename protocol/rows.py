@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The items of a long array as rows of bytes, all of one size: what is done with them is done with all at once.
+"""The items of a long array as rows of bytes of one size, so that all of them are processed at once.
 
-Of a hundred offsets hardly one has metadata. So their items have one size on the wire, and so have their records in the
-log and the answers to them, with the same fields at other places. A slice with a step takes one byte of every row: a
-few dozen slices bring all rows from one form into another, where a hundred items have a thousand values.
+Hardly one of a hundred offsets has metadata. So their items have one size on the wire, as have their records in the log
+and the responses to them, with the same fields at other places. A slice with a step takes one byte of every row: a few
+dozen slices convert all rows from one form to another, although a hundred items have a thousand values.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from protocol.mypyc_shim import mypyc_attr
 
 @mypyc_attr(acyclic=True)
 class Rows:
-    """Rows of `row_bytes` bytes, one after the other; each begins with fields of fixed size, the rest means nothing."""
+    """Rows of `row_bytes` bytes, one after the other; each begins with fields of fixed size, the rest is ignored."""
 
     __slots__ = ("count", "data", "row_bytes")
 
@@ -26,22 +26,25 @@ class Rows:
         self.count: Final = len(data) // row_bytes
 
     def unpack(self, fmt: str) -> Iterator[Any]:
-        """The fields that each row begins with, big-endian, by their format for `struct`: a tuple for each row."""
+        """Yield a tuple for each row with its first fields, big-endian, by their format for `struct`."""
         return _row(fmt, self.row_bytes).iter_unpack(self.data)
 
     def part(self, start: int, stop: int) -> "Rows":
-        """The rows from the one of number `start` to the one before `stop`."""
+        """Return the rows with the numbers from `start` to the one before `stop`."""
         return Rows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
 
     def put(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
-        """Write bytes `start` to `end` of every row to `at` in the rows of `out`, which are of another size."""
-        data, row_bytes = bytearray(self.data), self.row_bytes  # what is set in a bytearray is made one first
+        """Write bytes `start` to `end` of every row at `at` into the rows of `out`, of `out_row_bytes` bytes."""
+        data, row_bytes = (
+            bytearray(self.data),
+            self.row_bytes,
+        )  # slices of bytes would be converted at each step
         for place in range(start, end):
             out[at::out_row_bytes] = data[place::row_bytes]
             at += 1
 
     def completed(self, width: int, item: bytes) -> bytes:
-        """For every row a copy of `item` whose first `width` bytes are those of the row."""
+        """Return a copy of `item` for every row, with the first `width` bytes of the row."""
         size_bytes = len(item)
         if self.row_bytes == size_bytes:
             out = bytearray(self.data)
@@ -60,7 +63,7 @@ def _row(fmt: str, row_bytes: int) -> Struct:
 
 
 def rows_with_tail(buf: bytes, pos: int, count: int, width: int, tail: bytes) -> Rows | None:
-    """The `count` items at `pos`, if each has just `width` bytes and this behind them; else None."""
+    """Return the `count` items at `pos` as rows if each has just `width` bytes and then `tail`, else None."""
     row_bytes = width + len(tail)
     data = buf[pos : pos + count * row_bytes]
     for at, byte in enumerate(tail, width):

@@ -9,7 +9,7 @@ REQUIRED_FROM: Final = 5
 
 
 def lacks_protocol(request: SyncGroupRequest, version: int) -> bool:
-    """Whether the version requires a protocol type and name and the request lacks one of them.
+    """Return whether the request lacks the protocol type or name that its version requires.
 
     Kafka checks this before anything else (SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent).
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's primitive types: the parts that the generated codecs do not write out in line.
+"""Reads and writes Kafka's primitive types, if the generated codecs do not do so in line.
 
-A reader takes `(buf, pos)` and returns the value with the position after it. Reading past the end raises
-`IndexError` or `struct.error` in a fixed-size read, and leaves a position past the end after a slice; code that
-calls a whole decoder turns both into `Truncated`, so that no read has to check by itself.
+A reader takes `(buf, pos)` and returns the value with the position after it. A fixed-size read past the end raises
+`IndexError` or `struct.error`, and a slice past the end returns a position past it; code that calls a whole decoder
+turns both into `Truncated`, so that no read has to check by itself.
 """
 
 from functools import lru_cache
@@ -14,15 +14,15 @@ from protocol.bounds import TAGS_MAX
 from protocol.errors import FrameTooLarge, InvalidLength, TooManyItems, UnexpectedNull
 
 ZERO_UUID: Final = bytes(16)
-"""Kafka's null for a uuid. Uuids are `bytes` of length 16 here: they are keys, and never computed with."""
+"""Kafka's null for a uuid. Uuids are `bytes` of length 16 here: they are only used as keys."""
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Kafka holds compact strings to the limit of the classic ones, which have an int16 for their length."""
+"""The limit of classic strings, whose length is an int16; Kafka applies it to compact ones, too."""
 
 MAX_INT32: Final = 0x7FFFFFFF
 
 CACHED_ARRAY_ITEMS: Final = 1024
-"""Struct objects for arrays up to this count are kept; a longer one is compiled for its own message only."""
+"""The count up to which Struct objects of arrays are cached; longer ones are compiled for each message."""
 
 INT16: Final = Struct(">h").unpack_from
 INT32: Final = Struct(">i").unpack_from
@@ -35,11 +35,11 @@ UVARINT: Final[tuple[bytes, ...]] = tuple(bytes((value,)) for value in range(128
 """The one-byte varints, by value."""
 
 UNPACK_INT32S: Final = tuple(Struct(f">{count}i").unpack_from for count in range(65))
-"""Unpackers of short arrays, by count: partition indexes."""
+"""The unpackers of short arrays of partition indexes, by count."""
 
 
 SMALL: Final = 256
-"""Numbers below this, which most fields hold, are not packed: their bytes are there already."""
+"""Numbers from 0 to below this one, as in most fields, have their bytes prepared and are not packed."""
 _PACK_RESULT: Final = Struct(">ih").pack
 _INT32S: Final[tuple[bytes, ...]] = tuple(PACK_INT32(value) for value in range(SMALL))
 _RESULTS: Final[tuple[bytes, ...]] = tuple(_PACK_RESULT(value, 0) for value in range(SMALL))
@@ -47,7 +47,7 @@ _TAGGED_RESULTS: Final[tuple[bytes, ...]] = tuple(result + b"\0" for result in _
 
 
 def text_at(buf: bytes, start: int, end: int) -> str:
-    """Return the text in these bytes, with U+FFFD for what is not UTF-8, as Java decodes it."""
+    """Return the text in these bytes, with U+FFFD for bytes that are not UTF-8, as in Java."""
     data = buf[start:end]
     try:
         return data.decode()
@@ -59,7 +59,7 @@ def text_at(buf: bytes, start: int, end: int) -> str:
 def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 31 bits.
 
-    Raises InvalidLength above that, for at most five bytes are read (Kafka's ByteUtils.readUnsignedVarint).
+    Raises InvalidLength above that: at most five bytes are read (Kafka's ByteUtils.readUnsignedVarint).
     """
     value = shift = 0
     while True:
@@ -89,7 +89,7 @@ def uvarint(value: int) -> bytes:
 
 
 def skip_tags(buf: bytes, pos: int) -> int:
-    """Return the position after a section of tagged fields (KIP-482), none of which is known here.
+    """Return the position after a section of tagged fields (KIP-482), all of which are skipped.
 
     Raises TooManyItems above TAGS_MAX.
     """
@@ -138,43 +138,43 @@ def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def bad_count(count: int, name: str, left: int) -> UnexpectedNull | InvalidLength:
-    """Make the error for an array whose count is negative, or whose items cannot be in the `left` bytes."""
+    """Return the error for an array whose count is negative, or whose items do not fit into the `left` bytes."""
     if count == -1:
         return UnexpectedNull(name)
     return InvalidLength(f"{name}: {count} items in {left} bytes")
 
 
 def too_many_items(name: str, limit: int) -> TooManyItems:
-    """Make the error for a request with more items in its arrays than `limit`, seen at the array `name`."""
+    """Return the error for a request with more items in its arrays than `limit`, noticed at the array `name`."""
     return TooManyItems(f"{name}: more than {limit} items in one request")
 
 
 def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:
-    """Make the error for a classic string or bytes of negative length."""
+    """Return the error for a classic string or bytes of negative length."""
     if length == -1:
         return UnexpectedNull(name)
     return InvalidLength(f"{name}: length {length}")
 
 
 def pack_int32(value: int) -> bytes:
-    """Write an int32."""
+    """Write an int32, big-endian."""
     return _INT32S[value] if 0 <= value < SMALL else PACK_INT32(value)
 
 
 def pack_length(length: int) -> bytes:
-    """Return the length of a frame as it stands before that. Raises FrameTooLarge."""
+    """Return the four bytes of a frame's length. Raises FrameTooLarge beyond MAX_INT32."""
     if length > MAX_INT32:
         raise FrameTooLarge(f"a frame of {length} bytes")
     return PACK_INT32(length)
 
 
 def pack_result(index: int, error_code: int) -> bytes:
-    """Write an int32 and an int16: what is said of one partition."""
+    """Write an int32 and an int16: a partition and its error code."""
     return _RESULTS[index] if error_code == 0 and 0 <= index < SMALL else _PACK_RESULT(index, error_code)
 
 
 def pack_tagged_result(index: int, error_code: int) -> bytes:
-    """Write an int32 and an int16, and no tagged fields."""
+    """Write an int32, an int16, and an empty section of tagged fields."""
     if error_code == 0 and 0 <= index < SMALL:
         return _TAGGED_RESULTS[index]
     return _PACK_RESULT(index, error_code) + b"\0"
@@ -200,12 +200,12 @@ def pack_string(value: str) -> bytes:
 
 
 def pack_compact_bytes(value: bytes) -> bytes:
-    """Write compact bytes."""
+    """Write bytes with a compact length."""
     return uvarint(len(value) + 1) + value
 
 
 def pack_bytes(value: bytes) -> bytes:
-    """Write classic bytes."""
+    """Write bytes with a classic length."""
     return PACK_INT32(len(value)) + value
 
 

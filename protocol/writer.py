@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes long messages of kafka-python's schemas in steps, so that others need not wait for a whole one.
+"""Writes long messages of kafka-python's schemas in steps, so that other tasks need not wait for a whole one.
 
-An array may be given as an iterator in place of a list: its items are taken one by one, written and forgotten, and a
-None among them is only a moment to give way. What was written is kept in pieces, which are never joined: that alone
+An array may be an iterator in place of a list: its items are taken one by one, written and forgotten, and a None among
+them only yields to the event loop. The written bytes are held in pieces, which are never joined, because that alone
 takes milliseconds for tens of megabytes.
 """
 
@@ -15,7 +15,7 @@ from kafka.protocol.schemas.fields.codecs import EncodeBuffer, Int32, UnsignedVa
 from protocol.errors import MessageTooLarge
 
 ITEMS_PER_STEP: Final = 50
-"""How many items are written before it gives way: some 200 microseconds."""
+"""The number of items written before a yield to the event loop: some 200 microseconds."""
 
 ERROR_CODE: Final = "error_code"
 
@@ -23,13 +23,13 @@ PIECE_BYTES: Final = 128 * 1024
 
 
 class Writer:
-    """Writes one message. kafka-python's fields and classes are not typed: they are `Any` here."""
+    """Writes one message in steps. kafka-python's fields and classes are not typed: they are `Any` here."""
 
     def __init__(self, version: int, *, flexible: bool, bytes_max: int, errors: Counter[int]) -> None:
         self._version = version
         self._flexible = flexible
         self._bytes_max = bytes_max
-        self._errors = errors  # by code, of all that is in arrays
+        self._errors = errors  # by code, of the items of all arrays
         self._out: Any = EncodeBuffer(PIECE_BYTES)
         self._pieces: list[bytes] = []
         self._cut_bytes = 0
@@ -59,7 +59,7 @@ class Writer:
         else:
             self._cut()
             place = len(self._pieces)
-            self._pieces.append(b"")  # the count comes here, once it is known
+            self._pieces.append(b"")  # replaced by the count, once that is known
         written = yield from self._items(schema, items)
         if place is not None:
             self._cut()
@@ -68,7 +68,7 @@ class Writer:
             self._pieces[place] = self._pieces.pop()
 
     def _items(self, schema: Any, items: Iterable[Any]) -> Generator[None, None, int]:
-        """Write the items and return how many there were."""
+        """Write the items and return their number."""
         encode = schema.compiled_encode_into(self._version, compact=self._flexible, tagged=self._flexible)
         inner = [field for field in schema.untagged_fields(self._version) if field.is_struct_array()]
         may_fail = ERROR_CODE in schema.fields
@@ -94,7 +94,7 @@ class Writer:
         return written
 
     def _is_long(self, item: Any, inner: list[Any]) -> bool:
-        """Whether an item has arrays of its own that are better written in steps; counts what it has if not."""
+        """Return whether an item's arrays are to be written in steps; if not, count their items and errors."""
         arrays = [(field, getattr(item, field.name)) for field in inner]
         for _, values in arrays:
             if values is not None and (not isinstance(values, list) or len(values) > ITEMS_PER_STEP):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong below the coordinator.
+"""The errors of everything below the coordinator.
 
-Two families: `StorageError` says that the disk, or what is on it, let us down (the appender must
-fail and load again); the `ValueError`s say that some bytes are not what they claim to be, or that a
-record cannot be written at all, and leave the log as it was.
+There are two families: `StorageError` reports that the disk, or its content, has failed (the appender must
+fail and load again); the `ValueError`s report that some bytes are not what they claim to be, or that a
+record cannot be written at all, and leave the log unchanged.
 """
 
 import errno
@@ -47,11 +47,11 @@ class NotOwned(StorageError):
 
 
 class CorruptLog(StorageError):
-    """Bytes inside a log or journal are damaged; they are kept as they are for somebody to look at."""
+    """Bytes inside a log or journal are damaged; they stay unchanged for an operator to inspect."""
 
 
 class DirectoryLocked(StorageError):
-    """Another process uses this data directory; `pid` is its process id where that could be read."""
+    """Another process uses this data directory; `pid` is its process id if that could be read."""
 
     def __init__(self, path: str | os.PathLike[str], pid: int | None) -> None:
         holder = "another process" if pid is None else f"process {pid}"
@@ -64,7 +64,7 @@ class RecordTooLarge(ValueError):
 
 
 class CorruptRecord(ValueError):
-    """A record's key or value is not what its version says it is."""
+    """A record's key or value does not have the form of its version."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -85,7 +85,7 @@ class IncompleteBatch(CorruptBatch):
 
 
 def log_fields(error: Exception) -> dict[str, object]:
-    """An error in parts, for a structured log line: its reason, and the file and position where they are known."""
+    """Return an error's parts for a structured log line: its reason, and the file and position if known."""
     if not isinstance(error, StorageError):
         return {"reason": str(error)}
     position = {} if error.position is None else {"position": error.position}
@@ -99,11 +99,11 @@ _UNREADABLE = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", err
 
 
 def is_unreadable(error: OSError) -> bool:
-    """Whether the disk, or the file system on it, has lost what a file should hold there."""
+    """Return whether the error means that the disk, or its file system, has lost a part of a file."""
     return error.errno in _UNREADABLE
 
 
 def storage_error(path: str | os.PathLike[str], error: OSError, doing: str) -> StorageError:
-    """The `StorageError` that stands for an `OSError` met while `doing` something to `path`."""
+    """Return the `StorageError` that stands for an `OSError` met while `doing` something to `path`."""
     kind = StorageFull if error.errno in _FULL else StorageError
     return kind(path, f"{doing} failed: {error.strerror or error}", errno=error.errno)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a log can be used: after a failed write nothing is accepted until it has been repaired."""
+"""The state of a log: after a failed write it accepts nothing until it has been repaired."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from storage.errors import StorageError, StorageFailed, storage_error
 
 
 class Health:
-    """Shared by all parts of a `LogManager`; whichever fails first says why."""
+    """The state that all parts of a `LogManager` share; the part that fails first notes why."""
 
     __slots__ = ("_data_dir", "closed", "failed")
 
@@ -15,20 +15,20 @@ class Health:
         self._data_dir = data_dir
         self.closed = False
         self.failed: StorageError | None = None
-        """Why appends are refused, or None."""
+        """The reason why appends are refused, or None."""
 
     def check_open(self) -> None:
-        """Raises StorageFailed once the log is closed."""
+        """Raise StorageFailed if the log is closed."""
         if self.closed:
             raise StorageFailed(self._data_dir, "the log is closed")
 
     def check(self) -> None:
-        """Raises StorageFailed where the log is closed, or an earlier write failed."""
+        """Raise StorageFailed if the log is closed, or an earlier write failed."""
         self.check_open()
         if self.failed is not None:
             raise StorageFailed(self._data_dir, f"an earlier write failed ({self.failed})")
 
     def fail(self, path: Path, error: OSError, doing: str) -> StorageError:
-        """Nothing is accepted from now on; returns what to raise."""
+        """Refuse appends from now on; return the error to raise."""
         self.failed = storage_error(path, error, doing)
         return self.failed

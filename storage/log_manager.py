@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All logs of a node behind one interface: durable through the journal, on disk in Kafka's segments.
+"""The logs of a node behind one interface: durable through the journal, on disk in Kafka's segments.
 
-An append is one frame in the journal (`journals`). Its batches wait in memory until `write_behind` puts them
-into their segments, many at a time; `checkpoint` syncs the segments, and then the journal is needed no more
-(`segment_writer`). How all that is read again after a stop or a failure is in `opening` and `recovery`.
+An append is one frame in the journal (`journals`). Its batches wait in memory until `write_behind` writes them
+into their segments, many at a time; `checkpoint` syncs the segments, and then the journal is no longer needed
+(`segment_writer`). `opening` and `recovery` read all this again after a stop or a failure.
 
-Three locks, always taken in this order: `_io_lock` for everything that touches segments, `sync_lock` of the
-journals for those that may go away, their `lock` for the one that is written, for the ends and for the queues.
-An append takes only the last one, and nothing syncs under it but an append that asks for that.
+There are three locks, always taken in this order: `_io_lock` for everything that touches segments; the journals'
+`sync_lock` for the journals that may be removed; their `lock` for the journal being written, the log end offsets
+and the queues. An append takes only the last one, and only an append that asks for a sync syncs under it.
 
-Usually a manager has a directory for itself. Several can also share one (`open_share`): each has a journal
-of its own and works only on the partitions that it has adopted and not released. Somebody else holds the
-directory's lock then, sees to it that no two adopt the same partition, and settles the journal of a node that
-has stopped: `storage.recovery.shared`.
+Usually a manager has a directory for itself. Several managers can also share one (`open_share`): each has a
+journal of its own and works only on the partitions that it has adopted and not released. The supervisor then
+holds the directory's lock, ensures that no two managers adopt the same partition, and settles the journal of a
+node that has stopped: `storage.recovery.shared`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -54,7 +54,7 @@ class LogManager:
 
     def __init__(self, directory: LogDirectory, lock: DirectoryLock | None = None) -> None:
         self.cuts: tuple[DiscardedRange, ...] = ()
-        """What recovery had to leave out, when opening or repairing."""
+        """The ranges that recovery had to leave out, when opening or repairing."""
         self._directory = directory
         self._lock = lock
         self._io_lock = Lock()
@@ -70,7 +70,7 @@ class LogManager:
     def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem) -> "LogManager":
         """Lock the directory (made if missing), recover what it holds, and start a new journal.
 
-        Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError. Partitions that are
+        Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError. Partitions that are
         damaged, or that the disk cannot read, do not raise: see `failed_partitions`.
         """
         lock = DirectoryLock.acquire_new(fs, data_dir)
@@ -96,15 +96,15 @@ class LogManager:
         node_id: int,
         fs: FileSystem,
     ) -> "LogManager":
-        """Start a journal for one of several nodes in a directory that somebody else has locked.
+        """Start a journal for one of several nodes in a directory that another process has locked.
 
-        The node works on no partition yet: see `adopt`. What its last life left must have been settled.
+        The node works on no partition yet: see `adopt`. The journals of its last run must have been settled.
         Raises CorruptLog for a damaged journal, and StorageError.
         """
         manager = cls(LogDirectory(fs, data_dir, settings, topic_id, node_id))
         journals = manager._directory.journal_dir
         try:
-            # Who settled them kept these for somebody who mends a partition.
+            # Settling has kept these journals for the repair of a partition.
             manager._kept = {journals / name for name in fs.listdir(journals) if parse_journal(name)}
             manager._recover(RecoveryContext())
         except OSError as error:
@@ -112,7 +112,7 @@ class LogManager:
         return manager
 
     def _recover(self, given: RecoveryContext) -> None:
-        """Start from what is on disk. All locks are held, or no other thread knows this manager yet."""
+        """Recover the logs from disk. All locks are held, or no other thread knows this manager yet."""
         owned = self._partitions.owned
         opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
         self._partitions.replace_all(opened)
@@ -122,11 +122,11 @@ class LogManager:
         self.cuts = opened.cuts
 
     def repair(self) -> None:
-        """After a failure: start again from what is on disk, without the frame that failed.
+        """Recover from disk after a failure, without the frame that failed.
 
-        Every frame that was accepted before is in the segments, and on disk, when this returns; logs got
-        from `log` before are not valid any more, and offsets may be lower than they were in modes that
-        accept without syncing. Raises StorageError, and CorruptLog, and can then be tried again.
+        On return every frame that was accepted before is in the segments, and on disk; earlier results of
+        `log` are not valid any more, and offsets may be lower than before in modes that accept without
+        syncing. Raises StorageError, and CorruptLog, and can then be tried again.
         """
         with self._io_lock, self._journals.sync_lock, self._journals.lock:
             health = self._health
@@ -134,7 +134,7 @@ class LogManager:
             health.failed = health.failed or StorageFailed(self.data_dir, "a repair did not finish")
             try:
                 self._close_files()
-                # What must be there is known here, and not by what somebody has left of the directory.
+                # We know which journals must exist, and need not trust what is left of the directory.
                 in_use = self._directory.in_use.journals
                 self._recover(RecoveryContext(last_flush=self._journals.flush, in_use=in_use))
             except OSError as error:
@@ -142,15 +142,15 @@ class LogManager:
             health.failed = None
 
     def close(self) -> None:
-        """Bring everything into the segments, sync them, and unlock; a Kafka broker can then open them.
+        """Write everything into the segments, sync them, and unlock; a Kafka broker can then open them.
 
-        Raises StorageError when that fails; the directory is unlocked all the same, and the next `open`
+        Raises StorageError if that fails; the directory is unlocked all the same, and the next `open`
         recovers it. Does nothing the second time. A share leaves its journal to `SharedDirectory.settle`.
         """
         if self._health.closed:
             return
         try:
-            with ExitStack() as stack:  # whatever fails keeps nothing else from its end
+            with ExitStack() as stack:  # a failed step does not prevent the others
                 if self._lock is not None:
                     stack.callback(self._lock.release)
                 stack.callback(self._close_files)
@@ -181,68 +181,67 @@ class LogManager:
 
     @property
     def data_dir(self) -> Path:
-        """Where all this is."""
+        """The directory with the logs."""
         return self._directory.data_dir
 
     @property
     def settings(self) -> LogSettings:
-        """As given when it was opened."""
+        """The settings that were given to `open`."""
         return self._directory.settings
 
     @property
     def file_system(self) -> FileSystem:
-        """Through which all files are reached."""
+        """The file system that holds all files."""
         return self._directory.fs
 
     @property
     def notes_dir(self) -> Path:
-        """Where recovery points are noted: nodes that share a directory must not write the same file."""
+        """The directory of the recovery points: nodes that share a directory must not write the same file."""
         return self._directory.notes_dir
 
     @property
     def is_shared(self) -> bool:
-        """Whether other nodes work in the same directory."""
+        """True if other nodes work in the same directory."""
         return self._directory.is_shared
 
     @property
     def failed_partitions(self) -> Mapping[Partition, CorruptLog]:
-        """Partitions that cannot be read, and why. They are left as they are, and the others serve."""
+        """The partitions that cannot be read, and why. They are left unchanged, and the others serve."""
         return self._partitions.failed
 
     @property
     def failed(self) -> StorageError | None:
-        """Why appends are refused until `repair`, or None."""
+        """The reason why appends are refused until `repair`, or None."""
         return self._health.failed
 
     @property
     def journal_bytes(self) -> int:
-        """What the journals hold that no checkpoint has made superfluous yet."""
+        """The bytes in the journals that no checkpoint has made superfluous yet."""
         return self._journals.size_bytes
 
     @property
     def pending_bytes(self) -> int:
-        """What waits in memory for its segments."""
+        """The bytes that wait in memory for their segments."""
         return self._writer.pending_bytes
 
     def end_offset(self, partition: Partition) -> Offset:
-        """The base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
+        """Return the base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
 
         Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         return self._partitions.end_offset(partition)
 
     def log(self, partition: Partition) -> PartitionLog:
-        """The log of a partition, in which queued batches are not yet; a new one is written at first append.
+        """Return a partition's log, still without queued batches; a new log is written at its first append.
 
         Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         return self._partitions.log(partition)
 
     def reopen(self, partition: Partition) -> None:
-        """Try again to read a partition that the disk could not read at the start; nothing for any other.
+        """Try again to read a partition that the disk could not read at the start; ignore any other.
 
-        Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time
-        either.
+        Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
         """
         with self._io_lock:
             self._health.check()
@@ -266,11 +265,11 @@ class LogManager:
     # -------------------------------------------------------------- writing
 
     def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
-        """Accept batches, each at its partition's `end_offset`.
+        """Append batches, each at its partition's `end_offset`.
 
-        With `sync` they are on disk on return, else in the page cache, where a crash of the process does
-        not reach them. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
-        for a failed partition, NotOwned for one of another node; StorageFull, StorageError when writing
+        With `sync` they are on disk on return, else in the page cache, where they survive a crash of the
+        process. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
+        for a failed partition, NotOwned for one of another node; StorageFull, StorageError if writing
         fails: then StorageFailed for every later append, until `repair`.
         """
         if not entries:
@@ -291,24 +290,24 @@ class LogManager:
         self._journals.sync()
 
     def check_there(self) -> None:
-        """Look whether the journals are still where a start would look for them.
+        """Check that the journals are still where a start would search for them.
 
-        Raises StorageFailed, and StorageError where they are not; then appends fail until `repair`.
+        Raises StorageFailed, and StorageError if they are not; then appends fail until `repair`.
         """
         self._journals.check_there()
 
     def write_behind(self, max_bytes: int | None = None) -> int:
-        """Put queued batches into their segments, in the page cache; at least `max_bytes`, if so many wait.
+        """Write queued batches into their segments, in the page cache; at least `max_bytes`, if that many wait.
 
-        Returns how many bytes were written. Raises StorageFull and StorageError; what was not written
-        stays in the queue, safe in the journal, and can be tried again.
+        Returns the number of bytes written. Raises StorageFull and StorageError; unwritten batches
+        stay in the queue, safe in the journal, and can be tried again.
         """
         with self._io_lock:
             self._health.check()
             return self._writer.write(max_bytes)
 
     def checkpoint(self) -> None:
-        """Bring everything accepted so far into the segments and sync them; older journals go.
+        """Write everything accepted so far into the segments, sync them, and remove older journals.
 
         Appends go on meanwhile, into a new journal. Raises StorageFull and StorageError. After a failed
         sync appends fail until `repair`; after another error, such as a full disk, they go on.
@@ -320,17 +319,17 @@ class LogManager:
     # -------------------------------------------------------------- cleaning
 
     def rolled_logs(self) -> list[RolledLog]:
-        """Of each partition the segments that are not written to any more and that are on disk for good."""
+        """Return each partition's segments that are not written to any more and that are durable."""
         with self._io_lock:
             self._health.check()
             logs = [(self._partitions.recovery_point(log.partition), log) for log in self._partitions.logs()]
             return [rolled for point, log in logs if (rolled := rolled_log(log, point)) is not None]
 
     def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[Offset]) -> bool:
-        """Put a cleaned segment in the place of those it was made from; durable on return.
+        """Replace segments by the cleaned segment made from them; durable on return.
 
-        False, and nothing is done, where the log is not this node's any more or was opened again since. Raises
-        StorageError; then appends fail until `repair`.
+        Returns False, and does nothing, if the log is not this node's any more or was opened again since.
+        Raises StorageError; then appends fail until `repair`.
         """
         with self._io_lock:
             self._health.check()
@@ -354,7 +353,7 @@ class LogManager:
                     raise storage_error(rolled.log.directory, error, "giving up a cleaning") from error
 
     def has(self, rolled: RolledLog) -> bool:
-        """Whether this is a log as it is used now, and not as it was before a repair, a release or the end."""
+        """Return whether the log is still in use, and not one from before a repair, a release or the end."""
         return not self._health.closed and self._partitions.uses(rolled.log)
 
     # -------------------------------------------------------------- a share's partitions
@@ -364,9 +363,9 @@ class LogManager:
     ) -> None:
         """Open a partition that no other node works on; it is on disk up to `recovery_point`, at `position`.
 
-        The node that had it last has released it, or was settled: what is derived from its segments is whole, too.
-        Does nothing for one that this node has. Raises CorruptLog, and lists it in `failed_partitions`; and
-        StorageError, which leaves the partition alone and can be tried again.
+        Its last node has released it, or was settled: the files derived from its segments are whole, too.
+        Does nothing for a partition that this node has. Raises CorruptLog, and lists the partition in
+        `failed_partitions`; and StorageError, which leaves the partition alone and can be tried again.
         """
         partitions = self._partitions
         assert partitions.owned is not None, "this manager has the whole directory"
@@ -387,10 +386,10 @@ class LogManager:
                 partitions.add(log)
 
     def release(self, partition: Partition) -> Position | None:
-        """Bring all that was accepted of a partition into its segments, synced, and have it no longer.
+        """Write a partition's accepted batches into its segments, sync them, and give the partition up.
 
-        It takes no more appends. Returns where it ends on disk, for the node that adopts it; None when
-        there is nothing of it, or when it was failed. Raises StorageError; then it is still this node's.
+        It takes no more appends. Returns where it ends on disk, for the node that adopts it; None if it
+        has no log, or if it was failed. Raises StorageError; then it is still this node's.
         """
         partitions = self._partitions
         assert partitions.owned is not None, "this manager has the whole directory"
@@ -414,9 +413,9 @@ class LogManager:
     # -------------------------------------------------------------- reading
 
     def read(self, partition: Partition, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
-        """Whole batches of a partition and the offset to read from next; see `PartitionLog.read`.
+        """Return whole batches of a partition and the offset to read from next; see `PartitionLog.read`.
 
-        Its queue is written first, so everything accepted is there. Raises CorruptLog, StorageFailed, and
+        Its queue is written first, so everything accepted is found. Raises CorruptLog, StorageFailed, and
         StorageError.
         """
         with self._io_lock:
@@ -425,10 +424,10 @@ class LogManager:
             return self.log(partition).read(start_offset, max_bytes)
 
     def look(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
-        """What `read` makes of a partition's log, which does not change meanwhile; it must not change it either.
+        """Return the result of `read` for a partition's log, which must not change it; nothing else does meanwhile.
 
-        With `fresh` everything accepted is in the log, else what was brought there before. Raises what `read` does,
-        CorruptLog and NotOwned for a partition that cannot be read here, StorageFailed and StorageError.
+        With `fresh` the log holds everything accepted, else only what was written before. Raises what `read`
+        does, CorruptLog and NotOwned for a partition that cannot be read here, StorageFailed and StorageError.
         """
         with self._io_lock:
             self._health.check()
@@ -440,7 +439,7 @@ class LogManager:
                 raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
     def locate(self, partition: Partition, offset: Offset) -> tuple[Path, int]:
-        """The file and the byte at which a batch that was read starts. Raises CorruptLog and StorageError."""
+        """Return the file and the byte at which a batch starts. Raises CorruptLog and StorageError."""
         with self._io_lock:
             try:
                 return self.log(partition).locate(offset)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partitions that a node has: their logs, their ends, and which of them cannot be used."""
+"""The partitions of a node: their logs, their log end offsets, and which of them cannot be used."""
 
 from collections.abc import Sequence
 
@@ -15,25 +15,25 @@ from storage.recovery.recovery import RecoveryFacts
 
 
 class Partitions:
-    """No locks of its own: `LogManager` says what is done under which."""
+    """The partitions of a node. Has no locks: `LogManager` decides which of its own are held for a call."""
 
     __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points", "unread")
 
     def __init__(self, directory: LogDirectory) -> None:
         self.owned: set[Partition] | None = set() if directory.is_shared else None
-        """Those that were adopted and not released; None where the node has all that there are."""
+        """The partitions that were adopted and not released; None if the node has all partitions."""
         self.failed: dict[Partition, CorruptLog] = {}
-        """Those that cannot be read, and why."""
+        """The partitions that cannot be read, and why."""
         self.unread: dict[Partition, RecoveryFacts] = {}
-        """Of these the ones that the disk could not read, and what is needed to try again."""
+        """The failed partitions that the disk could not read, and the facts needed to try again."""
         self.points: dict[TopicPartition, Offset] = {}
-        """Up to where each is on disk for good."""
+        """The recovery point of each partition: the offset up to which it is durable in its segments."""
         self._directory = directory
         self._logs: dict[Partition, PartitionLog] = {}
         self._ends: dict[Partition, Offset] = {}
 
     def replace_all(self, opened: OpenedPartitions) -> None:
-        """Everything was read from disk anew; no other thread uses this meanwhile."""
+        """Take over the logs that were read from disk anew; no other thread uses the partitions meanwhile."""
         self._logs, self.points = opened.logs, opened.points
         self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}
         self.unread = opened.unread
@@ -41,19 +41,19 @@ class Partitions:
         self.failed = {p: self.failed[p] for p in elsewhere} | opened.failed
 
     def logs(self) -> Sequence[PartitionLog]:
-        """Of those that anything was written to or read from."""
+        """Return the logs of the partitions that were written to or read from."""
         return list(self._logs.values())
 
     def uses(self, log: PartitionLog) -> bool:
-        """Whether this is a partition's log as it is used now, and not as it was before it was opened again."""
+        """Return whether this is the log now in use, and not one from before the partition was opened again."""
         return self._logs.get(log.partition) is log
 
     def recovery_point(self, partition: Partition) -> Offset:
-        """Up to which offset a partition is on disk for good."""
+        """Return the offset up to which a partition is durable in its segments."""
         return self.points.get((self._directory.settings.topic, partition), Offset(0))
 
     def end_offset(self, partition: Partition) -> Offset:
-        """The base offset of the next batch. Raises CorruptLog and NotOwned."""
+        """Return the base offset of the next batch. Raises CorruptLog and NotOwned."""
         end = self._ends.get(partition)
         if end is None:
             self._check_usable(partition)
@@ -67,7 +67,7 @@ class Partitions:
             raise NotOwned(self._directory.data_dir, partition)
 
     def log(self, partition: Partition) -> PartitionLog:
-        """A partition's log, made at its first use. Raises CorruptLog and NotOwned."""
+        """Return a partition's log, made at its first use. Raises CorruptLog and NotOwned."""
         self._check_usable(partition)
         log = self._logs.get(partition)
         if log is None:
@@ -75,7 +75,7 @@ class Partitions:
         return log
 
     def new_ends(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
-        """Where the partitions of `entries` will end. Raises ValueError for one that doesn't start at the end."""
+        """Return the new log end offsets after `entries`. Raises ValueError if one does not start at the end."""
         ends: dict[Partition, Offset] = {}
         for entry in entries:
             partition = entry.partition
@@ -89,17 +89,17 @@ class Partitions:
         return ends
 
     def move_ends(self, ends: dict[Partition, Offset]) -> None:
-        """What ends there was accepted."""
+        """Set the log end offsets after an accepted append."""
         self._ends.update(ends)
 
     def add(self, log: PartitionLog) -> None:
-        """A share has adopted a partition, which is on disk up to its end."""
+        """Add a partition that a share has adopted, and that is on disk up to its end."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.add(log.partition)
         self._take(log)
 
     def recovered(self, log: PartitionLog) -> None:
-        """A partition that could not be read is there after all, on disk up to its end."""
+        """Use a failed partition again that could be read after all, and is on disk up to its end."""
         del self.failed[log.partition]
         del self.unread[log.partition]
         self._take(log)
@@ -110,7 +110,7 @@ class Partitions:
         self._ends[log.partition] = log.end_offset
 
     def remove(self, partition: Partition) -> None:
-        """A share has released a partition."""
+        """Remove a partition that a share has released."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.discard(partition)
         self._ends.pop(partition, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the journal into the segments: write-behind and checkpoints."""
+"""Writes accepted batches into the segments: write-behind and checkpoints."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from storage.recovery.recovery import note_recovery_points
 
 
 class SegmentWriter:
-    """Batches wait here that are safe in the journal. But for `add`, callers hold the lock on segments."""
+    """Queues the batches that are safe in the journal. Except for `add`, callers hold the lock on segments."""
 
     __slots__ = ("_directory", "_health", "_journals", "_partitions", "_pending")
 
@@ -32,21 +32,21 @@ class SegmentWriter:
 
     @property
     def pending_bytes(self) -> int:
-        """What waits for its segments."""
+        """The bytes that wait for their segments."""
         return self._pending.size_bytes
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """These batches are in the journal; its lock is held."""
+        """Queue batches that are in the journal; the caller holds its lock."""
         self._pending.add(entries)
 
     def forget(self) -> None:
-        """What waited was read from the journal, and is in the segments."""
+        """Empty the queue, because recovery has read it from the journal into the segments."""
         self._pending = PendingBatches()
 
     def write(self, max_bytes: int | None) -> int:
-        """Put what waits into its segments, at least `max_bytes`; returns how much that was.
+        """Write queued batches into their segments, at least `max_bytes`; return the number of bytes written.
 
-        Raises StorageFull and StorageError; what was not written goes on waiting.
+        Raises StorageFull and StorageError; unwritten batches stay queued.
         """
         written = 0
         while max_bytes is None or written < max_bytes:
@@ -58,12 +58,12 @@ class SegmentWriter:
         return written
 
     def write_partition(self, partition: Partition) -> None:
-        """Put all that waits of one partition into its segments. Raises StorageFull and StorageError."""
+        """Write a partition's queue into its segments. Raises StorageFull and StorageError."""
         if partition in self._pending:
             self._drain(partition)
 
     def _drain(self, partition: Partition) -> int:
-        """Write a partition's queue; it cannot be read meanwhile, or a reader would miss what is in neither place."""
+        """Write a partition's queue; nothing reads it meanwhile, because its batches are in neither place."""
         with self._journals.lock:
             batches = self._pending.take(partition)
         log = self._partitions.log(partition)
@@ -79,7 +79,7 @@ class SegmentWriter:
         return size
 
     def checkpoint(self) -> None:
-        """Bring everything accepted so far into the segments and sync them; older journals go.
+        """Write everything accepted so far into the segments, sync them, and remove older journals.
 
         Raises StorageFull and StorageError.
         """
@@ -108,14 +108,14 @@ class SegmentWriter:
             log.note_rolled()
 
     def _check_there(self, log: PartitionLog, *, all_segments: bool) -> None:
-        """What is written into files that were removed is gone with the journal. Raises StorageError."""
+        """Raise StorageError if segments were removed: their batches would be lost with the journal."""
         try:
             log.check_there(all_segments=all_segments)
         except OSError as error:
             raise self._health.fail(log.directory, error, "looking for the segments") from error
 
     def sync(self, log: PartitionLog) -> None:
-        """Make durable what a log has of what was accepted. Raises StorageError; then the log has failed."""
+        """Make durable what was written into a log. Raises StorageError; then the log has failed."""
         if not log.dirty:
             return
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the log is written."""
+"""The settings of how the log is written."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ JOURNAL_SPARE_BYTES_MAX_DEFAULT: Final = 64 << 20
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the log is written; all sizes are in bytes."""
+    """The settings of how the log is written; all sizes are in bytes."""
 
     topic: str = OFFSETS_TOPIC
     segment_bytes: int = SEGMENT_BYTES_DEFAULT
@@ -24,8 +24,8 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     segment_ms: int = SEGMENT_MS_DEFAULT
     """A segment whose first record is this much older than the next one is followed by another: `segment.ms`."""
     index_interval_bytes: int = INDEX_INTERVAL_BYTES_DEFAULT
-    """So much of a segment lies between two entries of its index: `log.index.interval.bytes`."""
+    """The bytes of a segment between two entries of its index: `log.index.interval.bytes`."""
     journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
-    """So much of the disk is taken at once for the journal."""
+    """The bytes of disk space that are allocated at once for the journal."""
     journal_spare_bytes_max: int = JOURNAL_SPARE_BYTES_MAX_DEFAULT
     """A journal no larger than this is kept after a checkpoint, and its space used again."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks: a module each, and a table for those that have no query of their own.
 
-A new check is a new file with a CHECK in it, or an entry of a table (CHECKS): nothing else has to know.
+A new check is a new file with a CHECK in it, or an entry of a table (CHECKS): no other code has to change.
 """
 
 import pkgutil
@@ -17,16 +17,16 @@ FINDING_COLUMNS: Final = ("check", "severity", "partition", "file", "position", 
 
 
 def all_checks() -> list[Check]:
-    """Every check, by name."""
+    """Return all checks, by name."""
     modules = (import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     found = (getattr(module, "CHECKS", (getattr(module, "CHECK", None),)) for module in modules)
     return sorted((check for checks in found for check in checks if check), key=lambda check: check.name)
 
 
 def findings(facts: Facts) -> DataFrame:
-    """What all checks find, with FINDING_COLUMNS: one query for all of them, planned once.
+    """Return the findings of all checks, with FINDING_COLUMNS: one query for all of them, planned once.
 
-    It gives the facts' tables their names in SQL.
+    The facts' tables get their names in SQL.
     """
     facts.name_tables()
     asked = ((check, check.query(facts)) for check in all_checks())

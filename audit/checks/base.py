@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check is, and the shapes that several of them share: all of it is Spark's SQL."""
+"""The structure of a check, and the queries that several checks share, all in Spark's SQL."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -10,13 +10,13 @@ from audit.facts.facts import Facts
 from audit.options import Severity
 
 FOUND_COLUMNS: Final = "partition, file, position, count, message"
-"""What a check's query gives: a row for each partition (and file) where there is something to report."""
+"""The columns of a check's query: a row for each partition (and file) in which there is something to report."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to the log. `about` and `todo` are for people: what it means, and what to do then.
+    """A query on the log. `about` explains a finding to people, and `todo` what to do about it.
 
-    `query` is SQL on the tables of Facts, which gives rows with FOUND_COLUMNS; "" where there is nothing to ask.
+    `query` is SQL on the tables of Facts, which gives rows with FOUND_COLUMNS; "" if there is nothing to query.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sightings_of(check: str) -> Callable[[Facts], str]:
-    """For a check whose rows the fold has seen on its way: one finding for each file."""
+    """Return the query of a check whose rows the fold has seen while reading: one finding for each file."""
     return lambda _: _sightings(check)
 
 
@@ -36,23 +36,23 @@ def _sightings(check: str) -> str:
 
 
 def ranges_where(where: str, message: str) -> str:
-    """One finding for each range for which something is true: mostly of it and the range before it."""
+    """Return a query with one finding for each range that meets a condition, mostly on it and the one before it."""
     return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
 
 
 def sightings_or_ranges(check: str, where: str, message: str) -> str:
-    """For what can stand within a file, where the fold has seen it, or between one range and the next."""
+    """Return the query of a check that applies within a file, as seen by the fold, and between ranges."""
     return by_file(_sightings(check), ranges_where(where, message))
 
 
 def differences_of(kind: str) -> Callable[[Facts], str]:
-    """For a check that compares the log with something else, if that was asked for: one finding for each partition."""
+    """Return the query of a check that compares the log with another state, if requested: one finding per partition."""
     rows = f"select * from differences where kind = '{kind}'"
     return lambda facts: "" if facts.differences is None else by_partition(rows, "message")
 
 
 def by_file(*queries: str) -> str:
-    """Rows of FOUND_COLUMNS as one for each file: counts together, the first one's place and message."""
+    """Merge rows of FOUND_COLUMNS into one for each file: the sum of counts, the place and message of the first."""
     rows = " union all ".join(f"select {FOUND_COLUMNS} from ({query})" for query in queries)
     return (
         "select partition, file, first.position, count, first.message from ("
@@ -62,7 +62,7 @@ def by_file(*queries: str) -> str:
 
 
 def by_partition(rows: str, message: str, *, count: str = "1") -> str:
-    """Rows with partition, file and position as FOUND_COLUMNS, one for each partition: the count, the first message."""
+    """Merge rows with partition, file and position into one per partition: the sum of counts, the first message."""
     return (
         "select partition, first.file, first.position, count, first.message from ("
         f"select partition, sum({count}) as count, min(struct(file, position, {message} as message)) as first"
@@ -71,12 +71,12 @@ def by_partition(rows: str, message: str, *, count: str = "1") -> str:
 
 
 def quoted(name: str) -> str:
-    """A column of names in quotation marks, for a message."""
+    """Return a column of names in quotation marks, for a message."""
     return f"concat('\\'', {name}, '\\'')"
 
 
 def format_message(text: str, *values: str) -> str:
-    """Text for a message, with the value of an expression for each %s in it; what is null is left out."""
+    """Return a message's text, with the value of an expression for each %s in it; null becomes the empty string."""
     strings = (f"coalesce(cast({value} as string), '')" for value in values)
     return f"format_string({', '.join([_literal(text), *strings])})"
 
@@ -87,6 +87,6 @@ def _literal(text: str) -> str:
 
 
 def lookup(values: Mapping[int, int]) -> str:
-    """The value for the row's `partition`; null for one that is not among them."""
+    """Return the value for the row's `partition`, or null for a partition without a value."""
     pairs = ", ".join(f"{partition}, {value}L" for partition, value in values.items())
     return f"element_at(map({pairs}), partition)" if values else "cast(null as long)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed while the log was read."""
+"""The check for changes while the log was read."""
 
 from audit.checks.base import FOUND_COLUMNS, Check, differences_of, sightings_of
 from audit.facts.facts import Facts
@@ -13,7 +13,7 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="changed_meanwhile",
     severity="info",
-    about="This changed while the log was read, so that nothing can be said of it.",
+    about="This changed while the log was read, so that the audit cannot compare it.",
     todo="Nothing, unless it comes every time: then audit a copy or a snapshot.",
     query=_query,
 )

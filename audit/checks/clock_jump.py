@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks that were set back."""
+"""The check for clocks that were set back."""
 
 from audit.checks.base import Check, format_message, sightings_or_ranges
 from audit.facts.facts import Facts
@@ -23,8 +23,8 @@ CHECK = Check(
     severity="warning",
     about="Time goes back from one batch to the next: a clock was set, and retention counts from the wrong time.",
     todo=(
-        "See that NTP or chrony runs on the host; groupkeeper groups expiring says what goes when by "
-        "the times that were written."
+        "See that NTP or chrony runs on the host; groupkeeper groups expiring lists what expires when, "
+        "by the times that were written."
     ),
     query=_query,
 )

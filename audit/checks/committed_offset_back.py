@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Committed offsets that went back."""
+"""The check for committed offsets that went back."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import NO_BOOK
@@ -25,7 +25,7 @@ CHECK = Check(
     severity="warning",
     about="A group committed a lower offset than before: it was reset on purpose, or it reads records again.",
     todo=(
-        "If nobody has reset these groups, look for consumers that commit from two places, or that "
+        "If these groups were not reset on purpose, look for consumers that commit from two places, or that "
         "seek back after a restart."
     ),
     query=_query,

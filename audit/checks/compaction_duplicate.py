@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that compaction left twice."""
+"""The check for keys that compaction left twice."""
 
 from audit.checks.base import Check, by_partition, format_message, lookup, quoted
 from audit.facts.facts import Facts
@@ -20,10 +20,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="compaction_duplicate",
     severity="error",
-    about="A key is in the compacted part more than once: compaction says that it was there, and was not.",
+    about="A key is in the compacted part more than once: compaction reports that it was there, and it was not.",
     todo=(
         "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
-        "this is a bug, or somebody has changed files."
+        "this is a bug, or the files were changed from outside."
     ),
     query=_query,
 )

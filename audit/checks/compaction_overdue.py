@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs that should have been compacted."""
+"""The check for logs that should have been compacted."""
 
 from audit.checks.base import Check, format_message, lookup
 from audit.facts.facts import Facts
@@ -7,7 +7,7 @@ from audit.facts.facts import Facts
 
 def _query(facts: Facts) -> str:
     if not facts.inventory.has_checkpoint:
-        return ""  # without the cleaner's notes it cannot be known
+        return ""  # unknown without the cleaner's checkpoint
     limits = facts.options.limits
     dirty = f"segment >= coalesce({lookup(facts.inventory.cleaner_checkpoint)}, 0)"
     message = format_message(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences to a running cluster and to the compacted copy, where these were asked for."""
+"""The checks for differences to a running cluster and to the compacted copy, if these were requested."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ CHECKS: Final = (
     Check(
         name="compaction_differs",
         severity="error",
-        about="A copy of the log, once compacted, says something else: compaction would lose state, or bring it back.",
+        about="A copy of the log has other contents after compaction: compaction would lose state, or bring it back.",
         todo=(
             "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
             "this is a bug."
@@ -19,7 +19,7 @@ CHECKS: Final = (
     Check(
         name="state_differs",
         severity="error",
-        about="What the running coordinators report is not what the log says: one of them has lost something.",
+        about="The running coordinators do not report what the log holds: one of them has lost something.",
         todo=(
             "Audit again. If it stays so, restart the node, which then reads its state from the log; "
             "keep a copy of the log before that."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generations that went back."""
+"""The check for generations that went back."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts

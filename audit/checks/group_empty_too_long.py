@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that have been empty for longer than their offsets are kept."""
+"""The check for groups that have been empty for longer than their offsets are kept."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import retention_over

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Growth since the last audit."""
+"""The check for growth since the last audit."""
 
 from audit.checks.base import Check, format_message
 from audit.facts.facts import Facts

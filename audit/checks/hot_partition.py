@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One partition that gets far more than the others."""
+"""The check for one partition that gets far more records than the others."""
 
 from audit.checks.base import Check, format_message
 from audit.facts.facts import Facts

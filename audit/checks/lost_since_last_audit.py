@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State that an earlier audit saw, and that is gone or older now.
+"""The check for state that an earlier audit found, and that is gone or older now.
 
-The newest record of a key may only be followed by newer ones. It can go altogether when a tombstone followed that
-compaction has dropped since, which takes delete.retention.ms at least: after that, absence says nothing.
+The newest record of a key may only be followed by newer ones. It can disappear altogether if a tombstone followed that
+compaction has dropped since, which takes delete.retention.ms at least: after that, absence proves nothing.
 """
 
 from audit.checks.base import Check, by_partition, format_message, quoted

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members that come and go."""
+"""The check for members that come and go."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that are in a partition where no coordinator looks for them, by what that means."""
+"""The checks for groups in partitions where no coordinator searches for them, by the cause."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that should have expired."""
+"""The check for offsets that should have expired."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import EXPIRING, retention_over

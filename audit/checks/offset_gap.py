@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that are missing, and not by compaction.
+"""The checks for offsets that are missing, and not by compaction.
 
-Compaction leaves holes below the cleaner's checkpoint. Where no cleaner has noted how far it came, it may have been
-in every segment but the newest. What a broker has copied from another replica may have been compacted there: in what
-it wrote a hole proves nothing, nor does the loss of a first segment, which retention takes.
+Compaction leaves holes below the cleaner's checkpoint. If no cleaner has noted its progress, it may have compacted
+every segment except the newest. Records that a broker has copied from another replica may have been compacted at that
+replica: in data that a broker wrote, a hole proves nothing, nor does the loss of a first segment, which retention
+deletes.
 """
 
 from typing import Final
@@ -30,7 +31,7 @@ def _copied(facts: Facts) -> str:
 
 
 def _inside(facts: Facts, where: str) -> str:
-    """Those within a file; the checkpoint is asked anew, for a cleaner may have been there while the log was read."""
+    """Return a query for gaps within a file, by the newest checkpoint, as a cleaner may have run during the reading."""
     explained = f"coalesce(at_offset <= {lookup(facts.inventory.cleaned_to)}, false)"
     return (
         f"select {FOUND_COLUMNS} from sightings where check = 'offset_gap' and not {explained} and ({where})"
@@ -38,7 +39,7 @@ def _inside(facts: Facts, where: str) -> str:
 
 
 def _across(facts: Facts, where: str) -> str:
-    """Those between two ranges, and before the first batch of a log whose first segment is there."""
+    """Return a query for gaps between ranges, and before the first batch of a log that has its first segment."""
     first = f"greatest({_log_start(facts)}, {_oldest_segment(facts)})"
     expected = f"if(number = 1, {first}, expected_offset)"
     cleaned_to = f"coalesce({lookup(facts.inventory.cleaned_to)}, 0)"
@@ -49,14 +50,14 @@ def _across(facts: Facts, where: str) -> str:
 
 
 def _at_the_start(facts: Facts, written: str) -> str:
-    """A log whose first segment is not there: a cleaner keeps that file under its name, even with nothing in it."""
+    """Return a query for logs without their first segment: a cleaner keeps that file under its name, even if empty."""
     start, oldest = _log_start(facts), _oldest_segment(facts)
     message = format_message("the log starts at offset %s, and should at %s", oldest, start)
     return ranges_where(f"number = 1 and {oldest} > {start} and {oldest} > {written}", message)
 
 
 def _written_here(facts: Facts) -> str:
-    """The offset from which on a node wrote the partition, null where a broker wrote it all."""
+    """Return the offset from which on a node wrote the partition; null if a broker wrote all of it."""
     return lookup(facts.inventory.written_from)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that go back."""
+"""The check for offsets that go back."""
 
 from audit.checks.base import Check, format_message, sightings_or_ranges
 

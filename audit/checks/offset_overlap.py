@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that are there twice."""
+"""The check for offsets that exist twice."""
 
 from audit.checks.base import Check, format_message, sightings_or_ranges
 

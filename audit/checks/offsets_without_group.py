@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of groups that are not stored."""
+"""The check for offsets of groups that are not stored."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import OWNED
@@ -20,7 +20,7 @@ def _query(_: Facts) -> str:
 CHECK = Check(
     name="offsets_without_group",
     severity="info",
-    about="Offsets belong to no stored group: somebody commits without joining, or the group is gone.",
-    todo="Nothing, if you know who commits without joining. What nobody uses expires by itself.",
+    about="Offsets belong to no stored group: a client commits without joining, or the group was deleted.",
+    todo="Nothing, if you know who commits without joining. Offsets that are not used expire by themselves.",
     query=_query,
 )

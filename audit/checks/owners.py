@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets beside the groups that they are of."""
+"""Queries that join offsets with the groups that own them."""
 
 from typing import Final
 
@@ -7,7 +7,10 @@ from audit.facts.facts import Facts
 from protocol.names import BOOK_PREFIX
 
 NO_BOOK: Final = f"not startswith(group, '{BOOK_PREFIX}')"
-"""Leaves out the marks of groups that were taken over from a cluster: offsets that do not expire, of no group."""
+"""The condition that leaves out the marks of groups that were taken over from a cluster.
+
+These marks are offsets that do not expire and belong to no group.
+"""
 
 OWNED: Final = f"""
     select live_offsets.*, last_position as position, state, protocol_type, state_timestamp from live_offsets
@@ -16,7 +19,7 @@ OWNED: Final = f"""
         using (partition, group)
     where {NO_BOOK}
 """
-"""The offsets that are there, with their group's `state` (null: not stored), `protocol_type`, `state_timestamp`.
+"""The existing offsets, with their group's `state` (null: not stored), `protocol_type`, `state_timestamp`.
 
 Groups of other protocols than the classic one, of which this audit knows only the name, are left out.
 """
@@ -26,15 +29,15 @@ EXPIRING: Final = f"""
     select *, if(not {_SIMPLE} and state_timestamp >= 0, state_timestamp, commit_timestamp) as counts_from
     from ({OWNED}) where {_SIMPLE} or state = 'Empty'
 """
-"""Those that expire, with the time `counts_from`; as in Kafka (ClassicGroup.offsetExpirationCondition).
+"""The offsets that expire, with the time `counts_from`; as in Kafka (ClassicGroup.offsetExpirationCondition).
 
-A group with members keeps its offsets. (It loses those of topics that none of them reads, which is not looked at
+A group with members keeps its offsets. (It loses those of topics that none of its members reads, which is not checked
 here: subscriptions are not among the columns.)
 """
 
 
 def retention_over(facts: Facts) -> int:
-    """The time (ms) before which everything must have expired, the next look for it being due as well."""
+    """Return the time (ms) before which everything must have expired, with the next expiry job being due as well."""
     limits = facts.options.limits
     return (
         facts.options.as_of_ms - limits.offsets_retention_ms - 2 * limits.offsets_retention_check_interval_ms

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that rebalance again and again."""
+"""The check for groups that rebalance again and again."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts

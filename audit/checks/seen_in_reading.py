@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fold has seen on its way and a check only has to name: one finding for each file."""
+"""The checks that only report what the fold has seen while reading: one finding for each file."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ CHECKS: Final = (
     Check(
         name="future_time",
         severity="warning",
-        about="A record says that it is from the future: a clock was wrong, and it will expire late.",
+        about="A record has a timestamp in the future: a clock was wrong, and it will expire late.",
         todo=(
             "See that NTP or chrony runs on the hosts that write; offsets that must not stay so long "
             "can be committed anew."

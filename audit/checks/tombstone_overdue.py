@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tombstones that compaction could have dropped."""
+"""The check for tombstones that compaction could have dropped."""
 
 from audit.checks.base import Check, by_partition, format_message, lookup, quoted
 from audit.facts.facts import Facts

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions that were never ended."""
+"""The check for transactions that were never ended."""
 
 from audit.checks.base import Check, by_partition, format_message
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
-    # What is open at the end of a range is open behind its own last marker, and until a marker in a later one.
+    # A transaction that is open at the end of a range is open behind its last marker there, and until a marker in a
+    # later one.
     now_ms = facts.options.as_of_ms
     rows = f"""
         select partition, producer_id, first.open_since, first.file, first.open_position as position from (

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the log says beside the state that the running coordinators report.
+"""Compares the state in the log with the state that the running coordinators report.
 
-The cluster is asked before the log is read, and after. What it said both times has to be what the log says, for the log
-was read between. What differs is looked at once more, a moment later: a node's acknowledged records can be some
-tenths of a second on their way into the segments. What changed between the two looks is kept apart; if it changes and
-the log stands still, that is a difference.
+The cluster is asked before the log is read, and after. A report that is the same both times has to equal the log, for
+the log was read in between. A difference is checked once more, a moment later: a node's acknowledged records can be
+some tenths of a second on their way into the segments. Changes between the two reports are kept apart; if the state
+changes while the log stands still, that is a difference.
 """
 
 import time
@@ -27,9 +27,9 @@ from protocol.names import GroupId
 from protocol.placement import partition_for
 
 PAUSE_S: Final = 2.0
-"""Longer than write-behind takes to bring into a segment what was acknowledged."""
+"""The seconds to wait: longer than write-behind takes to bring acknowledged records into a segment."""
 LOOKED_AT_AGAIN: Final = 500
-"""So many groups at most; if more differ, more than this is wrong."""
+"""The limit of groups that are checked again; if more differ, there is a bigger problem."""
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 
 _LIVE: Final = pa.schema(
@@ -45,14 +45,14 @@ _LIVE: Final = pa.schema(
 
 Kind = Literal["differs", "meanwhile", "stuck"]
 Place = tuple[int | None, str | None, int | None]
-"""Partition, file and position of what the log says."""
+"""The partition, file and position of a record in the log."""
 Ask = Callable[[Collection[str] | None], Live]
 Gather = Callable[[SparkSession, AuditOptions, Inventory], Facts]
-"""Reads a log: `audit.run.reading.gather`."""
+"""The function that reads a log: `audit.run.reading.gather`."""
 
 
 class LoggedOffset(msgspec.Struct, frozen=True):
-    """What the log says of one key, and where."""
+    """The newest record of one key in the log, and its place."""
 
     value: LiveOffset
     partition: int
@@ -61,7 +61,7 @@ class LoggedOffset(msgspec.Struct, frozen=True):
 
 
 class LoggedGroup(msgspec.Struct, frozen=True):
-    """What the log says of one group; `state` is None where only its offsets are there."""
+    """One group in the log; `state` is None if the log has only its offsets."""
 
     state: str | None
     protocol_type: str | None
@@ -72,7 +72,7 @@ class LoggedGroup(msgspec.Struct, frozen=True):
 
 
 class Logged(msgspec.Struct, frozen=True):
-    """The log's state, of those groups that have to be looked at."""
+    """The log's state of the groups that have to be compared."""
 
     offsets: Mapping[OffsetKey, LoggedOffset]
     groups: Mapping[str, LoggedGroup]
@@ -80,7 +80,7 @@ class Logged(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """`kind`: it differs, it changed meanwhile, or a group is stuck in a rebalance."""
+    """One difference; by its `kind` the state differs, it changed meanwhile, or a group is stuck in a rebalance."""
 
     kind: Kind
     group: str
@@ -89,11 +89,11 @@ class Difference(msgspec.Struct, frozen=True):
     key: OffsetKey | None = None
     logged: LiveOffset | None = None
     known: bool = True
-    """Whether what the log says is what the cluster said at one of the looks."""
+    """True if the log's value is the one that the cluster reported at one of the two times."""
 
 
 def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Difference]:
-    """Compare; `before` is what the cluster said before the log was read, `gather` reads parts of it again."""
+    """Compare with `before`, the cluster's state before the log was read; `gather` reads parts of the log again."""
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
     first = list(compare(logged(facts, suspicious), _only(before, suspicious), _only(after, suspicious)))
@@ -115,13 +115,13 @@ def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Di
 
 
 def _only(live: Live, groups: Collection[str]) -> Live:
-    """A look with the offsets of these groups alone."""
+    """Return a report with the offsets of these groups alone."""
     offsets = {key: value for key, value in live.offsets.items() if key[0] in groups}
     return msgspec.structs.replace(live, offsets=offsets)
 
 
 def _stood_still(first: Collection[Difference], second: Collection[Difference]) -> set[OffsetKey]:
-    """Keys that changed in the cluster during both looks, while the log said the same, which is neither."""
+    """Return the keys that changed in the cluster both times, while the log kept one value, equal to neither."""
     earlier = {found.key: found.logged for found in first if found.key is not None and not found.known}
     return {
         found.key
@@ -134,7 +134,7 @@ def _stood_still(first: Collection[Difference], second: Collection[Difference]) 
 
 
 def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
-    """The facts of those partitions alone where these groups live, read again."""
+    """Return the facts of the partitions that hold these groups, read again."""
     partitions = facts.inventory.num_partitions(facts.options.num_partitions)
     if partitions is None:
         return gather(facts.spark, facts.options, facts.inventory)
@@ -151,7 +151,7 @@ def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
 
 
 def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
-    """The groups of which anything differs, or changed: found by Spark, so that all others stay there."""
+    """Return the groups with any difference or change: found by Spark, so that no other groups are collected."""
     spark = facts.spark
     rows = [(*key, value.offset, value.leader_epoch, value.metadata) for key, value in after.offsets.items()]
     live = local_table(spark, _LIVE, rows)
@@ -169,9 +169,9 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
 
 
 def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
-    """What the log says: all stored groups, and the offsets of `groups`; `only`: nothing of other groups.
+    """Return the log's state: all stored groups, and the offsets of `groups`; with `only`, nothing of other groups.
 
-    Not of groups in a partition where the cluster does not look for them.
+    Groups in a partition where the cluster does not search for them are left out.
     """
     count = facts.inventory.num_partitions(facts.options.num_partitions)
 
@@ -206,7 +206,7 @@ def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logg
 
 
 def compare(log: Logged, before: Live, after: Live) -> Iterator[Difference]:
-    """What is not the same in the log and in the cluster."""
+    """Yield the differences between the log and the cluster."""
     for name in sorted(log.groups.keys() | before.groups.keys() | after.groups.keys()):
         yield from _compare_group(name, log, before, after)
     for key in sorted(log.offsets.keys() | before.offsets.keys() | after.offsets.keys()):
@@ -221,15 +221,17 @@ def _compare_offset(
         return
     group, topic, partition = key
     place: Place = (None, None, None) if log is None else (log.partition, log.file, log.position)
-    what = f"group {group!r}, {topic}-{partition}: the log says {_said(value)}, the cluster {_said(after)}"
+    what = f"group {group!r}, {topic}-{partition}: the log has {_shown_value(value)}, the cluster {_shown_value(after)}"
     if before == after:
         yield Difference("differs", group, what, place, key, value, known=False)
     else:
         known = value in (before, after)
-        yield Difference("meanwhile", group, f"{what}, and {_said(before)} before", place, key, value, known)
+        yield Difference(
+            "meanwhile", group, f"{what}, and {_shown_value(before)} before", place, key, value, known
+        )
 
 
-def _said(value: LiveOffset | None) -> str:
+def _shown_value(value: LiveOffset | None) -> str:
     if value is None:
         return "nothing"
     more = f", {_quoted(value.metadata)}" if value.metadata else ""
@@ -245,7 +247,7 @@ def _quoted(metadata: str) -> str:
 def _compare_group(name: str, log: Logged, before: Live, after: Live) -> Iterator[Difference]:
     stored, first, last = log.groups.get(name), before.groups.get(name), after.groups.get(name)
     if name in log.others or any(live is not None and not live.classic for live in (first, last)):
-        return  # of other protocols' groups only the offsets are compared
+        return  # for groups of other protocols only the offsets are compared
     place: Place = (None, None, None) if stored is None else (stored.partition, stored.file, stored.position)
     if first != last:
         states = f"{_state(first)} and then {_state(last)}"
@@ -267,20 +269,20 @@ def _state(group: LiveGroup | None) -> str:
 
 
 def _wrong(stored: LoggedGroup | None, live: LiveGroup) -> str | None:
-    """What differs between a group in the log and a group that does not rebalance."""
+    """Return the difference between a group in the log and a group that does not rebalance, or None."""
     if stored is None:
-        # one that was never synced is in no log
+        # a group that was never synced is in no log
         return "the log does not have it" if live.state == "Stable" else None
     if stored.state is None:
         return (
-            f"the cluster says {live.state}, and the log has only offsets of it"
+            f"the cluster reports {live.state}, and the log has only offsets of it"
             if live.state == "Stable"
             else None
         )
     if live.state != stored.state:
-        return f"the log says {stored.state}, the cluster {live.state}"
+        return f"the log has {stored.state}, the cluster {live.state}"
     if live.protocol_type != stored.protocol_type:
-        return f"the log says protocol type {stored.protocol_type!r}, the cluster {live.protocol_type!r}"
+        return f"the log has protocol type {stored.protocol_type!r}, the cluster {live.protocol_type!r}"
     if live.members is not None and live.members != stored.members:
         return f"the log has {len(stored.members)} members, the cluster {len(live.members)}, and they are not the same"
     return None

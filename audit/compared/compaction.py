@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the log says beside the state that is left of it once it is compacted.
+"""Compares the state in the log with the state that is left of it once it is compacted.
 
 A copy of each partition is folded as the log itself is, compacted by storage's own cleaner, and folded again; Spark
-merges both and compares. One task does this for one partition after the other, so the disk has to have room for
-the largest only: twice, as both the copy and what becomes of it are there at a time.
+merges both and compares. One task does this for one partition after the other, so the disk needs room for the largest
+only: twice, as both the copy and its compacted form exist at a time.
 """
 
 import tempfile
@@ -42,16 +42,16 @@ from storage.errors import CorruptBatch, CorruptLog, StorageError
 
 _FAILED: Final = "failed"
 _STATE: Final = ("offset", "group", "transaction")
-"""The kinds of partial summaries that a state is merged of."""
+"""The kinds of partial summaries from which a state is merged."""
 _PLACE: Final = ("file", "last_position")
-_SAID_LENGTH: Final = 500
+_SHOWN_LENGTH: Final = 500
 
 
 def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
-    """What differs between the state of a copy of each local log and that of the copy once compacted.
+    """Return the differences between a copy of each local log and the same copy once compacted.
 
-    Rows have DIFFERENCES: of kind `compacted` also for a partition that is damaged and so left out, `meanwhile` for
-    one that went away. Raises AuditError when it cannot be done.
+    Rows have DIFFERENCES: of kind `compacted` also for a partition that is damaged and so left out, `meanwhile` for one
+    that went away. Raises AuditError if a log cannot be compacted.
     """
     rows = _both_states(facts, clean).localCheckpoint(eager=False)
     kinds, left_out = [], []
@@ -69,7 +69,7 @@ def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
 
 
 class _CompareTask(msgspec.Struct, frozen=True):
-    """What is done with each log, and where; `rules` are those of the fold, as JSON."""
+    """The work on each log, and its directory; `rules` are those of the fold, as JSON."""
 
     work: str
     now_ms: int
@@ -78,7 +78,7 @@ class _CompareTask(msgspec.Struct, frozen=True):
     clean: Clean
 
     def run(self, log: Sequence[Range]) -> Iterator[tuple[bool, pa.RecordBatch]]:
-        """Partial summaries of a partition, and whether it was compacted by then; a sighting where it cannot be."""
+        """Yield partial summaries of a partition, each with whether it was compacted; or a sighting if it cannot be."""
         partition, audited = log[0].partition, log[0].directory
         try:
             yield from self._both(log)
@@ -103,7 +103,7 @@ class _CompareTask(msgspec.Struct, frozen=True):
 
 
 def _both_states(facts: Facts, clean: Clean) -> DataFrame:
-    """Partial summaries of every log, `compacted` and not, and sightings of those that could not be compacted."""
+    """Return partial summaries of every log, `compacted` and not, and sightings of logs that could not be compacted."""
     options = facts.options
     assert options.compacted is not None
     settings = CleanerSettings(delete_retention_ms=options.limits.delete_retention_ms)
@@ -125,7 +125,7 @@ def _both_states(facts: Facts, clean: Clean) -> DataFrame:
 
 
 def _by_partition(log_dirs: Sequence[str]) -> list[list[Range]]:
-    """What there is to read of each partition, in the order of its log."""
+    """Return the parts of each partition to read, in the order of its log."""
     found: dict[int, list[Range]] = {}
     for task in plan(log_dirs):
         for part in task:
@@ -135,7 +135,7 @@ def _by_partition(log_dirs: Sequence[str]) -> list[list[Range]]:
 
 
 def _folded(directory: Path, audited: str, rules: str) -> Iterator[pa.RecordBatch]:
-    """The partial summaries that a state is merged of; their files are named as the audited ones are."""
+    """Yield the partial summaries from which a state is merged; their files are named as the audited ones are."""
     for task in plan([str(directory)]):
         for part in task:
             for batch in SUMMARY.run(read_part(part, SUMMARY.columns), rules):
@@ -158,7 +158,7 @@ def _sighting(
 
 
 def _compared(facts: Facts, rows: DataFrame) -> DataFrame:
-    """One row with DIFFERENCES for each offset and each group that is not the same before and after."""
+    """Return one row with DIFFERENCES for each offset and each group that is not the same before and after."""
     states = []
     for flag in ("not compacted", "compacted"):
         summary = rows.where(flag)
@@ -184,7 +184,7 @@ def _shown(name: str, column: str) -> str:
 def _differing(
     before: DataFrame, after: DataFrame, key: Sequence[str], newest: Iterable[str], what: str
 ) -> DataFrame:
-    """The keys whose newest record is another, or that are there on one side only; what is deleted is not there."""
+    """Return the keys whose newest record differs, or that exist on one side only; a deleted key does not exist."""
     names = [name for name in newest if name not in _PLACE]
 
     def there(table: str) -> str:
@@ -193,15 +193,15 @@ def _differing(
                 if(tombstone, null, struct({", ".join(names)})) as value from {table}
         """
 
-    def said(value: str) -> str:
+    def shown(value: str) -> str:
         parts = ", ".join(f"{_shown(name, f'{value}.{name}')} as {name}" for name in names)
-        return f"if({value} is null, 'nothing', left(to_json(struct({parts})), {_SAID_LENGTH}))"
+        return f"if({value} is null, 'nothing', left(to_json(struct({parts})), {_SHOWN_LENGTH}))"
 
     return before.sparkSession.sql(
         f"""
         select 'compacted' as kind, partition, coalesce(before.file, after.file) as file,
             before.last_position as position, concat('partition ', partition, ', ', {what}, ': ',
-            {said("before.value")}, ' in the log, ', {said("after.value")}, ' once it is compacted') as message
+            {shown("before.value")}, ' in the log, ', {shown("after.value")}, ' once it is compacted') as message
         from ({there("{before}")}) before full outer join ({there("{after}")}) after using ({", ".join(key)})
         where not before.value <=> after.value
         """,

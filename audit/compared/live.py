@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the coordinators of a cluster say of their groups, over Kafka's protocol: ours or any broker's."""
+"""The groups of a cluster as its coordinators report them over Kafka's protocol: ours or any broker's."""
 
 import logging
 import socket
@@ -15,22 +15,22 @@ from audit.errors import AuditError
 T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0
-"""How long a coordinator may load or move before the audit gives up."""
+"""The seconds for which a coordinator may load or move before the audit gives up."""
 GROUPS_AT_ONCE: Final = 200
 ANSWER_S: Final = 5.0
-"""How long a server may take to say that it is there."""
+"""The seconds within which a server has to respond to the first request."""
 _CORRELATION_ID: Final = b"\0\0\0\7"
 _VERSIONS_REQUEST: Final = b"\0\0\0\x0a" + b"\0\x12\0\0" + _CORRELATION_ID + b"\xff\xff"
 """ApiVersions v0, which every server answers: length, api key 18, version, correlation id, no client id."""
 CLASSIC: Final = ("", "classic", "Classic")
-"""The type that a group of the classic protocol is listed with; before Kafka 3.8 there is none."""
+"""The types under which groups of the classic protocol are listed; before Kafka 3.8 there is no type."""
 
 OffsetKey = tuple[str, str, int]
-"""group, topic, partition"""
+"""The group, topic and partition of a committed offset."""
 
 
 class LiveOffset(msgspec.Struct, frozen=True):
-    """A committed offset."""
+    """A committed offset that a coordinator reports."""
 
     offset: int
     leader_epoch: int
@@ -38,7 +38,7 @@ class LiveOffset(msgspec.Struct, frozen=True):
 
 
 class LiveGroup(msgspec.Struct, frozen=True):
-    """A group; `members` are their ids, None where the group could not be described."""
+    """A group that a coordinator reports; `members` are their ids, or None if the group could not be described."""
 
     state: str
     protocol_type: str
@@ -47,7 +47,7 @@ class LiveGroup(msgspec.Struct, frozen=True):
 
 
 class Live(msgspec.Struct, frozen=True):
-    """One look at a cluster, which took from `started_ms` to `ended_ms`."""
+    """The state of a cluster, which was read from `started_ms` to `ended_ms`."""
 
     groups: dict[str, LiveGroup]
     offsets: dict[OffsetKey, LiveOffset]
@@ -56,9 +56,9 @@ class Live(msgspec.Struct, frozen=True):
 
 
 def check_answers(address: str) -> None:
-    """Raise AuditError unless something at one of these addresses, with commas between them, speaks Kafka's protocol.
+    """Raise AuditError unless a server at one of these addresses, with commas between them, speaks Kafka's protocol.
 
-    That takes seconds at most, where a client tries for half a minute.
+    That takes seconds at most; a client would try for half a minute.
     """
     failures = []
     for one in address.split(","):
@@ -75,7 +75,7 @@ def check_answers(address: str) -> None:
 
 
 def _ask_versions(host: str, port: int) -> None:
-    """Ask which versions of the apis there are. Raises OSError."""
+    """Ask for the supported api versions. Raises OSError."""
     with socket.create_connection((host, port), ANSWER_S) as connection:
         connection.sendall(_VERSIONS_REQUEST)
         answer = connection.recv(8, socket.MSG_WAITALL)
@@ -84,7 +84,7 @@ def _ask_versions(host: str, port: int) -> None:
 
 
 def ask(address: str, only: Collection[str] | None = None) -> Live:
-    """Ask all brokers of the cluster at `address` for their groups, or for these. Raises AuditError."""
+    """Ask all brokers of the cluster at `address` for their groups, or for `only` these. Raises AuditError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -128,7 +128,8 @@ def _described(admin: Any, names: Sequence[str]) -> dict[str, Any]:
         found: dict[str, Any] = _patiently(lambda: admin.describe_groups(names))
         return found
     except (ValueError, TypeError, IndexError):
-        # The client decodes what members said of themselves, and they may say anything: find out which cannot be.
+        # The client fails to decode some member metadata, which members may fill with anything: find the groups that
+        # fail.
         if len(names) == 1:
             return {}
         half = len(names) // 2
@@ -149,7 +150,7 @@ def _is_classic(listed: Any) -> bool:
 
 
 def _patiently(call: Callable[[], T]) -> T:
-    """Ask again while a coordinator loads its partition, or a partition moves."""
+    """Call again while a coordinator loads its partition, or a partition moves."""
     from kafka.errors import KafkaError
 
     deadline = time.monotonic() + PATIENCE_S

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log says, as small tables that checks ask: planned here, read by audit.run."""
+"""The content of the log as small tables for the checks: planned here, read by audit.run."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that a check may ask: small tables, made from the log in one pass."""
+"""All tables that a check may use: small ones, made from the log in one pass."""
 
 from collections.abc import Sequence
 
@@ -11,18 +11,16 @@ from audit.options import AuditOptions
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log says; each table is small beside it.
+    """The content of the log as tables that are small in comparison.
 
     `offsets` and `groups` have one row for each key, `live_offsets` and `live_groups` those that are not deleted.
-    `ranges`, `hours`, `rebalances`, `arrivals` and `transactions` are partial summaries as `audit.fold.partials` has
-    them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which only
-    their names are read. `differences` are those to a running cluster (`audit.compared.against`) and to the log once
-    compacted (`audit.compared.compaction`), None when neither was asked for.
-    `misplaced` are the partitions with groups that belong to others (`audit.facts.misplaced`), None without any.
-    `previous_offsets` is the last audit's state, if there was one, `previous_runs` what earlier audits said of
-    themselves, oldest first.
-    `spread` is over how many tasks the larger tables are spread. `ranges` has beside each range what the one before
-    it ended with.
+    `ranges`, `hours`, `rebalances`, `arrivals` and `transactions` are partial summaries as `audit.fold.partials`
+    defines them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which
+    only the names are read. `differences` are those to a running cluster (`audit.compared.against`) and to the log once
+    compacted (`audit.compared.compaction`), or None if neither was requested. `misplaced` are the partitions with
+    groups that belong to others (`audit.facts.misplaced`), or None without any. `previous_offsets` is the last audit's
+    state, if there was one, and `previous_runs` the summaries of earlier audits, oldest first. `spread` is the number
+    of tasks for the larger tables. `ranges` has, for each range, also the end of the range before it.
     """
 
     options: AuditOptions
@@ -45,21 +43,21 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spark(self) -> SparkSession:
-        """The session that all of this is in."""
+        """The Spark session of all tables."""
         return self.folded.sparkSession
 
     @property
     def live_offsets(self) -> DataFrame:
-        """The offsets that are there."""
+        """The offsets that are not deleted."""
         return self.offsets.where("not tombstone")
 
     @property
     def live_groups(self) -> DataFrame:
-        """The stored groups that are there."""
+        """The stored groups that are not deleted."""
         return self.groups.where("not tombstone")
 
     def name_tables(self) -> None:
-        """Let SQL of the session find the tables by their names here; those of other facts lose these names."""
+        """Give the tables their names here in the session's SQL; tables of other facts lose these names."""
         names = [field.name for field in msgspec.structs.fields(self)]
         for name in [*names, "live_offsets", "live_groups"]:
             table = getattr(self, name)
@@ -68,7 +66,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit in one line; times are milliseconds since the epoch. `log_dirs` has commas between them."""
+    """The summary of an audit in one row; times are milliseconds since the epoch, `log_dirs` is comma-separated."""
 
     log_dirs: str
     as_of_ms: int

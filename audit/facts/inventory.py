@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies beside the segments and has to be known before they are read: which partitions, and how far compacted."""
+"""Facts about a log that are known before its segments are read: its partitions, and how far they are compacted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -17,11 +17,11 @@ PARTITIONS_DEFAULT: Final = 50
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions that were found, and their `directories`.
 
-    `cleaner_checkpoint` has those partitions for which a cleaner has noted how far it came. `oldest_segment` has the
-    base offset of the first segment, which keeps its name when compaction empties it, `newest_segment` that of the one
-    that is written to, which no cleaner touches; `log_start` the offset at which a log starts that does not at 0.
-    `written_from` has the offset from which on a node of this kind wrote it, and nothing of what only a broker wrote.
-    `has_checkpoint` says whether the cleaner's file was there at all.
+    `cleaner_checkpoint` has the partitions for which a cleaner has noted its progress. `oldest_segment` has the base
+    offset of the first segment, which keeps its name when compaction empties it, `newest_segment` that of the active
+    segment, which no cleaner touches; `log_start` has the offset at which a log starts, unless it is 0. `written_from`
+    has the offset from which on a node of this kind wrote a partition, and no partition that only a broker wrote.
+    `has_checkpoint` is True if the cleaner's file exists.
     """
 
     partitions: Sequence[int]
@@ -35,11 +35,11 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cleaned_to(self) -> dict[int, int]:
-        """By partition the offset below which compaction may have been; without a checkpoint: the newest segment."""
+        """The offset by partition below which compaction may have been; without a checkpoint: the newest segment."""
         return {**self.newest_segment, **self.cleaner_checkpoint}
 
     def num_partitions(self, given: int | None) -> int | None:
-        """How many partitions the log has in all; None where the directories alone do not say."""
+        """Return the number of partitions of the log, or None if the directories alone do not show it."""
         if given is not None:
             return given
         highest = max(self.partitions)
@@ -49,9 +49,9 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_inventory(looks: Mapping[str, DirectorySnapshot]) -> Inventory:
-    """What log directories hold together, by their names.
+    """Join the snapshots of log directories, by their names, into one inventory.
 
-    Raises AuditError where there is nothing to audit, or a partition twice.
+    Raises AuditError if there is nothing to audit, or if a partition exists twice.
     """
     directories: dict[int, str] = {}
     oldest: dict[int, int] = {}

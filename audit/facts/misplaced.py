@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that belong to other partitions than those they are in, and what that means for the log as a whole."""
+"""Groups in other partitions than those to which they belong, and the cause for the log as a whole."""
 
 import enum
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from protocol.placement import Placement, earlier_count, in_wrong_place
 
 
 class Misplaced(enum.StrEnum):
-    """What it means that groups of a partition belong to others."""
+    """The causes of groups in a partition that belong to others."""
 
     DIRECTORY = "directory"
-    """All belong to one other partition, whose directory this seems to be."""
+    """All groups belong to one other partition, whose directory this seems to be."""
     GROWN = "grown"
-    """The topic has got more partitions since they were placed."""
+    """The topic has got more partitions since the groups were placed."""
     GROUPS = "groups"
-    """None of that."""
+    """Any other cause of misplaced groups."""
 
 
 def misplaced(facts: Facts) -> DataFrame | None:
-    """Return a row of MISPLACED for each partition with such groups, None where the fold has seen no such partition."""
+    """Return a row of MISPLACED for each partition with such groups, or None if the fold has seen no such partition."""
     seen = facts.sightings.where("check = 'wrong_partition'").orderBy("partition", "file").collect()
     count = facts.inventory.num_partitions(facts.options.num_partitions)
     if not seen or count is None:

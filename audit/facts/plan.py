@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of Facts, planned from the partial summaries of a log that need not have been read yet."""
+"""The tables of Facts, planned from the partial summaries of a log that may still be unread."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from audit.options import AuditOptions
 
 
 def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
-    """What the reading tasks need to know."""
+    """Return the rules that the reading tasks need."""
     limits = options.limits
     return FoldRules(
         now_ms=options.as_of_ms,
@@ -28,7 +28,7 @@ def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
 
 
 def sightings_by_file(sightings: DataFrame) -> DataFrame:
-    """check, partition, file, position, at_offset, count, message: for each check and file, of the first."""
+    """Return check, partition, file, position, at_offset, count, message of the first of each check and file."""
     return sightings.sparkSession.sql(
         """
         select check, partition, file, first.position, first.at_offset, count, first.message from (
@@ -41,10 +41,10 @@ def sightings_by_file(sightings: DataFrame) -> DataFrame:
     )
 
 
-def beside_neighbours(ranges: DataFrame) -> DataFrame:
-    """Every range, with its `number` in its partition and what those before it ended with.
+def with_neighbours(ranges: DataFrame) -> DataFrame:
+    """Return every range, with its `number` in its partition and the end of the ranges before it.
 
-    That is null for the first of a partition, and behind damage.
+    The end is null for the first range of a partition, and behind damage.
     """
     return ranges.sparkSession.sql(
         """
@@ -72,12 +72,12 @@ def planned(
     previous_offsets: DataFrame | None,
     spread: int,
 ) -> Facts:
-    """The tables that come of `summary`, the rows of `audit.fold`, over `spread` tasks.
+    """Plan the tables from `summary`, the rows of `audit.fold`, over `spread` tasks.
 
-    Nothing is read by this: Spark computes a table when something first asks for it.
+    Nothing is read by this: Spark computes a table when it is first used.
     """
     keys = summary.where("kind in ('offset', 'group')")
-    # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
+    # Each partition of the log is in one task as a whole: so no query on a group needs a shuffle.
     keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
     small = kept(summary.where("kind not in ('offset', 'group')").coalesce(1))
     transactions = of_kind(small, "transaction")
@@ -86,7 +86,7 @@ def planned(
         inventory=inventory,
         folded=summary,
         spread=spread,
-        ranges=kept(beside_neighbours(of_kind(small, "range"))),
+        ranges=kept(with_neighbours(of_kind(small, "range"))),
         sightings=kept(sightings_by_file(of_kind(small, "sighting"))),
         hours=of_kind(small, "hour"),
         rebalances=of_kind(small, "rebalances"),
@@ -101,14 +101,14 @@ def planned(
 
 
 def of_kind(summary: DataFrame, kind: str) -> DataFrame:
-    """The partial summaries of one kind, its columns beside those of the place."""
+    """Return the partial summaries of one kind, its columns next to those of the place."""
     return summary.where(f"kind = '{kind}'").selectExpr(
         "partition", "file", "segment", "position", f"{kind}.*"
     )
 
 
 def kept(table: DataFrame) -> DataFrame:
-    """The table, computed once, when it is first asked for; what it comes of is no part of later plans.
+    """Return the table, to be computed once, when it is first used; its source is no part of later plans.
 
     Plans over a cached table would still hold everything below it, and there are dozens of them.
     """

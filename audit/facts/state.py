@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the log says, merged from partial summaries: the newest value of every key.
+"""The state in the log, merged from partial summaries: the newest value of every key.
 
-Offsets of a transaction count once its marker says commit, from their own place in the log on
-(OffsetMetadataManager.replayEndTransactionMarker keeps the record with the higher offset); never if it says abort.
+Offsets of a transaction count once its marker is a commit, from their own place in the log on
+(OffsetMetadataManager.replayEndTransactionMarker keeps the record with the higher offset); never if it is an abort.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ NEWEST_GROUP: Final = (
 
 
 def resolved(offsets: DataFrame, transactions: DataFrame) -> DataFrame:
-    """The partial offsets that count: those outside of transactions, and those whose next marker says commit."""
+    """Return the partial offsets that count: those outside of transactions, and those whose next marker is a commit."""
     return offsets.sparkSession.sql(
         """
         select * from {offsets} where pending_of is null
@@ -48,13 +48,13 @@ def resolved(offsets: DataFrame, transactions: DataFrame) -> DataFrame:
 
 
 def offsets_state(partials: DataFrame) -> DataFrame:
-    """One row for each key of the log: its newest record, and what is to be said of those before."""
+    """Return one row for each key of the log: its newest record, and a summary of the records before it."""
     back = "lag(committed_offset) over before > first_committed and not lag(tombstone) over before"
     return _merged(partials, KEY, NEWEST_OFFSET, {"back_between": back})
 
 
 def groups_state(partials: DataFrame) -> DataFrame:
-    """One row for each group that the log has a record of."""
+    """Return one row for each group that the log has a record of."""
     both = "not lag(tombstone) over before and first_generation is not null"
     between = {
         "back_between": f"lag(generation) over before > first_generation and {both}",
@@ -68,11 +68,11 @@ def groups_state(partials: DataFrame) -> DataFrame:
 def _merged(
     partials: DataFrame, key: Sequence[str], newest: Sequence[str], between: dict[str, str], *more: str
 ) -> DataFrame:
-    """The partial summaries of each key as one; `between` compares a range with the one before it."""
+    """Merge the partial summaries of each key into one; `between` compares a range with the one before it."""
     keys = ", ".join(key)
     compared = ", ".join(f"coalesce({value}, false) as {name}" for name, value in between.items())
     sums = [
-        # The last in the log, as one that loads it sees it; by offset where a range has it in a transaction as well.
+        # The last in the log, as a node that loads it sees it; by offset if a range has it in a transaction as well.
         f"max_by(struct({', '.join(newest)}), struct(segment, position, log_offset)) as newest",
         "sum(count) as records",
         "sum(tombstones) as tombstones",

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From rows of the log to small partial summaries, in one pass over each range of a file.
+"""Folds rows of the log into small partial summaries, in one pass over each range of a file.
 
-Ten million records are read once and never shuffled. What leaves the reading task is a summary of each thing that
-a check asks about, by key and range; Spark merges those in the order of the log (`audit.facts.facts`).
+Ten million records are read once and never shuffled. A reading task returns a summary of each thing that
+a check needs, by key and range; Spark merges those in the order of the log (`audit.facts.facts`).
 
 - `partials` names the kinds of summaries and their columns
-- `log` looks at batches and at records without regard to their group, `transactions` at which of them count
+- `log` checks batches and records regardless of their group, `transactions` decides which records count
 - `offsets` and `groups` fold by key
-- `run` puts them together
+- `run` runs all of them
 """
 
 from collections.abc import Iterator
@@ -30,4 +30,4 @@ def _run(batches: Iterator[pa.RecordBatch], rules: str) -> Iterator[pa.RecordBat
 
 
 SUMMARY: Final = Fold(NEEDED, PARTIALS, _run)
-"""Its rules are a FoldRules as JSON."""
+"""The fold of an audit; its rules are a FoldRules as JSON."""

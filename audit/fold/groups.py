@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored groups, folded by group: the newest, generations, rebalances by the hour, and members that come and go."""
+"""Folds stored groups by group: the newest record, generations, rebalances by the hour, and members' arrivals."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from audit.fold.rules import FoldRules
 
 
 def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
-    """The kinds `group`, `rebalances` and `arrivals`."""
+    """Yield the summaries of kinds `group`, `rebalances` and `arrivals`."""
     readable = rows.equals("key_type", "group_metadata") & ~rows.valid("problem") & rows.valid("offset")
     numbers = np.flatnonzero(readable)
     if not len(numbers):
@@ -87,9 +87,9 @@ def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
 
 
 def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> Iterator[pa.RecordBatch]:
-    """Members whose id was not in their group's record before this one.
+    """Yield the members whose id was not in their group's record before the current one.
 
-    The first record of a group in a range has nothing before it, so that its members have not arrived.
+    The first record of a group in a range has no record before it, so its members have not arrived.
     """
     members = rows.take("members", ordered)
     inside = members.flatten()
@@ -132,6 +132,6 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> I
 
 
 def _names(members: pa.StructArray) -> pa.Array:
-    """What stays the same when a member starts again."""
+    """Return the names of members, which stay the same when a member starts again."""
     dynamic = pc.binary_join_element_wise(members.field("client_id"), members.field("client_host"), " at ")
     return pc.coalesce(members.field("group_instance_id"), dynamic)

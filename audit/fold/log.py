@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: are they whole, in order and without holes; and what a range holds, counted."""
+"""Checks that batches are whole, in order and without holes, and counts the content of a range."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from audit.schema import CHANGED_MEANWHILE
 
 
 def fold_log(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
-    """Everything that is not about one group."""
+    """Yield all summaries that are not about one group."""
     batches = batch_starts(rows)
     _damage(rows, batches, seen)
     sound = batches[_is_sound(rows)[batches]]
@@ -28,7 +28,7 @@ def fold_log(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[p
 
 
 def batch_starts(rows: FoldRows) -> Longs:
-    """The first row of every batch."""
+    """Return the first row of every batch."""
     position = rows.longs("position")
     change = np.ones(rows.count, np.bool_)
     change[1:] = position[1:] != position[:-1]
@@ -36,7 +36,7 @@ def batch_starts(rows: FoldRows) -> Longs:
 
 
 def _is_sound(rows: FoldRows) -> Bools:
-    """Rows of batches whose header can be believed."""
+    """Return the rows of batches whose header can be trusted."""
     return rows.bools("crc_ok", null=False) & ~rows.valid("damage") & ~rows.bools("tail")
 
 
@@ -47,7 +47,7 @@ def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     def detail(row: int) -> str:
         return rows.one("damage", row) or "the checksum is not that of its bytes"
 
-    # A file that went away while the log was read says nothing of the log.
+    # A file that went away while the log was read proves nothing about the log.
     gone = pc.starts_with(rows.column("damage"), CHANGED_MEANWHILE) if damaged.any() else None
     meanwhile = damaged & (
         False if gone is None else pc.fill_null(gone, False).to_numpy(zero_copy_only=False)[batches]
@@ -58,7 +58,7 @@ def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
 
 
 def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
-    """Offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
+    """Note offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
     base, last = rows.longs("base_offset")[batches], rows.longs("last_offset")[batches]
     high = np.maximum.accumulate(last)
     back = np.zeros(len(batches), np.bool_)
@@ -89,12 +89,12 @@ def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
 
 
 def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
-    """Offsets that are nowhere, at or above the offset up to which compaction has been."""
+    """Note offsets that are missing, at or above the offset up to which compaction has been."""
     sound = _is_sound(rows)
     cleaned_to = rules.compacted_below(rows.partition)
     base, last = rows.longs("base_offset"), rows.longs("last_offset")
     offset, has_record = rows.longs("offset"), rows.valid("offset")
-    # what a row must start with: the offset after the row before it; a damaged batch leaves that open
+    # the offset with which a row must start is the one after the row before it; a damaged batch leaves it open
     expected = np.where(has_record, offset, last) + 1
     first_of_batch = np.zeros(rows.count, np.bool_)
     first_of_batch[batches] = True
@@ -105,7 +105,7 @@ def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) 
     believed[1:] &= sound[:-1]
     if rows.count:
         believed[0] = False
-    # between batches the hole may start in the batch before; what a batch without records spans is one as well
+    # between batches the hole may start in the batch before; the span of a batch without records is one as well
     hole = believed & (missing > 0) & (start > cleaned_to)
     emptied = sound & ~has_record & (last >= cleaned_to) & ~rows.bools("control")
     head = sound & first_of_batch & has_record & (offset > base) & (base >= cleaned_to) & ~hole

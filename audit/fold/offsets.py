@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Committed offsets, folded by group, topic and partition: the newest, and whether they ever went back."""
+"""Folds committed offsets by group, topic and partition: the newest, and whether they ever went back."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from audit.fold.transactions import NO_PRODUCER, TransactionStatus
 def fold_offsets(
     rows: FoldRows, rules: FoldRules, stands: TransactionStatus, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
-    """One row for each key, and for those that wait for a marker one for each key and producer."""
+    """Yield one row for each key, and, for offsets that wait for a marker, one for each key and producer."""
     readable = rows.equals("key_type", "offset_commit") & ~rows.valid("problem") & rows.valid("offset")
     numbers = np.flatnonzero(readable & stands.counts)
     if not len(numbers):
@@ -59,7 +59,7 @@ def fold_offsets(
 
 
 def _backwards(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> dict[str, pa.Array]:
-    """Commits of less than the commit before, with no tombstone between."""
+    """Return the columns about commits that are lower than the commit before, with no tombstone between."""
     committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
     back = np.zeros(len(ordered), np.bool_)
     back[1:] = (committed[1:] < committed[:-1]) & ~tombstone[1:] & ~tombstone[:-1] & ~runs.new[1:]

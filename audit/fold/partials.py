@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of partial summaries, and the one row format in which they all travel.
+"""The kinds of partial summaries, and their common row format.
 
-A row has its `kind`, where its range lies (`partition`, `file`, `segment`: the base offset in the file's name,
-`position`: the byte where the range starts), and one struct that is not null, under the name of its kind. Ranges
-of a partition are in the order of (segment, position).
+A row has its `kind`, the place of its range (`partition`, `file`, `segment`: the base offset in the file's name,
+`position`: the byte where the range starts), and one struct that is not null, under the name of its kind. Ranges of a
+partition are in the order of (segment, position).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ from storage.columns.schema import MEMBERS
 RANGE: Final = pa.struct(
     [
         ("end_position", pa.int64()),
-        ("first_base_offset", pa.int64()),  # null where the first batch is damaged
-        ("next_offset", pa.int64()),  # null where the last batch is damaged
+        ("first_base_offset", pa.int64()),  # null if the first batch is damaged
+        ("next_offset", pa.int64()),  # null if the last batch is damaged
         ("first_position", pa.int64()),
         ("first_epoch", pa.int32()),
         ("max_epoch", pa.int32()),
@@ -35,7 +35,7 @@ RANGE: Final = pa.struct(
         ("newest_timestamp", pa.int64()),
     ]
 )
-"""A range of a file."""
+"""The content of a range of a file."""
 
 SIGHTING: Final = pa.struct(
     [
@@ -46,7 +46,7 @@ SIGHTING: Final = pa.struct(
         ("detail", pa.string()),
     ]
 )
-"""Something that a check asks about, `count` times in this range; the place and the detail are the first one's."""
+"""An observation for a check, `count` times in this range; the place and the detail are those of the first."""
 
 HOUR: Final = pa.struct(
     [("hour_ms", pa.int64()), ("commits", pa.int64()), ("group_records", pa.int64()), ("records", pa.int64())]
@@ -57,13 +57,13 @@ OFFSET: Final = pa.struct(
         ("group", pa.string()),
         ("topic", pa.string()),
         ("topic_partition", pa.int32()),
-        ("pending_of", pa.int64()),  # the producer whose marker this range has not seen; null: it counts
+        ("pending_of", pa.int64()),  # the producer whose marker this range lacks; null: it counts
         ("first_log_offset", pa.int64()),
-        ("first_committed", pa.int64()),  # null where that is a tombstone
+        ("first_committed", pa.int64()),  # null if that is a tombstone
         ("first_position", pa.int64()),
         ("count", pa.int64()),
         ("tombstones", pa.int64()),
-        ("cleaned", pa.int64()),  # how many of them lie where compaction has been
+        ("cleaned", pa.int64()),  # the number of records below the compacted offset
         ("backwards", pa.int64()),
         ("back_position", pa.int64()),
         ("back_detail", pa.string()),
@@ -78,13 +78,13 @@ OFFSET: Final = pa.struct(
         ("tombstone", pa.bool_()),
     ]
 )
-"""What a range says of one group's offset for one partition of a topic."""
+"""The summary of one group's offset for one partition of a topic in a range."""
 
 GROUP: Final = pa.struct(
     [
         ("group", pa.string()),
         ("first_log_offset", pa.int64()),
-        ("first_generation", pa.int32()),  # null where that is a tombstone
+        ("first_generation", pa.int32()),  # null if that is a tombstone
         ("first_position", pa.int64()),
         ("count", pa.int64()),
         ("tombstones", pa.int64()),
@@ -105,29 +105,29 @@ GROUP: Final = pa.struct(
         ("tombstone", pa.bool_()),
     ]
 )
-"""What a range says of one group itself."""
+"""The summary of one group's own records in a range."""
 
 REBALANCES: Final = pa.struct([("group", pa.string()), ("hour_ms", pa.int64()), ("count", pa.int64())])
-"""New generations of a group in one hour."""
+"""The number of new generations of a group in one hour."""
 
 ARRIVALS: Final = pa.struct(
     [
         ("group", pa.string()),
-        ("who", pa.string()),  # the instance id of a static member; of others the client id and host
+        ("who", pa.string()),  # the instance id of a static member; for others the client id and host
         ("hour_ms", pa.int64()),
         ("arrivals", pa.int64()),
         ("together", pa.int64()),  # the most members of that name in one generation
     ]
 )
-"""How often members of one name came into a group within an hour under an id that was not there before."""
+"""The number of times in an hour that members of one name came into a group under a new id."""
 
 OTHER: Final = pa.struct([("group", pa.string()), ("records", pa.int64())])
-"""A group of another protocol (KIP-848, share, streams): that it has records, of which no more is read here."""
+"""The number of records of a group of another protocol (KIP-848, share, streams), of which no more is read here."""
 
 TRANSACTION: Final = pa.struct(
     [
         ("producer_id", pa.int64()),
-        ("first_marker", pa.string()),  # commit or abort; null where the range has none of this producer
+        ("first_marker", pa.string()),  # commit or abort; null if the range has none of this producer
         ("has_marker", pa.bool_()),
         ("open_since", pa.int64()),  # time of the first record that no marker in this range follows
         ("open_offset", pa.int64()),
@@ -135,7 +135,7 @@ TRANSACTION: Final = pa.struct(
         ("open_records", pa.int64()),
     ]
 )
-"""What a range says of one producer's transactions."""
+"""The summary of one producer's transactions in a range."""
 
 KINDS: Final[Mapping[str, pa.DataType]] = {
     "range": RANGE,
@@ -161,7 +161,7 @@ Columns = Mapping[str, pa.Array | Sequence[Any]]
 
 
 def partial_rows(kind: str, place: tuple[int, str, int, int], columns: Columns) -> pa.RecordBatch:
-    """Rows of one kind at `place` (partition, file, segment, position); `columns` are all of that kind's, by name."""
+    """Return rows of one kind at `place` (partition, file, segment, position); `columns` has all of the kind."""
     struct = KINDS[kind]
     fields = [struct.field(index) for index in range(struct.num_fields)]
     arrays = [_array(columns[field.name], field.type) for field in fields]

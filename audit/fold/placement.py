@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that are in a partition which is not theirs."""
+"""Notes groups that are in a partition to which they do not belong."""
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from protocol.placement import partition_for
 
 
 class PlacementCheck:
-    """Looks at each group of a range once."""
+    """Checks each group of a range once."""
 
     def __init__(self, rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
         self._rows = rows
@@ -19,7 +19,7 @@ class PlacementCheck:
         self._seen = seen
 
     def look(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
-        """Note the `rows` whose group, `groups[group_of]`, belongs elsewhere."""
+        """Note the `rows` whose group, `groups[group_of]`, belongs to another partition."""
         if self._partitions is None or self._rows.partition < 0:
             return
         homes = np.fromiter(

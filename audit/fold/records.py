@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that cannot be read, are of an unknown kind, or say what they should not."""
+"""Notes records that cannot be read, are of an unknown kind, or have values beyond the limits."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -16,13 +16,16 @@ from audit.fold.sightings import Observations
 from storage.columns.schema import NULL_KEY, UNKNOWN
 
 KEY_VERSIONS_OF_KAFKA: Final = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23)
-"""What Kafka 4.4 writes: `CoordinatorRecordType`, for groups of all its protocols; each key starts with the group."""
+"""The key versions that Kafka 4.4 writes: `CoordinatorRecordType`, for groups of all its protocols.
+
+Each key starts with the group.
+"""
 
 _HEAD: Final = Struct(">hh")
 
 
 def fold_records(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
-    """Sightings of records, and the groups of other protocols."""
+    """Note records with problems; yield the groups of other protocols."""
     unreadable = rows.valid("problem") | rows.equals("key_type", NULL_KEY)
     seen.where(
         "undecodable", unreadable, lambda row: rows.one("problem", row) or "the key is null", always=True
@@ -53,7 +56,7 @@ def _other_groups(rows: FoldRows, which: Bools) -> Iterator[pa.RecordBatch]:
 
 
 def _group_of(key: bytes) -> str | None:
-    """The string that follows the version of a key, if there is one."""
+    """Return the string that follows the version of a key, or None."""
     if len(key) < _HEAD.size:
         return None
     _, size = _HEAD.unpack_from(key)
@@ -62,7 +65,7 @@ def _group_of(key: bytes) -> str | None:
 
 def _metadata(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
     long = np.flatnonzero(rows.longs("metadata_bytes") > rules.metadata_bytes_max)
-    # Kafka's limit is on characters (OffsetMetadataManager.validateOffsetMetadata), and they are fewer than bytes
+    # Kafka's limit is on characters (OffsetMetadataManager.validateOffsetMetadata), which are fewer than bytes
     lengths = [len(text.encode("utf-16-le")) // 2 for text in rows.take("metadata", long).to_pylist()]
     above = np.array(lengths, np.int64) > rules.metadata_bytes_max
     of = dict(zip(long.tolist(), lengths, strict=True))

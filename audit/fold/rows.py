@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of one range as numpy arrays, each made once and only if somebody asks."""
+"""The rows of one range as numpy arrays, each made once, on first use."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,11 +21,11 @@ NEEDED: Final = (
     "metadata_bytes", "commit_timestamp", "expire_timestamp", "protocol_type", "generation", "protocol", "leader",
     "state_timestamp", "members", "tombstone", "marker", "raw_key", "problem",
 )  # fmt: skip
-"""The columns of the source that the fold reads."""
+"""The columns of the log's rows that the fold reads."""
 
 
 class FoldRows:
-    """Rows in the order of the log, all of one file.
+    """The rows of one file in the order of the log.
 
     `place` is (partition, file, segment, position), the last being the byte of the first batch.
     """
@@ -39,16 +39,16 @@ class FoldRows:
 
     @property
     def partition(self) -> int:
-        """The partition of the log."""
+        """The partition of the log to which the rows belong."""
         return self.place[0]
 
     def column(self, name: str) -> pa.Array:
-        """The column as Arrow has it, with a dictionary or without."""
+        """Return the Arrow array of a column, with a dictionary or without."""
         column = self.table[name]
         return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
     def longs(self, name: str, null: int = -1) -> Longs:
-        """A column of integers, `null` where there is none."""
+        """Return a column of integers, with `null` for missing values."""
         if name not in self._longs:
             array = self.column(name)
             if array.null_count:
@@ -57,7 +57,7 @@ class FoldRows:
         return self._longs[name]
 
     def bools(self, name: str, *, null: bool = False) -> Bools:
-        """A column of booleans, `null` where there is none."""
+        """Return a column of booleans, with `null` for missing values."""
         if name not in self._bools:
             array = self.column(name)
             if array.null_count:
@@ -66,7 +66,7 @@ class FoldRows:
         return self._bools[name]
 
     def valid(self, name: str) -> Bools:
-        """Where the column has a value."""
+        """Return the mask of rows in which the column has a value."""
         array = self.table[name].combine_chunks()
         if not array.null_count:
             return np.ones(self.count, np.bool_)
@@ -74,7 +74,7 @@ class FoldRows:
         return mask
 
     def equals(self, name: str, text: str) -> Bools:
-        """Where a column of strings has this value."""
+        """Return the mask of rows in which a column of strings has this value."""
         array = self.column(name)
         if pa.types.is_dictionary(array.type):
             array = pc.equal(
@@ -86,34 +86,34 @@ class FoldRows:
         return result
 
     def take(self, name: str, rows: Longs) -> pa.Array:
-        """The column's values in these rows; strings without a dictionary."""
+        """Return the column's values in these rows; strings have no dictionary."""
         taken = self.column(name).take(pa.array(rows))
         return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
 
     def codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
-        """As `codes`, for a column in these rows."""
+        """Return the same as the function `codes`, for a column in these rows."""
         return codes(self.column(name).take(pa.array(rows)))
 
     def one(self, name: str, row: int) -> Any:
-        """One value, as Python has it."""
+        """Return one value as a Python object."""
         return self.table[name][int(row)].as_py()
 
 
 def codes(array: pa.Array) -> tuple[Longs, pa.Array]:
-    """A number for each value, which must not be null, and the values by that number."""
+    """Return a number for each value, which must not be null, and the values by that number."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
 def combined(parts: Sequence[Longs]) -> Longs:
-    """One number for each row that is the same where all the parts are the same."""
+    """Return one number for each row, which is equal for rows that are equal in all parts."""
     result = np.zeros(len(parts[0]), np.int64)
     width = 1
     for part in parts:
         values = part
         low = int(values.min(initial=0))
         span = int(values.max(initial=0)) - low + 1
-        if span > len(values) + 65_536:  # far apart: number them
+        if span > len(values) + 65_536:  # far apart: renumber them
             _, values = np.unique(values, return_inverse=True)
             low, span = 0, int(values.max(initial=0)) + 1
         if width * span >= 1 << 62:
@@ -125,7 +125,7 @@ def combined(parts: Sequence[Longs]) -> Longs:
 
 
 class Runs:
-    """Rows sorted by key and, within a key, as they came: `order` has the rows, `starts` where each key begins."""
+    """Rows sorted by key and, within a key, in their order: `order` has the rows, `starts` where each key begins."""
 
     def __init__(self, keys: Longs) -> None:
         self.order: Longs = np.argsort(keys, kind="stable")
@@ -138,13 +138,13 @@ class Runs:
         self.sizes: Longs = np.diff(np.append(self.starts, len(keys)))
 
     def sums(self, ordered: npt.NDArray[Any]) -> Longs:
-        """The sum of values, given in this order, for each key."""
+        """Return the sum of values, given in the order of `order`, for each key."""
         if not len(self.starts):
             return np.zeros(0, np.int64)
         return np.add.reduceat(ordered.astype(np.int64), self.starts)
 
     def first_where(self, ordered: Bools) -> tuple[Longs, Longs]:
-        """The keys (by their place in `starts`) for which it is ever true, and where in the order it first is."""
+        """Return the keys (by place in `starts`) with a true value, and the place of the first one in the order."""
         places = np.flatnonzero(ordered)
         keys = np.searchsorted(self.starts, places, "right") - 1
         which, at = np.unique(keys, return_index=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fold has to know about the log as a whole; it goes to every reading task."""
+"""The rules that every reading task gets about the log as a whole."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ import msgspec
 
 
 class FoldRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and facts. Times are milliseconds since the epoch, or milliseconds.
+    """The limits and facts for the fold. Times are milliseconds since the epoch, or milliseconds.
 
-    `cleaned_to` has, by partition of the log, the offset below which compaction may have taken records away.
-    `num_partitions` is None where it is not known how many the log has: then nothing is said about placement.
-    What carries a time before `since_ms` is left out of sightings, since an earlier audit has reported it.
+    `cleaned_to` has, by partition of the log, the offset below which compaction may have removed records.
+    `num_partitions` is None if the number of the log's partitions is unknown: then placement is not checked. Rows with
+    a time before `since_ms` are left out of sightings, since an earlier audit has reported them.
     """
 
     now_ms: int
@@ -24,5 +24,5 @@ class FoldRules(msgspec.Struct, frozen=True, kw_only=True):
     chunk_rows: int = 500_000
 
     def compacted_below(self, partition: int) -> int:
-        """The offset below which this partition may have gaps."""
+        """Return the offset below which this partition may have gaps."""
         return self.cleaned_to.get(partition, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fold itself: rows of the source in, partial summaries out."""
+"""The fold itself, from rows of the source to partial summaries."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
@@ -21,9 +21,9 @@ from storage.disk.layout import parse_segment
 
 
 def fold(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
-    """Partial summaries (PARTIALS) of rows that come in the order of the log; memory is that of `chunk_rows` rows.
+    """Yield partial summaries (PARTIALS) of rows in the order of the log; memory is that of `chunk_rows` rows.
 
-    `batches` have at least the columns `NEEDED`. A range ends where the file changes, or with `chunk_rows` rows.
+    `batches` have at least the columns `NEEDED`. A range ends when the file changes, or with `chunk_rows` rows.
     """
     waiting: list[pa.RecordBatch] = []
     for batch in _cut(_by_file(batches), rules.chunk_rows):
@@ -52,7 +52,7 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows in pieces of about so many, none of which ends within a batch of the log."""
+    """Yield the rows in pieces of about `rows` rows, none of which ends within a batch of the log."""
     for batch in batches:
         start = 0
         if batch.num_rows > rows:
@@ -67,7 +67,7 @@ def _cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatc
 def _starts_anew(waiting: list[pa.RecordBatch], batch: pa.RecordBatch, chunk_rows: int) -> bool:
     if batch.column("file")[0] != waiting[0].column("file")[0]:
         return True
-    # a batch of the log is not cut, so that what it lacks inside is seen
+    # a batch of the log is not cut, so that gaps inside of it are found
     same_batch = batch.column("position")[0] == waiting[-1].column("position")[-1]
     return not same_batch and sum(part.num_rows for part in waiting) >= chunk_rows
 
@@ -76,7 +76,7 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     table = pa.Table.from_batches(batches).unify_dictionaries()
     file = table["file"][0].as_py()
     segment = parse_segment(PurePosixPath(file).name)
-    if segment is None:  # no segment, but what has not come into one: it follows those of lower offsets
+    if segment is None:  # no segment, but a journal, whose batches follow those of lower offsets
         segment = Offset(table["base_offset"][0].as_py() or 0)
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
     rows = FoldRows(table, place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the fold sees on its way and a check asks about: counted for a range, with the first place."""
+"""Observations of the fold for checks: counted for a range, with the first place."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ LONGEST_DETAIL = 300
 
 
 class Observations:
-    """The sightings of one range."""
+    """The sightings of one range, by check."""
 
     def __init__(self, rows: FoldRows, since_ms: int) -> None:
         self._rows = rows
@@ -23,7 +23,7 @@ class Observations:
     def where(
         self, check: str, rows: Bools | Longs, detail: Callable[[int], str], *, always: bool = False
     ) -> None:
-        """Note these rows (a mask, or numbers); `detail` says of the first what there is to see.
+        """Note these rows (a mask, or numbers); `detail` describes the first of them.
 
         Rows before `since_ms` are left out, unless `always`.
         """
@@ -37,7 +37,7 @@ class Observations:
             self.note(check, len(numbers), int(numbers[0]), detail(int(numbers[0])))
 
     def note(self, check: str, count: int, row: int, detail: str) -> None:
-        """Note `count` of them, of which `row` is the first."""
+        """Note `count` rows, of which `row` is the first."""
         offset = self._rows.one("offset", row)
         if offset is None:
             offset = self._rows.one("base_offset", row)
@@ -46,7 +46,7 @@ class Observations:
         )
 
     def partials(self) -> list[pa.RecordBatch]:
-        """The rows that go out."""
+        """Return the sightings as partial summaries."""
         if not self._found:
             return []
         names = ("check", "count", "at_position", "at_offset", "detail")

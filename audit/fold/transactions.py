@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records count: those of a transaction do once its marker says commit, and never if that says abort.
+"""Decides which records count: those of a transaction once its marker is a commit, and never if it is an abort.
 
 The marker can be in a later range. Until then the offsets are pending, under the id of their producer.
 """
@@ -17,14 +17,14 @@ NO_PRODUCER = -1
 
 
 class TransactionStatus(NamedTuple):
-    """For each row: whether it counts, and whose marker it waits for (NO_PRODUCER: none)."""
+    """For each row: whether it counts, and the producer whose marker it waits for (NO_PRODUCER: none)."""
 
     counts: Bools
     pending_of: Longs
 
 
 def standing(rows: FoldRows) -> TransactionStatus:
-    """How each row stands at the end of this range."""
+    """Return the status of each row at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
     data, markers = _events(rows)
@@ -38,7 +38,7 @@ def standing(rows: FoldRows) -> TransactionStatus:
 
 
 def _events(rows: FoldRows) -> tuple[Longs, Longs]:
-    """The rows with records of transactions, and those with markers."""
+    """Return the rows with records of transactions, and those with markers."""
     transactional = rows.bools("transactional") & rows.valid("offset")
     if not transactional.any():
         nothing = np.zeros(0, np.int64)
@@ -48,7 +48,7 @@ def _events(rows: FoldRows) -> tuple[Longs, Longs]:
 
 
 def _next_marker(rows: FoldRows, data: Longs, markers: Longs) -> Longs:
-    """For each of these rows the row of its producer's next marker; -1 where that is not in this range."""
+    """Return for each of these rows the row of its producer's next marker; -1 if the marker is not in this range."""
     events = np.concatenate([data, markers])
     order = np.lexsort((events, rows.longs("producer_id")[events]))
     producer = rows.longs("producer_id")[events][order]
@@ -65,7 +65,7 @@ def _next_marker(rows: FoldRows, data: Longs, markers: Longs) -> Longs:
 
 
 def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.RecordBatch]:
-    """What this range says of each producer: its first marker here, and what is open at the end."""
+    """Yield the summary of each producer: its first marker in this range, and what is open at the end."""
     data, markers = _events(rows)
     if not len(data) and not len(markers):
         return
@@ -92,7 +92,7 @@ def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.
 
 
 def _first_rows(rows: FoldRows, events: Longs) -> dict[int, int]:
-    """The first of these rows of each producer."""
+    """Return the first of these rows for each producer."""
     if not len(events):
         return {}
     producer = rows.longs("producer_id")[events]

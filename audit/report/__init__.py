@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit for people and machines: HTML, Markdown, JSON, and text for Prometheus."""
+"""The reports of an audit, for people and machines: HTML, Markdown, JSON, and text for Prometheus."""

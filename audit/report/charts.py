@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures of a report as shapes in a frame 400 wide; the template makes SVG of them, and styles colour it."""
+"""The charts of a report as shapes in a frame 400 wide; the template turns them into SVG, and styles colour them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ _ROWS_MAX: Final = 15
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
-    """A rectangle; `says` is what it stands for, `kind` colours it."""
+    """A rectangle in a chart; `says` is its description, `kind` selects its colour."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """Words at a place; `anchor` is SVG's text-anchor."""
+    """A text at a place in a chart; `anchor` is SVG's text-anchor."""
 
     x: float
     y: float
@@ -45,7 +45,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
-    """One picture. `line` joins points, `grid` are heights of horizontal lines. Empty: there is nothing to show."""
+    """One chart. `line` joins points, `grid` are heights of horizontal lines. Empty if there is nothing to show."""
 
     title: str
     note: str
@@ -60,7 +60,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pictures(report: Report) -> list[Chart]:
-    """All pictures, in the order of the page."""
+    """Return all charts, in the order of the page."""
     return [
         *([_findings(report)] if report.findings else []),
         _commits(report),
@@ -145,7 +145,7 @@ def _nothing(title: str, note: str) -> Chart:
 def _columns(
     title: str, note: str, values: Sequence[float], says: Sequence[str], marks: Sequence[tuple[int, str]]
 ) -> Chart:
-    """Columns side by side over a scale that starts at 0; `marks` are the words below, by column."""
+    """Return a chart of columns over a scale that starts at 0; `marks` are the words below, by column."""
     top = nice_ceiling(max(values, default=0.0))
     base = _TOP + _PLOT
     pitch = (WIDTH - _LEFT - _RIGHT) / max(len(values), 1)
@@ -182,7 +182,7 @@ def _anchor(index: int, count: int) -> str:
 
 
 def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Chart:
-    """A line of words and a bar below it for each row: names of any length fit, also on a phone."""
+    """Return a chart with a line of words and a bar below it for each row: names of any length fit, also on a phone."""
     if not rows:
         return _nothing(title, "none")
     longest = max(count for _, count, _ in rows) or 1
@@ -197,13 +197,13 @@ def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Chart:
 
 
 def shortened(name: str) -> str:
-    """A name that fits on a line, with what cannot be shown replaced."""
+    """Return a name that fits on a line, with characters replaced that cannot be shown."""
     shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
     return shown if len(shown) <= _NAME_MAX else shown[: _NAME_MAX - 1] + "…"
 
 
 def _spread(words: Sequence[str]) -> list[tuple[int, str]]:
-    """The first, the last and some between."""
+    """Return the first, the last and some of the words between, with their indexes."""
     count = len(words)
     if count < 5:
         return list(enumerate(words))
@@ -214,7 +214,7 @@ def _spread(words: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def nice_ceiling(value: float) -> float:
-    """The least of 1, 2, 5, 10, 20, 50... that is not below the value, so that a scale has round numbers."""
+    """Return the least of 1, 2, 5, 10, 20, 50... that is not below the value, so that a scale has round numbers."""
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))
@@ -222,7 +222,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def short(value: float) -> str:
-    """A number for a scale: 1.5k, 20M."""
+    """Return a number for a scale: 1.5k, 20M."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
             return f"{value / limit:g}{unit}"

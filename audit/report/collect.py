@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Spark's tables to the plain values of a report."""
+"""Collects the plain values of a report from Spark's tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,11 +15,11 @@ from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Re
 HOURS_SHOWN = 24 * 14
 GROUPS_SHOWN = 15
 FINDINGS_MAX = 10_000
-"""A report of more is not read; the Parquet table has them all."""
+"""The limit of findings in a report, of which more would not be read; the Parquet table has all of them."""
 
 
 def collect_findings(found: DataFrame) -> list[Finding]:
-    """The findings, the gravest first."""
+    """Return the findings, the gravest first."""
     rows = found.orderBy(
         F.expr("case severity when 'error' then 0 when 'warning' then 1 else 2 end"),
         "check",
@@ -30,7 +30,7 @@ def collect_findings(found: DataFrame) -> list[Finding]:
 
 
 def collect_report(facts: Facts) -> Report:
-    """What the reports show, without findings and how long the audit took; the facts' tables have their names."""
+    """Return the report without findings and duration; the facts' tables must have their names."""
     sizes = _sizes(facts)
     return Report(
         run=_run(facts, sizes),
@@ -46,7 +46,7 @@ def collect_report(facts: Facts) -> Report:
 
 
 def completed(report: Report, found: Sequence[Finding], seconds: float) -> Report:
-    """The report with what was found, and how long that took."""
+    """Return the report with its findings, and with the duration of the audit."""
     severities = [finding.severity for finding in found]
     run = msgspec.structs.replace(
         report.run,
@@ -60,7 +60,7 @@ def completed(report: Report, found: Sequence[Finding], seconds: float) -> Repor
 
 
 def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
-    """The audit in one line, as far as it has come."""
+    """Return the summary of the audit in one row, without findings and duration."""
     (counted,) = facts.spark.sql(
         "select count(distinct partition, group), coalesce(sum(number), 0) from ("
         f"select partition, group, 1 as number from live_offsets where {NO_BOOK}"
@@ -109,7 +109,7 @@ def _states(facts: Facts) -> dict[str, int]:
 
 
 def _sizes(facts: Facts) -> dict[int | None, tuple[int, int]]:
-    """Records and bytes by partition; None is a file that belongs to none."""
+    """Return records and bytes by partition; None stands for a file that belongs to no partition."""
     rows = facts.spark.sql("select partition, sum(records), sum(bytes) from ranges group by partition")
     return {row[0]: (row[1], row[2]) for row in rows.collect()}
 

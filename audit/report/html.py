@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit as one HTML page that needs nothing else: styles and pictures are in it, and there is no script."""
+"""The audit as one HTML page that needs nothing else: styles and charts are in it, and there is no script."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -12,13 +12,13 @@ from audit.report.markdown import verdict
 from audit.report.model import Report
 
 ROWS_SHOWN: Final = 5
-"""Of each check; the others show on a click, up to ROWS_MAX."""
+"""The number of rows of each check; the others, up to ROWS_MAX, show on a click."""
 ROWS_MAX: Final = 200
 TITLES: Final = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}
 
 
 def html_page(report: Report) -> str:
-    """The page. Whatever comes from the log is escaped: names of groups are chosen by clients."""
+    """Return the page. All text from the log is escaped: names of groups are chosen by clients."""
     return (
         _environment()
         .get_template("report.html.j2")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit as Markdown: for a mail, a chat, or the summary of a job."""
+"""The audit as Markdown for a mail, a chat, or the summary of a job."""
 
 import re
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ from audit.options import SEVERITIES, Severity
 from audit.report.model import CheckResult, Finding, Report
 
 FINDINGS_SHOWN: Final = 10
-"""Of each check; a mail is short."""
+"""The number of findings of each check; a mail is short."""
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 def markdown_text(report: Report) -> str:
-    """What was found, by severity, and how much was looked at."""
+    """Return the findings by severity, with the size of the audited log."""
     return "".join(f"{line}\n" for line in _lines(report))
 
 
 def plain(text: str) -> str:
-    """Text from outside, such that Markdown shows it as it is, on one line."""
+    """Escape text from outside such that Markdown shows it unchanged, on one line."""
     printable = "".join(char if char.isprintable() else "\ufffd" for char in text)
     return _MARKUP.sub(r"\\\1", printable)
 
 
 def verdict(report: Report) -> str:
-    """The audit in one sentence."""
+    """Return the audit in one sentence."""
     if not report.findings:
         return "Nothing to report: the log can be trusted."
     named: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "remark"))

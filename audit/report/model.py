@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit found, as plain values: all the reports are made from this."""
+"""The result of an audit as plain values, from which all reports are made."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from audit.options import SEVERITIES, Severity
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` times what `check` looks for; `file` and `position` (bytes) say where the first one is."""
+    """A finding of `check`, `count` times; `file` and `position` (bytes) are the place of the first one."""
 
     check: str
     severity: Severity
@@ -22,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HourTotals(msgspec.Struct, frozen=True):
-    """What was written within an hour that starts at `hour_ms`."""
+    """The numbers of records that were written within an hour that starts at `hour_ms`."""
 
     hour_ms: int
     commits: int
@@ -30,7 +30,7 @@ class HourTotals(msgspec.Struct, frozen=True):
 
 
 class PartitionSize(msgspec.Struct, frozen=True):
-    """One partition of the log."""
+    """The size of one partition of the log."""
 
     partition: int
     records: int
@@ -38,14 +38,14 @@ class PartitionSize(msgspec.Struct, frozen=True):
 
 
 class CheckText(msgspec.Struct, frozen=True):
-    """A check in words: what it means when it finds something, and what to do."""
+    """A check in words: the meaning of its findings, and what to do."""
 
     about: str
     todo: str
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one check has found: `count` times, in so many `partitions`; `findings` has the most frequent first."""
+    """All findings of one check: `count` times, in `partitions` partitions; `findings` has the most frequent first."""
 
     check: str
     severity: Severity
@@ -61,13 +61,13 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def extent(self) -> str:
-        """How often, and in how many partitions: `29 times in 5 partitions`."""
+        """The number of findings and of their partitions: `29 times in 5 partitions`."""
         where = f" in {_counted(self.partitions, 'partition')}" if self.partitions else ""
         return f"{_counted(self.count, 'time')}{where}"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit. `checks` has words for every check, `states` the number of groups by state."""
+    """The report on an audit. `checks` has words for every check, `states` the number of groups by state."""
 
     run: RunFacts
     against: str | None
@@ -80,16 +80,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     earlier: Sequence[RunFacts]
 
     def worst(self) -> Severity | None:
-        """The gravest severity that was found."""
+        """Return the gravest severity of all findings, or None."""
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
     def times(self, severity: Severity) -> int:
-        """How often something of this severity was found."""
+        """Return the number of findings of this severity."""
         return sum(finding.count for finding in self.findings if finding.severity == severity)
 
     def of(self, severity: Severity) -> list[CheckResult]:
-        """What checks of one severity have found, the most frequent first."""
+        """Return the findings of the checks of one severity, the most frequent first."""
         by_check: dict[str, list[Finding]] = {}
         for finding in self.findings:
             if finding.severity == severity:
@@ -113,5 +113,5 @@ def _counted(number: int, word: str) -> str:
 
 
 def reaches(worst: Severity | None, fail_on: Severity) -> bool:
-    """Whether something was found that is at least as grave as `fail_on`."""
+    """Return whether the worst finding is at least as grave as `fail_on`."""
     return worst is not None and SEVERITIES.index(worst) >= SEVERITIES.index(fail_on)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for the node exporter's textfile collector."""
+"""Metrics for the node exporter's textfile collector."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from audit.report.model import Report
 
 
 def prometheus_text(report: Report) -> str:
-    """The last audit as gauges. Labels are checks, severities and nothing from outside."""
+    """Return the last audit as gauges. Labels are checks and severities, and no text from outside."""
     return "".join(f"{line}\n" for line in _lines(report))
 
 
@@ -27,7 +27,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _head(name, about)
         yield f"groupkeeper_audit_{name} {value}"
     yield from _head("findings", "What it found, by check and severity.")
-    # Every check, also with 0, so that an alert sees the difference between "nothing" and "no audit".
+    # Every check, also with 0, so that an alert can distinguish "nothing" from "no audit".
     totals = {(check.name, check.severity): 0 for check in all_checks()}
     for finding in report.findings:
         totals[finding.check, finding.severity] += finding.count

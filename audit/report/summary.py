@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.json: the audit for programs."""
+"""The audit for programs, in the file summary.json."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from audit.report.model import Report
 
 
 def summary_json(report: Report) -> bytes:
-    """The findings, and how much was looked at; `seconds` is how long the audit took."""
+    """Return the findings and the size of the audited log as JSON; `seconds` is the duration of the audit."""
     run = report.run
     content = {
         "as_of_ms": run.as_of_ms,

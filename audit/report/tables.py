@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit's own tables: Parquet, by date and run, so that trends can be asked of them, and the next audit.
+"""The audit's own tables in Parquet, by date and run, for queries on trends, and for the next audit.
 
 `<out>/tables/<name>/date=2026-11-21/run=030000/`. The table `runs` is written last: a run that is not in it did not
-come to its end, and its rows are not looked at. The files are written by pyarrow, in Spark's Python workers that run
-anyway: Spark's own writer takes seconds to get ready.
+finish, and its rows are ignored. The files are written by pyarrow, in Spark's Python workers that run anyway: Spark's
+own writer takes seconds to get ready.
 """
 
 import shutil
@@ -25,7 +25,7 @@ DIRECTORY: Final = "tables"
 RUNS: Final = "runs"
 OFFSETS: Final = "offsets"
 ROW_GROUP: Final = 100_000
-"""Rows that are written together."""
+"""The number of rows that are written together."""
 _TYPES: Final = {int: pa.int64(), str: pa.string(), float: pa.float64()}
 RUNS_SCHEMA: Final = pa.schema(
     [(field.name, _TYPES[field.type]) for field in msgspec.structs.fields(RunFacts)]
@@ -33,7 +33,7 @@ RUNS_SCHEMA: Final = pa.schema(
 
 
 def write_all(facts: Facts, out: Path) -> None:
-    """Write all tables but `findings` and `runs`; the facts' tables have their names."""
+    """Write all tables except `findings` and `runs`; the facts' tables must have their names."""
     for name, table in _tables(facts).items():
         write(name, table, out, facts.options.as_of_ms)
 
@@ -60,7 +60,7 @@ def _tables(facts: Facts) -> dict[str, DataFrame]:
 
 
 def write(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:
-    """Write a table of this run; what the same run wrote before is replaced."""
+    """Write a table of this run; an earlier table of the same run is replaced."""
     place, schema = _emptied(name, out, as_of_ms), arrow_schema(table.schema)
 
     def save(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,8 +92,8 @@ def _emptied(name: str, out: Path, as_of_ms: int) -> Path:
 
 
 def _save(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Write a file, which is there when it is whole; returns its rows."""
-    path.parent.mkdir(parents=True, exist_ok=True)  # on another machine it is not
+    """Write a file, which appears once it is complete; return the number of its rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)  # it does not exist yet on another machine
     new = path.with_name(f".{path.name}.new")
     rows = 0
     with pq.ParquetWriter(new, schema) as writer:
@@ -111,7 +111,7 @@ def _save(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> i
 
 
 def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
-    """What earlier audits of the same directories said of themselves, oldest first."""
+    """Return the summaries of earlier audits of the same directories, oldest first."""
     files = (out / DIRECTORY / RUNS).glob("date=*/run=*/*.parquet")
     names = RUNS_SCHEMA.names
     found = [RunFacts(**row) for path in files for row in pq.ParquetFile(path).read(names).to_pylist()]
@@ -122,13 +122,13 @@ def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
 
 
 def offsets_of(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | None:
-    """The state that an earlier run found; None when that has been deleted."""
+    """Return the state that an earlier run found, or None if it has been deleted."""
     path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None
 
 
 def described() -> Mapping[str, str]:
-    """What each table holds, for people."""
+    """Return the content of each table, for people."""
     return {
         "records": "one row for each file: batches, records by kind, bytes, times",
         "hours": "records and commits by partition and hour",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All reports into the output directory; each appears whole or not at all."""
+"""Writes all reports to the output directory; each appears whole or not at all."""
 
 import os
 from pathlib import Path
@@ -31,7 +31,7 @@ def write_reports(report: Report, out: Path) -> None:
 
 
 def check_writable(out: Path) -> None:
-    """Raise AuditError unless reports can be written to `out`, which may not be there yet; nothing is changed."""
+    """Raise AuditError unless reports can be written to `out`, which may not exist yet; nothing is changed."""
     there = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not there.is_dir():
         raise AuditError(f"--out {out}: {there} is no directory")
@@ -40,10 +40,10 @@ def check_writable(out: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # The collector takes every *.prom that it sees, so the name of what is half written ends otherwise.
+    # The collector reads every *.prom that it finds, so an incomplete file has a name that ends otherwise.
     new = path.with_name(path.name + ".new")
     try:
         new.write_bytes(content)
-        os.replace(new, path)  # noqa: PTH105 - says what it does to what is there
+        os.replace(new, path)  # noqa: PTH105 - the name states that it replaces
     except OSError as error:
         raise AuditError(f"{path}: {error.strerror or error}") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One audit from beginning to end."""
+"""The steps of one audit from beginning to end."""
 
 import time
 from collections.abc import Callable
@@ -28,13 +28,14 @@ from audit.source.directory_snapshot import look
 from audit.source.remote import is_url, look_at
 
 Step = Callable[[str], None]
-"""Called with words for what comes next."""
+"""The callback that gets a description of the next step."""
 
 
 def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
-    """Read the log, ask every check, and write all results to `options.out`.
+    """Read the log, run every check, and write all results to `options.out`.
 
-    Raises AuditError when it cannot be done; nothing is written then but, perhaps, tables of a run that is in no list.
+    Raises AuditError if the audit cannot be done; then nothing is written except, perhaps, tables of a run that is in
+    no list.
     """
     started = time.monotonic()
     out = _directory_made(options.out)
@@ -46,12 +47,12 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     if options.against is not None:
         step("asking the cluster")
         before = ask(options.against)
-        time.sleep(PAUSE_S)  # what it has reported is on its way into the segments
+        time.sleep(PAUSE_S)  # the reported state is on its way into the segments
     step("reading the log")
     reading = AuditedLog(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)
     facts = reading.finish()
-    # A cleaner may have come further meanwhile, and explain what is missing now; what a URL names stays as it is.
+    # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
     now = take_inventory({place: seen if is_url(place) else look(place) for place, seen in looks.items()})
     if now != inventory:
         facts = msgspec.structs.replace(facts, inventory=now)
@@ -62,7 +63,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         step("compacting a copy of each log")
         facts = _with_differences(facts, compacted_differences(facts))
     step("asking the checks")
-    if facts is not reading.facts:  # more has become known
+    if facts is not reading.facts:  # more is known by now
         found = findings(facts)
     report = _write_tables(facts, found, out, step, started)
     step("writing the reports")
@@ -72,10 +73,10 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
 
 
 def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started: float) -> Report:
-    """Write what is known and what was found; returns the report on it."""
-    with ThreadPoolExecutor(2) as beside:  # each of these keeps less than one core busy
-        written = beside.submit(tables.write_all, facts, out)
-        collected = beside.submit(collect_report, facts)
+    """Write the tables and the findings; return the report on them."""
+    with ThreadPoolExecutor(2) as threads:  # each of these uses less than one core
+        written = threads.submit(tables.write_all, facts, out)
+        collected = threads.submit(collect_report, facts)
         found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
@@ -85,7 +86,7 @@ def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started
 
 
 def _to_cluster(facts: Facts, before: Live) -> DataFrame:
-    """What differs from the running cluster."""
+    """Return the differences from the running cluster."""
     address = facts.options.against
     assert address is not None
     found = differences(facts, before, lambda only: ask(address, only), gather)
@@ -94,7 +95,7 @@ def _to_cluster(facts: Facts, before: Live) -> DataFrame:
 
 
 def _with_differences(facts: Facts, more: DataFrame) -> Facts:
-    """The facts with more differences than they have."""
+    """Return the facts with additional differences."""
     known = facts.differences
     return msgspec.structs.replace(facts, differences=more if known is None else known.unionByName(more))
 
@@ -102,7 +103,7 @@ def _with_differences(facts: Facts, more: DataFrame) -> Facts:
 def _earlier(
     spark: SparkSession, options: AuditOptions, out: Path
 ) -> tuple[list[RunFacts], DataFrame | None]:
-    """What the audits before said of themselves, and the state that the last one found."""
+    """Return the summaries of earlier audits, and the state that the last one found."""
     runs = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
     return runs, tables.offsets_of(spark, out, runs[-1]) if runs else None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark forks its Python workers from (`spark.python.daemon.module`): its own daemon, with the imports done.
+"""The daemon from which Spark forks its Python workers (`spark.python.daemon.module`): its own one, with imports done.
 
-Spark's own imports little, so that each worker would need a second for pyarrow, numpy and pandas.
+Spark's own daemon imports little, so that each worker would need a second for pyarrow, numpy and pandas.
 """
 
 import gc
@@ -14,5 +14,5 @@ import audit.fold
 import audit.source.folding  # noqa: F401
 
 if __name__ == "__main__":
-    gc.freeze()  # Spark's workers collect after each task, and need not look at all that was imported
+    gc.freeze()  # Spark's workers collect after each task, and need not traverse all imported objects
     manager()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far an audit is: a bar on a terminal, and nothing elsewhere."""
+"""The progress of an audit: a bar on a terminal, and nothing elsewhere."""
 
 import threading
 from types import TracebackType
@@ -14,7 +14,7 @@ LOOK_EVERY_S = 0.2
 
 
 class Progress:
-    """Shows the step that is under way, and how many of Spark's tasks for it are done."""
+    """Shows the current step, and how many of Spark's tasks for it are done."""
 
     def __init__(self, stream: TextIO) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
@@ -36,11 +36,11 @@ class Progress:
         self.close()
 
     def step(self, words: str) -> None:
-        """Say what comes now."""
+        """Show the description of the current step."""
         self._bar.update(self._task, description=words, total=None, completed=0)
 
     def watch(self, spark: SparkSession) -> None:
-        """Look at Spark's tasks from now on, in a thread of its own, where somebody sees the bar."""
+        """Show the progress of Spark's tasks from now on, in a thread of its own, if the bar is visible."""
         if not self._bar.disable:
             self._watcher = threading.Thread(
                 target=self._look, args=(spark,), name="audit-progress", daemon=True
@@ -48,7 +48,7 @@ class Progress:
             self._watcher.start()
 
     def close(self) -> None:
-        """Take the bar away; the watcher has ended then."""
+        """Remove the bar, and wait for the end of the watcher."""
         self._done.set()
         if self._watcher is not None:
             self._watcher.join()

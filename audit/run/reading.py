@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log, read once by Spark's tasks, while the queries on what comes of it are planned."""
+"""Reads the log once in Spark's tasks, while the queries on the resulting tables are planned."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ from audit.source import folded
 
 
 class AuditedLog:
-    """A log that is being read, once; its facts can be asked about already, and their queries planned meanwhile.
+    """A log that is being read, once; its facts can be queried already, and the queries are planned meanwhile.
 
     Planning takes Java seconds, and the readers are other processes.
     """
@@ -38,10 +38,10 @@ class AuditedLog:
         self._rows = self._thread.submit(_read, summary)
         self._plan = partial(planned, options, inventory, summary, previous_runs, previous_offsets)
         self.facts = self._plan(1)
-        """Planned for a summary that one task can hold, as it seldom is larger."""
+        """The tables, planned for a summary that one task can hold, as it seldom is larger."""
 
     def finish(self) -> Facts:
-        """Wait for the end; returns `facts`, or others where more tasks make them, or groups are out of place."""
+        """Wait for the end; return `facts`, or other facts if more tasks make them, or if groups are misplaced."""
         spread = 1 + self._rows.result() // self.facts.options.cutting.merged_rows
         self._thread.shutdown()
         if spread > 1:
@@ -52,18 +52,18 @@ class AuditedLog:
 
 
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
-    """Read the log, and plan the tables that come of it."""
+    """Read the log, and plan the tables from it."""
     return AuditedLog(spark, options, inventory).finish()
 
 
 def _read(summary: DataFrame) -> int:
-    """Read the log; returns how many partial summaries came of it."""
-    # A query for the count would need a shuffle, and all that Java has to get ready for one.
+    """Read the log; return the number of its partial summaries."""
+    # A query for the count would need a shuffle, for which Java has much to prepare.
     rows: int = summary._jdf.queryExecution().toRdd().count()
     return rows
 
 
 def _compile_queries(spark: SparkSession, worth_it: bool) -> None:
-    """For dozens of queries over small tables it takes longer to compile code than to do without."""
+    """Let Spark compile queries only if `worth_it`: for dozens of queries over small tables, compiling takes longer."""
     spark.conf.set("spark.sql.codegen.wholeStage", worth_it)
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log as rows for Spark, or what a fold makes of them where they are read.
+"""The log as rows for Spark, or as a fold's summary of rows that is made where they are read.
 
-Directories may be local paths, which are read in ranges, or URLs of any file system that Spark knows, which are read
-by its own reader of binary files; both at once, too.
+Directories may be local paths, which are read in ranges, or URLs of any file system that Spark knows, which are read by
+its own reader of binary files; both at once, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ __all__ = ["folded"]
 
 
 def folded(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str = "") -> DataFrame:
-    """What `fold` makes of every range of the log by these rules.
+    """Return the rows that `fold` makes of every range of the log by these rules.
 
-    What there is to read of local directories is planned now. Raises AuditError where there is no log.
+    The reading of local directories is planned now. Raises AuditError if there is no log.
     """
     schema: StructType = from_arrow_schema(fold.schema)
     local, urls = _apart(log_dirs)
@@ -39,7 +39,7 @@ def folded(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str 
 
 
 def _apart(log_dirs: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Local directories, which have to be there, and URLs."""
+    """Return the local directories, which have to exist, and the URLs."""
     local = [log_dir for log_dir in log_dirs if not is_url(log_dir)]
     check_log_dirs(local)
     return local, [log_dir for log_dir in log_dirs if is_url(log_dir)]

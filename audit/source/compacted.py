@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A copy of one partition's log, and what storage's own cleaner leaves of it.
+"""Copies one partition's log, and compacts the copy with storage's own cleaner.
 
-The copy is made of the batches that the audit reads, so a log that is written and compacted meanwhile has one, too,
-and what a node has in its journal only is in it. Nothing is written but into the copy.
+The copy is made of the batches that the audit reads, so a log that is written and compacted meanwhile can be copied,
+too, and batches that only a node's journal holds are in the copy. Nothing is written except to the copy.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,17 +29,17 @@ from storage.partition.swap import swap_in
 from storage.settings import LogSettings
 
 Clean = Callable[[FileSystem, CleaningJob], CleaningResult]
-"""As `storage.cleaner.work.clean`."""
+"""The function that compacts, as `storage.cleaner.work.clean`."""
 
 _INDEX_INTERVAL_BYTES: Final = LogSettings().index_interval_bytes
 
 
 class VanishedLog(Exception):
-    """A part of the log went away before it was read, with nothing in its place."""
+    """A part of the log went away before it was read, without a replacement."""
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A partition's log in a directory of its own: its offsets from `start` up to `end`."""
+    """A partition's log in a directory of its own, with the offsets from `start` up to `end`."""
 
     directory: Path
     start: int
@@ -47,7 +47,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
-    """Raises AuditError where copies of these logs cannot be made below `work`, or must not."""
+    """Raise AuditError if copies of these logs cannot be made below `work`, or must not."""
     if not Path(work).is_dir():
         raise AuditError(f"--compacted {work}: there is no such directory")
     for log_dir in log_dirs:
@@ -58,9 +58,9 @@ def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
 
 
 def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
-    """Write the batches of a partition into an empty directory, segment by segment; None where there are none.
+    """Write the batches of a partition to an empty directory, segment by segment; return None if there are none.
 
-    Raises CorruptLog for a log that is damaged or out of order, Gone, and OSError.
+    Raises CorruptLog for a log that is damaged or out of order, VanishedLog, and OSError.
     """
     start, end = -1, 0
     for part in log:
@@ -76,7 +76,7 @@ def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
 
 
 def _extent(path: str, chunk: Chunk, end: int) -> tuple[int | None, int]:
-    """The first offset of a chunk's batches and the one behind the last; they must be in order from `end` on."""
+    """Return the first offset of a chunk's batches, and the one behind the last; `end` is the least allowed."""
     first = None
     for index, begin in enumerate(chunk.starts):
         position = chunk.position + begin if chunk.positions is None else chunk.positions[index]
@@ -94,7 +94,7 @@ def _extent(path: str, chunk: Chunk, end: int) -> tuple[int | None, int]:
 
 
 def _blame(path: str, position: int, reason: str | None) -> None:
-    """Raise for a piece that is no batch, unless it is what somebody is writing just now."""
+    """Raise an error for a piece that is no batch, unless it is still being written."""
     if reason is None:
         return
     if reason.startswith(CHANGED_MEANWHILE):
@@ -112,22 +112,22 @@ def _append(chunk: Chunk, path: Path) -> None:
 def compact(copy: Copy, now_ms: int, settings: CleanerSettings, clean: Clean) -> None:
     """Compact all of a copy, as far as its transactions have ended, and again once all delete horizons are over.
 
-    The first time tombstones get their horizon, and the second time they go: neither may bring anything back.
-    Raises CorruptLog, OffsetMapTooSmall, and OSError.
+    The first time tombstones get their horizon, and the second time they are dropped: neither may restore deleted
+    state. Raises CorruptLog, OffsetMapTooSmall, and OSError.
     """
     for at_ms in (now_ms, now_ms + settings.delete_retention_ms + 1):
         cleaned_to = copy.start
         while cleaned_to < copy.end:
             reached = _compact_from(copy, cleaned_to, at_ms, settings, clean)
             if reached <= cleaned_to:
-                break  # a transaction is open from here on
+                break  # a transaction is open from this offset on
             cleaned_to = reached
 
 
 def _compact_from(
     copy: Copy, first_dirty_offset: int, now_ms: int, settings: CleanerSettings, clean: Clean
 ) -> int:
-    """Compact once, and return up to where; that is less than all where the offset map has no room."""
+    """Compact once, and return the offset up to which; that is not the end if the offset map has no room."""
     file_system = RealFileSystem()
     job = CleaningJob(
         directory=str(copy.directory),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies in one log directory, seen from outside of its segments."""
+"""The content of one log directory without the content of its segments."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -35,8 +35,8 @@ class LookedAt(NamedTuple):
 class DirectorySnapshot(msgspec.Struct, frozen=True):
     """One log directory with its partitions.
 
-    `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file. `written_from` has
-    the offset from which on a node of this kind wrote a partition; None where a broker was the last to write.
+    `cleaner_checkpoint` and `log_start` are the contents of these files, or None without such a file. `written_from`
+    has the offset from which on a node of this kind wrote a partition; None if a broker was the last to write.
     """
 
     partitions: Sequence[LookedAt]
@@ -46,7 +46,7 @@ class DirectorySnapshot(msgspec.Struct, frozen=True):
 
 
 def look(log_dir: str) -> DirectorySnapshot:
-    """Look at a local log directory. Raises AuditError."""
+    """Read the state of a local log directory. Raises AuditError."""
     place = Path(log_dir)
     partitions = []
     for partition, directory in partition_dirs(place):
@@ -64,18 +64,18 @@ def look(log_dir: str) -> DirectorySnapshot:
 
 
 def written_from_of(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
-    """Where a node went on, by what it has taken over; nothing of what it could not read yet."""
+    """Return the offsets from which a node went on, by `taken_over`; partitions that are still unread are left out."""
     found = {partition: taken_over.get(partition, 0) for partition in partitions}
     return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}
 
 
 def log_starts(log_dir: Path) -> dict[int, int] | None:
-    """By partition the offset at which a broker noted that it starts; None where it noted none. Raises AuditError."""
+    """Return, by partition, the start offset that a broker noted; None if it noted none. Raises AuditError."""
     return _offsets(_home(log_dir) / LOG_START_FILE)
 
 
 def _home(place: Path) -> Path:
-    """Where it is noted what is so of the partitions: beside them, also where one of them is named alone."""
+    """Return the directory with the notes on partitions: their parent, also if one of them is named alone."""
     absolute = place.absolute()
     return place if parse_partition_dir(absolute.name, OFFSETS_TOPIC) is None else absolute.parent
 
@@ -99,6 +99,6 @@ def _offsets(path: Path) -> dict[int, int] | None:
 
 
 def offsets_in(checkpoint: bytes) -> dict[int, int]:
-    """What a checkpoint file says of the partitions of the offsets topic; nothing, if it makes no sense."""
+    """Return the offsets of the offsets topic's partitions in a checkpoint file; none if it is unreadable."""
     offsets = parse_offsets(checkpoint) or {}
     return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summaries made where the log is read.
+"""Folds the log where it is read.
 
-Ten million rows cost more on their way into the JVM and back than in reading. So a *fold* sees the rows of one range
-as Arrow batches, in the order of the log, and gives a few rows in their place. Spark then merges those.
+Ten million rows cost more on their way into the JVM and back than in reading. So a *fold* gets the rows of one range as
+Arrow batches, in the order of the log, and returns a few rows in their place. Spark then merges those.
 
-This is no data source of Spark's: it would start three more Python processes to plan one.
+The module is no data source of Spark's: that would start three more Python processes for its plan.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +20,16 @@ from audit.source.plan import Task, plan
 from audit.source.read import read_part
 
 TASKS_PER_CORE: Final = 4
-"""So many, if there is enough to read: then no core waits long for the last."""
+"""The wanted number of tasks per core, if there is enough to read: so no core waits long for the last task."""
 JOINED_ROWS: Final = 100_000
-"""Rows of a summary that leave a task together."""
+"""The number of rows of a summary that leave a task together."""
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """A summary: the columns that it needs of `audit.schema.SCHEMA`, what its rows look like, and the function.
+    """A summary: its input columns of `audit.schema.SCHEMA`, the schema of its rows, and its function.
 
-    `run` gets the batches of one range, each of one file, and the rules as text. Columns of
-    strings come with a dictionary.
+    `run` gets the batches of one range, each of one file, and the rules as text. Columns of strings come with a
+    dictionary.
     """
 
     columns: Sequence[str]
@@ -40,7 +40,7 @@ class Fold(msgspec.Struct, frozen=True):
 def fold_tasks(
     spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str, schema: StructType
 ) -> DataFrame:
-    """The fold of some local directories, read in ranges that are planned now. Raises AuditError."""
+    """Return the fold of local directories, read in ranges that are planned now. Raises AuditError."""
     tasks = plan(log_dirs, tasks_wanted=TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,7 +52,7 @@ def fold_tasks(
 
 
 def _fold_task(task: Task, fold: Fold, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """What all ranges of a task are folded to, in few batches: each costs its way to the JVM, empty columns as well."""
+    """Yield the folded ranges of a task in few batches: each batch costs a transfer to the JVM, even empty columns."""
     arrow = arrow_schema(schema)
     waiting: list[pa.RecordBatch] = []
     for part in task:

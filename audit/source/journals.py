@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the journals beside a log hold: batches that a node has acknowledged, and may not have in its segments yet.
+"""The journals of a log: batches that a node has acknowledged, and may not have in its segments yet.
 
-A live node writes, checkpoints and removes them at any time. What is read here is what they held at one moment; where
-the batches are by the time that they are needed, in the journal or in a segment, is for `read` to find out.
+A live node writes, checkpoints and removes them at any time. The result is their content at one moment; `read` finds
+out where the batches are by the time that they are needed, in the journal or in a segment.
 """
 
 from array import array
@@ -31,12 +31,12 @@ class JournalPart(msgspec.Struct, frozen=True):
     base_offsets: bytes
 
     def batches(self) -> Iterator[tuple[int, int]]:
-        """Position and base offset of each."""
+        """Return the position and the base offset of each batch."""
         return zip(array("q", self.positions), array("q", self.base_offsets), strict=True)
 
 
 class JournalDamage(msgspec.Struct, frozen=True):
-    """A journal that its node would not start with."""
+    """A damaged journal, with which its node would not start."""
 
     path: str
     position: int
@@ -44,14 +44,14 @@ class JournalDamage(msgspec.Struct, frozen=True):
 
 
 class DirectoryJournals(msgspec.Struct, frozen=True):
-    """All journals of a log directory: their batches by partition, and what is wrong with them."""
+    """All journals of a log directory: their batches by partition, and their damages."""
 
     parts: dict[int, list[JournalPart]]
     damages: list[JournalDamage]
 
 
 def journals(log_dir: Path) -> DirectoryJournals:
-    """What the journals in a log directory hold. Raises OSError when they cannot be read."""
+    """Return the content of the journals in a log directory. Raises OSError if they cannot be read."""
     found = DirectoryJournals({}, [])
     names = [path.name for path in log_dir.iterdir()]
     for directory in sorted(journal_dirs(names, log_dir)):
@@ -66,10 +66,10 @@ def journals(log_dir: Path) -> DirectoryJournals:
 
 
 def _read(directory: Path) -> list[JournalContents]:
-    """The journals in a directory. Raises CorruptLog if they are damaged whenever one looks.
+    """Return the journals in a directory. Raises CorruptLog if they are damaged at every attempt.
 
-    A frame that was being written when it was read, and on disk when a later one was, looks like damage; and a
-    journal that is done with goes away.
+    A frame that was being written when it was read, and was on disk when a later one was read, seems damaged; and a
+    finished journal is removed.
     """
     for attempt in range(_ATTEMPTS):
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to read in some log directories, cut into ranges that can be read apart from each other.
+"""The plan of reading some log directories, in ranges that can be read independently.
 
-A range is part of a segment, known by its bytes and by its offsets: should the file be replaced before it is read,
-as compaction does, the offsets say what to read instead. A live directory is only looked at: nothing is locked or
-written. Journals are read before the segments are listed, so that a batch which moves from one into the other is seen.
+A range is part of a segment, known by its bytes and by its offsets: if the file is replaced before it is read, as by
+compaction, the offsets select what to read instead. A live directory is only read: nothing is locked or written.
+Journals are read before the segments are listed, so that a batch which moves from one into the other is found.
 """
 
 from bisect import bisect_right
@@ -21,17 +21,17 @@ from storage.columns.walk import boundaries
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
-"""A segment longer than this is read in several ranges."""
+"""The length above which a segment is read in several ranges."""
 TASK_BYTES: Final = 8 << 20
-"""Ranges shorter than this go into one task, as many as come to it."""
+"""The length of the ranges that one task reads together."""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
     """Batches of one partition: those that start in `segment` at a position from `start` up to `end`.
 
-    Or, if the file is another by the time it is read, those from offset `first_offset` up to `next_offset` (None:
-    whatever comes). In the `last` range of a partition its newest segment ends, and what `journal` holds behind
-    that follows. Batches that end before `log_start` no longer count.
+    If the file has been replaced by the time it is read, those from offset `first_offset` up to `next_offset` (None:
+    without a limit). In the `last` range of a partition its newest segment ends, and the batches of `journal` behind
+    that follow. Batches that end before `log_start` no longer count.
     """
 
     directory: str
@@ -47,7 +47,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Task = tuple[Range | JournalDamage, ...]
-"""What is read in one go."""
+"""The ranges that one task reads."""
 
 
 def plan(
@@ -57,11 +57,11 @@ def plan(
     task_bytes: int = TASK_BYTES,
     tasks_wanted: int | None = None,
 ) -> list[Task]:
-    """All there is under some directories, each partition's ranges in the order of its log.
+    """Return the tasks for some directories, with each partition's ranges in the order of its log.
 
     A task has `task_bytes` or little more; with `tasks_wanted` up to RANGE_BYTES, as long as there are that many tasks.
-    A log directory holds directories named __consumer_offsets-<partition>, or is one of them. Raises AuditError
-    where there is none, or when they cannot be read.
+    A log directory holds directories named __consumer_offsets-<partition>, or is one of them. Raises AuditError if
+    there is none, or if they cannot be read.
     """
     check_log_dirs(log_dirs)
     parts: list[Range | JournalDamage] = []
@@ -77,9 +77,9 @@ def plan(
 
 
 def check_log_dirs(log_dirs: Sequence[str]) -> None:
-    """Raises AuditError for a directory that is not there, or has no log."""
+    """Raise AuditError for a directory that does not exist, or has no log."""
     for log_dir in map(Path, log_dirs):
-        # A node that has just begun has its journal and nothing else.
+        # A new node has its journal and nothing else.
         if not partition_dirs(log_dir) and not journal_dirs(
             [path.name for path in log_dir.iterdir()], log_dir
         ):
@@ -126,7 +126,7 @@ def _ranges(
             )
         )
     if not ranges and journal:
-        # Its first segment is still to come.
+        # The first segment is still to come.
         only = Range(
             directory=str(directory),
             partition=partition,
@@ -143,13 +143,13 @@ def _ranges(
 
 
 def _from_start(segments: list[SegmentFile], log_start: int) -> list[SegmentFile]:
-    """The segments without those that end before the log starts."""
+    """Return the segments without those that end before the log starts."""
     first = max(bisect_right(segments, log_start, key=lambda segment: segment.base_offset) - 1, 0)
     return segments[first:]
 
 
 def _cut(segment: SegmentFile, range_bytes: int) -> list[tuple[int, int, int]]:
-    """Start, end and first offset of each range of a segment."""
+    """Return the start, end and first offset of each range of a segment."""
     places = [(0, segment.base_offset)]
     if segment.size_bytes > range_bytes:
         try:

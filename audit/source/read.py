@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a range of the log into Arrow batches, also while somebody writes and compacts it."""
+"""Reads a range of the log into Arrow batches, also while the log is written and compacted."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from storage.journal.journal import ENTRY
 _ATTEMPTS: Final = 20
 
 FileChunk = tuple[str, Chunk]
-"""Pieces, and the path of the file that they are in."""
+"""Pieces, with the path of the file that contains them."""
 
 
 def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
+    """Yield the rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
     if isinstance(part, JournalDamage):
         yield from rows(part.path, None, damaged(part.position, part.reason), columns)
         return
@@ -33,7 +33,7 @@ def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[p
 
 
 def rows(path: str, partition: int | None, chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a chunk, with what is known of its file."""
+    """Yield the rows of a chunk, with the columns about its file."""
     names = [name for name in columns if name not in FILE_COLUMNS.names]
     for decoded in decode(chunk, names or ["position"]):
         count = decoded.num_rows
@@ -47,12 +47,12 @@ def rows(path: str, partition: int | None, chunk: Chunk, columns: Sequence[str])
 
 
 def damaged(position: int, reason: str) -> Chunk:
-    """A piece without bytes, of which there is only something to say."""
+    """Return a chunk without bytes, which only reports damage."""
     return Chunk(b"", position, [0], [0], {0: BadPiece(reason, False)})
 
 
 def read_range(part: Range) -> Iterator[FileChunk]:
-    """The pieces of a range, in the order of the log. Raises OSError."""
+    """Yield the pieces of a range, in the order of the log. Raises OSError."""
     reached = part.first_offset
     for path, chunk in from_start(_segment_or_offsets(part), part.first_offset, part.log_start):
         yield path, chunk
@@ -64,13 +64,13 @@ def read_range(part: Range) -> Iterator[FileChunk]:
 
 
 def from_start(chunks: Iterable[FileChunk], first_offset: int, log_start: int) -> Iterator[FileChunk]:
-    """The chunks, from `first_offset` on, without what ends before the log starts.
+    """Yield the chunks, from `first_offset` on, without the pieces that end before the log starts.
 
-    Bytes that are no batch go with it where a batch behind them shows that they end before the start.
+    Bytes that are no batch are left out, too, if a batch behind them shows that they end before the start.
     """
     reached = first_offset
     doubtful: list[tuple[str, Chunk, list[int]]] = []
-    """Bytes that are no batch, and that no batch has followed yet."""
+    """The bytes that are no batch, and that no batch has followed yet."""
     for path, chunk in chunks:
         if reached >= log_start:
             yield path, chunk
@@ -116,7 +116,7 @@ def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
 
 
 def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk]:
-    """The batches that start at an offset from `first` up to `stop`, wherever they are by now."""
+    """Yield the batches that start at an offset from `first` up to `stop`, wherever they are by now."""
     for _ in range(_ATTEMPTS):
         segments = list_segments(Path(part.directory))
         if not segments:
@@ -131,14 +131,14 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
                             first = max(first, next_offset(cut))
             return
         except FileNotFoundError:
-            continue  # Replaced once more: go on behind what was read.
+            continue  # Replaced once more: go on behind the batches that were read.
     until = "its end" if stop is None else f"offset {stop}"
     reason = f"{CHANGED_MEANWHILE}: what was there from offset {first} up to {until} is gone"
     yield part.segment.path if part.segment else part.directory, damaged(part.start, reason)
 
 
 def _holding(segments: Sequence[SegmentFile], first: int, stop: int | None) -> list[tuple[SegmentFile, bool]]:
-    """The segments that can hold such offsets, and whether each is the newest."""
+    """Return the segments that can hold such offsets, and whether each is the newest."""
     following = [*(segment.base_offset for segment in segments[1:]), None]
     return [
         (segment, end is None)
@@ -148,7 +148,7 @@ def _holding(segments: Sequence[SegmentFile], first: int, stop: int | None) -> l
 
 
 def _within(chunk: Chunk, first: int, stop: int | None) -> Chunk:
-    """The pieces that start at such an offset; bytes that are no batch go with what they follow."""
+    """Return the pieces that start at such an offset; bytes that are no batch go with the batch before them."""
     keep: list[int] = []
     inside = False
     for index in range(len(chunk.starts)):
@@ -173,7 +173,7 @@ def _pick(chunk: Chunk, keep: Sequence[int]) -> Chunk:
 
 
 def _extent(chunk: Chunk, index: int) -> BatchExtent | None:
-    """The extent of a good piece."""
+    """Return the extent of a good piece, or None."""
     start = chunk.starts[index]
     if index in chunk.damages or start + EXTENT_BYTES > len(chunk.data):
         return None
@@ -181,7 +181,7 @@ def _extent(chunk: Chunk, index: int) -> BatchExtent | None:
 
 
 def next_offset(chunk: Chunk) -> int:
-    """The offset behind the last good piece; 0 if there is none."""
+    """Return the offset behind the last good piece; 0 if there is none."""
     for index in reversed(range(len(chunk.starts))):
         extent = _extent(chunk, index)
         if extent is not None:
@@ -190,7 +190,7 @@ def next_offset(chunk: Chunk) -> int:
 
 
 def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileChunk]:
-    """The batches of a journal from offset `reached` on; from the segments, if it has gone by now."""
+    """Yield the batches of a journal from offset `reached` on; from the segments, if the journal is gone by now."""
     wanted = [(position, offset) for position, offset in journal.batches() if offset >= reached]
     if not wanted:
         return
@@ -202,17 +202,17 @@ def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileCh
     except FileNotFoundError:
         pass
     if reached <= wanted[-1][1]:
-        # Its space is used again, or it is gone: then its batches are in segments.
+        # Its space is reused, or it is gone: then its batches are in segments.
         yield from _by_offsets(part, reached, wanted[-1][1] + 1)
 
 
 def _gathered(read: Read, partition: int, wanted: Sequence[tuple[int, int]]) -> Iterator[Chunk]:
-    """Batches at these positions as chunks, up to the first that is not there any more."""
+    """Yield the batches at these positions as chunks, up to the first one that is gone."""
     data: list[bytes] = []
     positions: list[int] = []
     size = 0
     for position, offset in wanted:
-        # The space of a journal is used again: the entry must be the one that was there.
+        # The space of a journal is reused: the entry must be the one that was listed.
         if ENTRY.unpack(read(position - ENTRY.size, ENTRY.size))[:2] != (partition, offset):
             break
         batch = check_at(read, position)

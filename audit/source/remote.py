@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs on a file system that only Spark can read (s3a, hdfs, …), through its own reader of binary files.
 
-That reader gives whole files. So there is one task for a segment, which is held in memory a few times over (Java,
-Arrow, Python): FILE_BYTES_MAX is the largest that is taken, and an executor should have four times as much memory for
-each of its cores. Such a log is a copy and does not change while it is read; local directories, which may belong to a
-node that lives, are read in ranges, in bounded memory.
+That reader returns whole files. So there is one task for a segment, which is held in memory a few times over (Java,
+Arrow, Python): FILE_BYTES_MAX is the limit of its size, and an executor should have four times as much memory for each
+of its cores. Such a log is a copy and does not change while it is read; local directories, which may belong to a live
+node, are read in ranges, in bounded memory.
 """
 
 import re
@@ -43,14 +43,14 @@ from storage.errors import CorruptLog
 from storage.journal.journal_registry import is_closed_by, parse_note
 
 FILE_BYTES_MAX: Final = 256 << 20
-"""A longer segment is refused: it would have to fit into memory several times."""
+"""The size above which a segment is refused: it would have to fit into memory several times."""
 JOURNALS_BYTES_MAX: Final = 512 << 20
-"""More than this in the journals of a log is refused: they are read on the driver."""
+"""The size above which the journals of a log are refused: they are read on the driver."""
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 Fold = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What is made of the rows of one file."""
+"""The function from the rows of one file to the rows of its summary."""
 
 
 class _Segment(msgspec.Struct, frozen=True):
@@ -61,12 +61,12 @@ class _Segment(msgspec.Struct, frozen=True):
 
 
 def is_url(log_dir: str) -> bool:
-    """Whether a log directory is named by a URL, such as s3a://bucket/logs or file:/var/lib/kafka."""
+    """Return whether a log directory is named by a URL, such as s3a://bucket/logs or file:/var/lib/kafka."""
     return _URL.match(log_dir) is not None
 
 
 def look_at(spark: SparkSession, url: str) -> DirectorySnapshot:
-    """Look at a log directory that a URL names. Raises AuditError."""
+    """Read the state of a log directory that a URL names. Raises AuditError."""
     url = url.rstrip("/")
     segments: dict[int, list[_Segment]] = {}
     for segment in _list(spark, url):
@@ -88,9 +88,9 @@ def _offsets(spark: SparkSession, path: str) -> dict[int, int] | None:
 
 
 def _content(spark: SparkSession, path: str) -> bytes | None:
-    """The bytes of a small file, None where there is none. Raises AuditError.
+    """Return the bytes of a small file, or None if it does not exist. Raises AuditError.
 
-    Read from the file system itself, for Spark's reader passes over files whose names begin with a dot.
+    The file system itself is read, because Spark's reader skips files whose names begin with a dot.
     """
     java, context = spark._jvm, spark._jsc
     assert java is not None, "Spark has started"
@@ -113,7 +113,7 @@ def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> d
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:
-    """Whether a node of this kind was the last to write there, as `is_as_left` says of a local directory."""
+    """Return whether a node of this kind was the last to write, as `is_as_left` does for a local directory."""
     noted = _content(spark, f"{url}/{OPEN_JOURNALS_FILE}")
     if noted is None:
         return False
@@ -127,9 +127,9 @@ def _is_ours(spark: SparkSession, url: str) -> bool:
 def read_urls(
     spark: SparkSession, urls: Sequence[str], columns: Sequence[str], schema: StructType, fold: Fold
 ) -> DataFrame:
-    """What `fold` makes of the rows of some directories, with `schema`; the rows have these columns.
+    """Return the rows, with `schema`, that `fold` makes of the rows of some directories, which have these columns.
 
-    Raises AuditError where there is no log, or one that cannot be read like this.
+    Raises AuditError if there is no log, or a log that cannot be read like this.
     """
     frames = [_read_url(spark, url.rstrip("/"), columns, schema, fold) for url in urls]
     result = frames[0]
@@ -174,9 +174,9 @@ def _binary(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _listed(spark: SparkSession, globs: Sequence[str]) -> dict[str, int]:
-    """Files and their sizes, those that there are: what the patterns name, or what lies in directories that they name.
+    """Return the existing files that match the patterns, or lie in directories that match, with their sizes.
 
-    Asked of the file system itself, for Spark's reader passes over files of no bytes. Raises AuditError.
+    The file system itself is asked, because Spark's reader skips empty files. Raises AuditError.
     """
     java, context = spark._jvm, spark._jsc
     assert java is not None, "Spark has started"
@@ -223,7 +223,7 @@ def _list(spark: SparkSession, url: str) -> list[_Segment]:
 
 
 def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, memoryview]]:
-    """Path and content of each row, which is not copied."""
+    """Yield the path and the content of each row, which is not copied."""
     for batch in batches:
         for index in range(batch.num_rows):
             content = batch.column("content")[index].as_buffer()
@@ -248,7 +248,7 @@ def _reader(content: memoryview) -> Read:
 
 
 def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
-    """By partition, the offset behind what its newest segment holds."""
+    """Return, by partition, the offset behind the end of its newest segment."""
     newest = {segment.path: segment for segment in segments if segment.newest}
 
     def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -264,7 +264,7 @@ def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
 
 
 def _download(spark: SparkSession, files: Sequence[str], directory: Path) -> dict[str, str]:
-    """Bring files into a directory of this machine, each in one of the name that its own has; returns their URLs."""
+    """Copy files to a local directory, each below the name of its own directory; return their URLs by local path."""
     urls = {}
     for row in _binary(spark, files).select("path", "content").toLocalIterator():
         place = PurePosixPath(row.path)
@@ -283,7 +283,7 @@ def _journal_rows(
     columns: Sequence[str],
     fold: Fold,
 ) -> Iterator[pa.RecordBatch]:
-    """What is made of the batches that only journals have; these come to the driver, into a directory of its own."""
+    """Yield the fold of the batches that only journals have; the journals are copied to the driver."""
     if sum(files.values()) > JOURNALS_BYTES_MAX:
         raise AuditError(
             f"{url}: {sum(files.values())} bytes of journals, and at most {JOURNALS_BYTES_MAX} are read"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The segments of a partition, as they are at one moment, while somebody may be writing and compacting."""
+"""The segments of a partition at one moment, while the partition may be written and compacted."""
 
 import os
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from storage.disk.layout import OFFSETS_TOPIC, SWAP_SUFFIX, parse_partition_dir,
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
 
 _ATTEMPTS: Final = 20
-"""A directory that differs as often from one look to the next is not listed."""
+"""The number of attempts to list a directory that changes each time."""
 _SCAN_BYTES: Final = 1 << 20
 
 FileId = tuple[int, int]
-"""Device and inode: what a file is, whatever its name."""
+"""The device and inode of a file, which identify it whatever its name."""
 
 
 class SegmentFile(msgspec.Struct, frozen=True):
-    """A segment as it was when its directory was listed."""
+    """A segment at the time when its directory was listed."""
 
     path: str
     file_id: FileId
@@ -32,9 +32,9 @@ class SegmentFile(msgspec.Struct, frozen=True):
 
 
 def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
-    """The partitions in a log directory, by number; it may be one of them itself.
+    """Return the partitions in a log directory, by number; the directory may be one of them itself.
 
-    Raises AuditError when it cannot be listed.
+    Raises AuditError if it cannot be listed.
     """
     own = parse_partition_dir(log_dir.absolute().name, OFFSETS_TOPIC)
     if own is not None:
@@ -47,9 +47,9 @@ def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
 
 
 def list_segments(directory: Path) -> list[SegmentFile]:
-    """The segments of a partition, oldest first; none where there is no such directory.
+    """Return the segments of a partition, oldest first; none if there is no such directory.
 
-    Raises AuditError for a directory that does not keep still, OSError when it cannot be read.
+    Raises AuditError for a directory that changes all the time, OSError if it cannot be read.
     """
     for _ in range(_ATTEMPTS):
         names = _names(directory)
@@ -79,9 +79,9 @@ def _segment(path: Path) -> SegmentFile | None:
 
 
 def _in_force(segments: list[SegmentFile]) -> list[SegmentFile]:
-    """Without the segments that a finished compaction replaces: those that start within what its file holds.
+    """Leave out the segments that a finished compaction replaces: those that start within the extent of its file.
 
-    It is there before they go, and gets its name after that (Kafka's UnifiedLog.replaceSegments).
+    That file exists before they are removed, and gets its name after that (Kafka's UnifiedLog.replaceSegments).
     """
     swaps = [segment for segment in segments if segment.path.endswith(SWAP_SUFFIX)]
     for swap in swaps:
@@ -96,7 +96,7 @@ def _in_force(segments: list[SegmentFile]) -> list[SegmentFile]:
 
 
 def _next_offset(segment: SegmentFile) -> int:
-    """The offset behind a segment's last batch, by the headers; as far as these can be read."""
+    """Return the offset behind a segment's last batch, by the headers, as far as these can be read."""
     end = segment.base_offset
     try:
         with opened(segment.path) as (read, _):
@@ -109,13 +109,13 @@ def _next_offset(segment: SegmentFile) -> int:
                     break
                 position += pos
     except FileNotFoundError:
-        pass  # It has its name by now, and nothing that it replaces is there any more.
+        pass  # It has its final name by now, and the segments that it replaces are gone.
     return end
 
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[Read, FileId]]:
-    """A way to read a file, and which file it is; it is closed in the end. Raises OSError."""
+    """Yield a function that reads a file, and the file's id; close the file in the end. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         facts = os.fstat(fd)

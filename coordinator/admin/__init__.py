@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators ask over HTTP."""
+"""The HTTP interface for operators: metrics, health and readiness."""

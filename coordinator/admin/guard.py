@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What aiohttp leaves open: how many connections there may be, and for how long one may take for a request.
+"""Limits that aiohttp does not have: the number of connections, and the time that a peer may take for a request.
 
-Each connection takes a descriptor that the Kafka listener could use, whether or not its peer ever says anything.
+Each connection takes a descriptor that the Kafka listener could use, even if its peer never sends anything.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ from typing import Final, cast
 
 CONNECTIONS_MAX: Final = 64
 REQUEST_S: Final = 30.0
-"""For so long a peer may send its next request, and for so long again read the answer to it."""
+"""The seconds that a peer has to send its next request, and again to read the response."""
 
 
 class Guard:
-    """Makes the protocols of a listener, and ends those that take too long."""
+    """Makes the protocols of a listener, and ends connections whose peers take too long."""
 
     def __init__(self, make_handler: Callable[[], asyncio.Protocol]) -> None:
         self._make_handler = make_handler
@@ -22,11 +22,11 @@ class Guard:
         self.connections: dict[asyncio.BaseTransport, GuardedConnection] = {}
 
     def __call__(self) -> asyncio.BaseProtocol:
-        """The protocol of a new connection."""
+        """Return the protocol of a new connection."""
         return GuardedConnection(self, self._make_handler())
 
     def make_room(self) -> bool:
-        """Whether there may be one more connection; ends the one whose peer has owed us a request for longest."""
+        """Return whether one more connection fits; at the limit, end the one that has waited longest for a request."""
         if len(self.connections) < CONNECTIONS_MAX:
             return True
         waiting = [each for each in self.connections.values() if each.clock is not None]
@@ -38,23 +38,23 @@ class Guard:
         return True
 
     def began(self, transport: asyncio.BaseTransport | None) -> None:
-        """A request has come whole: its answer is ours to give, however long that takes."""
+        """Stop a connection's clock: its request is complete, and the response may take any time."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.stop_clock()
 
     def answered(self, transport: asyncio.BaseTransport | None) -> None:
-        """It is answered: the peer's time begins anew."""
+        """Restart a connection's clock, because its request is answered."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.start_clock()
 
     def close(self) -> None:
-        """End all connections."""
+        """End all connections at once."""
         for connection in list(self.connections.values()):
             connection.abort()
 
 
 class GuardedConnection(asyncio.Protocol):
-    """Hands everything on to aiohttp's handler of the connection."""
+    """Passes all events on to aiohttp's handler of the connection."""
 
     def __init__(self, guard: Guard, handler: asyncio.Protocol) -> None:
         self._guard = guard
@@ -64,7 +64,7 @@ class GuardedConnection(asyncio.Protocol):
         self._admitted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the socket, unless there are too many."""
+        """Accept the socket, unless there are too many connections."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
         if not self._guard.make_room():
             self._transport.abort()
@@ -75,19 +75,19 @@ class GuardedConnection(asyncio.Protocol):
         self._handler.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the socket."""
+        """Forget the connection, and notify the handler."""
         if self._admitted:
             self.forget()
             self._handler.connection_lost(exc)
 
     def forget(self) -> None:
-        """It does not count any more."""
+        """Stop the clock, and no longer count the connection."""
         self.stop_clock()
         if self._transport is not None:
             self._guard.connections.pop(self._transport, None)
 
     def data_received(self, data: bytes) -> None:
-        """Hand it on; a peer that asks again before it has its answer is ended, as aiohttp would queue all of it."""
+        """Pass the data on; end a peer that sends more before its response, because aiohttp would queue all of that."""
         if not self._admitted:
             return
         if self.clock is None:
@@ -96,25 +96,25 @@ class GuardedConnection(asyncio.Protocol):
             self._handler.data_received(data)
 
     def eof_received(self) -> None:
-        """Hand it on."""
+        """Pass the end of the input on."""
         if self._admitted:
             self._handler.eof_received()
 
     def pause_writing(self) -> None:
-        """The peer does not read."""
+        """Notify the handler that the peer does not read."""
         self._handler.pause_writing()
 
     def resume_writing(self) -> None:
-        """The peer reads again."""
+        """Notify the handler that the peer reads again."""
         self._handler.resume_writing()
 
     def start_clock(self) -> None:
-        """Give the peer `Guard.request_s` from now."""
+        """End the connection `Guard.request_s` from now, unless the clock is stopped before."""
         self.stop_clock()
         self.clock = asyncio.get_running_loop().call_later(self._guard.request_s, self.abort)
 
     def stop_clock(self) -> None:
-        """Nothing is expected of the peer."""
+        """Stop the clock, because the peer need not do anything."""
         if self.clock is not None:
             self.clock.cancel()
             self.clock = None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics for Prometheus, /health (the process is alive), /ready (it serves; see docs/operations.md).
+"""The HTTP server with /metrics (for Prometheus), /health (the process is alive) and /ready (see docs/operations.md).
 
-/groups/expiring?within_ms=N: which offsets expire by then, for `groupkeeper groups expiring`.
+/groups/expiring?within_ms=N: the offsets that expire by then, for `groupkeeper groups expiring`.
 
-All are read with GET and have no body. Where it listens on loopback only, requests must name a host of loopback: else
-any web page could have a browser on this machine read them, under a name of its own that points here.
+All requests are GET, without a body. If the server listens on loopback only, requests must name a loopback host: else
+a web page could make a browser on this machine read the data, under a host name that resolves to this machine.
 """
 
 import asyncio
@@ -31,23 +31,23 @@ SHUTDOWN_S: Final = 1.0
 
 
 def _note_bad_request(record: logging.LogRecord) -> bool:
-    """Log in one line what is no HTTP: aiohttp logs it as an error with a traceback, as if it were a fault of ours."""
+    """Log a request that is not HTTP in one line, not with aiohttp's traceback; return whether to keep the record."""
     error = record.exc_info[1] if record.exc_info else None
     if not isinstance(error, HttpProcessingError):
         return True
     log.info(
         "refusing a request that is not HTTP", reason=error.message.partition(":")[0]
-    )  # then comes what was sent
+    )  # the rest is what the peer has sent
     return False
 
 
 SERVER_LOG: Final = logging.getLogger("groupkeeper.admin.http")
-"""What aiohttp has to say."""
+"""The logger of aiohttp's server."""
 SERVER_LOG.addFilter(_note_bad_request)
 
 
 class AdminServer:
-    """A small HTTP server beside the Kafka listener; bound to loopback unless `metrics.listen` says otherwise."""
+    """A small HTTP server next to the Kafka listener; bound to loopback unless `metrics.listen` says otherwise."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class AdminServer:
         readiness: Callable[[], Ready],
         expiring: Callable[[int], Awaitable[object]] | None = None,
     ) -> None:
-        """Without `expiring` there is nothing to say of groups."""
+        """Create a server; without `expiring` it does not serve /groups/expiring."""
         self._readiness = readiness
         self._expiring = expiring
         self._previews: SharedWork[int, bytes] = SharedWork("preview of expiry")
@@ -79,7 +79,7 @@ class AdminServer:
         self.guard = Guard(self._new_handler)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port, which is another one if `port` was 0. Raises OSError when it is taken."""
+        """Listen, and return the port, which the system chooses if `port` is 0. Raises OSError if it is taken."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(self.guard, host or None, port, backlog=128)
@@ -88,7 +88,7 @@ class AdminServer:
         return int(addresses[0][1])
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and end all connections."""
         if self._listening is not None:
             self._listening.close()
         await self._runner.cleanup()
@@ -116,7 +116,9 @@ class AdminServer:
         try:
             return await handler(request)
         except SharedWorkFailed:
-            return web.Response(status=500, text="this could not be collected; the log says why\n")
+            return web.Response(
+                status=500, text="the metrics could not be collected; the log has the reason\n"
+            )
         finally:
             self.guard.answered(transport)
 
@@ -149,7 +151,7 @@ class AdminServer:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address reaches this machine alone."""
+    """Return whether an address is a loopback address, which only this machine can reach."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback
     except ValueError:
@@ -157,6 +159,6 @@ def is_loopback(address: str) -> bool:
 
 
 def names_loopback(host: str) -> bool:
-    """Whether a Host header, with or without a port, names this machine's loopback; or there was none (HTTP/1.0)."""
+    """Return whether a Host header, with or without a port, names loopback, or is missing (HTTP/1.0)."""
     name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
     return not host or name.lower() == "localhost" or is_loopback(name)

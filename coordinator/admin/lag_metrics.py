@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lag of groups in front of a Kafka cluster, under kafka_exporter's names where it has one."""
+"""The lag of groups in front of a Kafka cluster, under kafka_exporter's names if it has one."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -11,16 +11,16 @@ from coordinator.upstream.lag import Detail, LagBook, Lags
 
 
 class LagCollector(Collector):
-    """What the newest measurement found, as fine as `metrics.lag` wants it."""
+    """The metrics of the newest measurement of lag, in the detail that `metrics.lag` sets."""
 
     def __init__(self, book: LagBook, detail: Detail, now_s: Callable[[], float]) -> None:
-        """`now_s` is the wall clock, in Unix seconds."""
+        """Create a collector; `now_s` returns the wall clock in Unix seconds."""
         self._book = book
         self._detail = detail
         self._now_s = now_s
 
     def collect(self) -> Iterable[Metric]:
-        """All metrics of it."""
+        """Yield all metrics of the lag."""
         lags = self._book.newest
         yield from _groups(lags, self._now_s())
         if self._detail in ("topic", "partition"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Prometheus sees: every metric of a node, in base units, made from `Stats` when it is asked for.
+"""The metrics of a node for Prometheus, in base units, made from `Stats` at each scrape.
 
-Names, labels and sentences come from `reference`, which is what docs/metrics.md is made of, too.
+Names, labels and sentences come from `reference`, from which docs/metrics.md is made, too.
 
-No label holds a group, a member or a topic, since what clients name is not bounded; but for the few groups that
-`metrics.groups.top` asks for, and, in front of a cluster, for the lag (`lag_metrics.py`), whose rows are bounded.
+No label holds a group, a member or a topic, because clients choose their names without a bound. The exceptions are
+bounded: the few groups of `metrics.groups.top` and, in front of a cluster, the lag (`lag_metrics.py`).
 """
 
 import platform
@@ -67,7 +67,7 @@ COUNTERS: Final[tuple[tuple[CounterHelp, str], ...]] = (
     (log.UNKNOWN_RECORDS, "unknown_records"),
     (log.OPEN_TRANSACTIONS, "open_transactions"),
 )
-"""Which attribute of `Stats` each counter shows."""
+"""The attribute of `Stats` that each counter shows."""
 
 
 class NodeCollector(Collector):
@@ -87,7 +87,7 @@ class NodeCollector(Collector):
         groups_top: int,
         ends: Callable[[], Awaitable[DeclaredEnds]] | None,
     ) -> None:
-        """`ends` finds where partitions end; None where something else shows the lag of groups."""
+        """Create a collector; `ends` finds the ends of partitions, or is None if other metrics show the lag."""
         self.stats = stats
         self.manager = manager
         self.log = log_manager
@@ -102,12 +102,12 @@ class NodeCollector(Collector):
         self._ends = ends
 
     async def count_groups(self) -> None:
-        """Count the groups, for what is collected from now on."""
+        """Count the groups for all collections from now on."""
         ends = await self._ends() if self._ends is not None and self._groups_top else None
         self.group_counts = await count_groups(self.manager, self._groups_top, ends)
 
     def collect(self) -> Iterable[Metric]:
-        """All metrics."""
+        """Yield all metrics of the node."""
         yield from self._counters()
         yield from self._labelled_counters()
         yield from self._gauges()
@@ -141,7 +141,7 @@ class NodeCollector(Collector):
             yield log.DISK_SIZE.family(space.size)
 
     def _upstream_metrics(self) -> Iterator[Metric]:
-        """In front of a Kafka cluster: whether it answers, and which brokers; how many there are bounds the label."""
+        """Yield whether the Kafka cluster and each of its brokers respond; the broker count bounds the label."""
         if self.stats.upstream_up is not None:
             yield node.UPSTREAM_UP.family(self.stats.upstream_up)
         if self.stats.upstream_brokers:
@@ -182,7 +182,7 @@ class NodeCollector(Collector):
             yield from self._group_metrics()
 
     def _group_metrics(self) -> Iterator[Metric]:
-        """The few groups that do most: an operator has asked for them."""
+        """Yield the metrics of the few busiest groups, which `metrics.groups.top` asks for."""
         for counter, top in (
             (groups.GROUP_OFFSET_COMMITS, self.group_counts.commits),
             (groups.GROUP_REBALANCES, self.group_counts.rebalances),
@@ -220,7 +220,7 @@ class NodeCollector(Collector):
 
     @property
     def partitions(self) -> Mapping[str, int]:
-        """How many partitions that this node leads are in which state."""
+        """The number of partitions that this node leads, by state."""
         manager = self.manager
         waiting = len(manager.waiting_partitions)
         return {
@@ -232,7 +232,7 @@ class NodeCollector(Collector):
 
     @property
     def partitions_unwritable(self) -> int:
-        """To how many of them nothing can be committed now."""
+        """The number of partitions that this node leads and that accept no commits now."""
         states = self.partitions
         refused = states["owned"] if self.stats.log_refusing_since_ms else 0
         return refused + states["loading"] + states["waiting"] + states["failed"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a node can be used now, as /ready shows it."""
+"""The readiness of a node, as /ready shows it."""
 
 from typing import NotRequired
 
@@ -16,7 +16,7 @@ from storage.log_manager import LogManager
 
 
 class NodeReady(Ready):
-    """What a node says of itself. Times are seconds since the epoch."""
+    """The fields of a node's /ready. Times are seconds since the Unix epoch."""
 
     log_refusing_since: float | None
     log_refusing_reason: str | None
@@ -28,13 +28,13 @@ class NodeReady(Ready):
     partitions_failed: dict[str, str]
     partitions_in_wrong_place: dict[str, str]
     gateways: NotRequired[dict[str, int]]
-    """How many processes of a gateway let clients in, and how many should."""
+    """The number of a gateway's processes that accept clients, and the number that should."""
     upstream: NotRequired[dict[str, object]]
-    """How the cluster is that a gateway stands before."""
+    """The state of the cluster behind a gateway."""
 
 
 class Readiness:
-    """Asks the parts of a node how far they are."""
+    """Collects the state of a node's parts for /ready."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Readiness:
         self._clock = clock
 
     def shown(self) -> NodeReady:
-        """The fields of /ready: `ready` while most partitions are served, `complete` while all can be written, too."""
+        """Return the fields of /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
         manager, failed = self._manager, self._log.failed
         wrong = in_wrong_place(manager.misplaced)
         now_ms = self._clock.mono_ms()

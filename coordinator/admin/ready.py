@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the /ready of every process has."""
+"""The fields that every process has in /ready."""
 
 from typing import TypedDict
 
 
 class Ready(TypedDict):
-    """What any process says of itself."""
+    """The state of a process in /ready."""
 
     ready: bool
-    """Whether most of it can be used."""
+    """True if most parts of the process can be used."""
     complete: bool
-    """Whether all of it can."""
+    """True if all parts of the process can be used."""

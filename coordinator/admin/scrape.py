@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of metrics: collected once for all who ask at the same time, in slices that leave the loop to others."""
+"""The page of metrics, collected once for simultaneous requests, in slices between which the event loop goes on."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
@@ -14,24 +14,24 @@ from coordinator.admin.shared import SharedWork
 from coordinator.runtime.slices import Nanos, Slices
 
 SLICE_NS: Final = 2_000_000
-"""A slice of the work that has taken so long is the last one of its turn of the event loop."""
+"""The nanoseconds of work after which the collection yields to the event loop."""
 FAMILIES_AT_A_TIME: Final = 4
 EOF: Final = b"# EOF\n"
 
 
 class SelectedMetrics:
-    """What an encoder asks of a registry, for some metrics of it."""
+    """Some metrics of a registry, with the interface that an encoder uses."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """These metrics."""
+        """Return the selected metrics."""
         return iter(self._metrics)
 
 
 class Page:
-    """/metrics; `prepare` is awaited before each collection."""
+    """The page /metrics; `prepare` is awaited before each collection."""
 
     def __init__(
         self,

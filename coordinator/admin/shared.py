@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long work for HTTP requests: requests for the same thing at the same time share it, and only one runs at a time."""
+"""Long work for HTTP requests: simultaneous requests for the same result share it, and one piece runs at a time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -13,14 +13,14 @@ V = TypeVar("V")
 
 
 class SharedWorkFailed(Exception):
-    """The work has failed; the log says why."""
+    """Raised if the shared work has failed; the log has the reason."""
 
 
 class SharedWork(Generic[K, V]):
     """Work of one kind, one at a time, because each piece under way takes a slice of every turn of the event loop."""
 
     def __init__(self, name: str) -> None:
-        """`name` is what the log calls it."""
+        """Create shared work with `name` as its name in the log."""
         self._name = name
         self._tasks = Tasks()
         self._turn = asyncio.Lock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts what operators see of a node; its imports take as long as all before it, so it is imported at last."""
+"""Starts the HTTP server of a node; imported last, because its imports take as long as all before it."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -23,9 +23,9 @@ async def start_admin(
     readiness: Callable[[], Ready],
     preview_expiry: Callable[[int], Awaitable[object]],
 ) -> tuple[AdminServer, str]:
-    """Serve /metrics and the rest at this address; returns the server, and where its metrics are.
+    """Serve /metrics and the other paths at this address; return the server, and the URL of its metrics.
 
-    /metrics has what `node` collects, and `more`. Raises CannotStart where the address is taken.
+    /metrics shows what `node` and `more` collect. Raises CannotStart if the address is taken.
     """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One module for each api of Kafka's protocol; `table` says which serves what."""
+"""One module for each api of Kafka's protocol; `table` maps each request to the api that handles it."""

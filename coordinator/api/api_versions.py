@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ApiVersions v0-v5.
+"""The handler of ApiVersions v0-v5.
 
 v1: throttle time. v3: flexible body (the header never is), client software name and version (KIP-511).
 v4: features whose range starts at 0. v5: the cluster and the node that the client means (KIP-1242).
 
 No features are offered. Kafka's `group.version` 1 stands for the consumer protocol of KIP-848 and
-`transaction.version` 2 for transactions; a node that names neither is talked to in the classic protocol.
+`transaction.version` 2 for transactions; with a node that names neither, clients use the classic protocol.
 """
 
 import re
@@ -23,25 +23,25 @@ from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, schema_of
 SOFTWARE_FROM: Final = 3
 MEANT_FROM: Final = 5
 NO_NODE: Final = -1
-"""The id that stands for none."""
+"""The node id of a request that names no node."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
-    """Answer with every api and version that the node offers."""
+    """Return every api and version that the node offers."""
     version = ctx.api_version
     if not is_valid(request, version):
         return error_response(request, ErrorCode.INVALID_REQUEST, version)
     if not means(request, node.cluster_id, node.node_id):
         return error_response(request, ErrorCode.REBOOTSTRAP_REQUIRED, version)
-    return ApiVersionsResponse(version=version, api_keys=_told(node.offers, version))
+    return ApiVersionsResponse(version=version, api_keys=_versions_of(node.offers, version))
 
 
 def is_valid(request: ApiVersionsRequest, version: int) -> bool:
-    """Whether the client names its software, and either both the cluster and the node or neither.
+    """Return whether the client names its software, and either both the cluster and the node or neither.
 
-    As ApiVersionsRequest.isValid has it.
+    The check is that of ApiVersionsRequest.isValid.
     """
     if version < SOFTWARE_FROM:
         return True
@@ -52,25 +52,27 @@ def is_valid(request: ApiVersionsRequest, version: int) -> bool:
 
 
 def means(request: ApiVersionsRequest, cluster_id: str | None, node_id: int) -> bool:
-    """Whether the client means this node, or any (KIP-1242). A cluster id of None is not known, and matches all."""
+    """Return whether the client means this node, or any (KIP-1242). None as cluster id is unknown, and matches all."""
     if request.cluster_id is None:
         return True
     return request.node_id == node_id and cluster_id in (None, request.cluster_id)
 
 
 def error_response(request: ApiVersionsRequest, error: ErrorCode, version: int) -> ApiVersionsResponse:
-    """An error and an empty list."""
+    """Return the error with an empty list of apis."""
     return ApiVersionsResponse(version=version, error_code=error, api_keys=[])
 
 
 def refuse_version(node: Node) -> ApiVersionsResponse:
-    """UNSUPPORTED_VERSION, answered in version 0, with the versions of this api alone."""
+    """Return UNSUPPORTED_VERSION, in version 0, with the versions of this api alone."""
     ours = tuple(offer for offer in node.offers if offer.key == ApiKey.API_VERSIONS)
-    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_told(ours, 0))
+    return ApiVersionsResponse(
+        version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_versions_of(ours, 0)
+    )
 
 
 @lru_cache
-def _told(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsResponse.ApiVersion]:
+def _versions_of(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
             version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ConsumerGroupHeartbeat v0-v1: offered, and refused. v1: patterns of topics; clients make members' ids (KIP-1082).
 
-Groups of KIP-848 are not coordinated here, so why serve this at all? librdkafka with `group.protocol=consumer` waits
-for ever, and says nothing, for a coordinator that offers this api.
+Groups of KIP-848 are not coordinated here. The api is offered because librdkafka with `group.protocol=consumer` waits
+for ever, without an error, for a coordinator that offers it.
 """
 
 from typing import Final
@@ -20,14 +20,14 @@ from protocol.messages import schema_of
 def handle(
     node: Node, request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
 ) -> ConsumerGroupHeartbeatResponse:
-    """Refuse it, as Kafka does where `group.version` is 0 (KafkaApis.handleConsumerGroupHeartbeat)."""
+    """Refuse the heartbeat, as Kafka does if `group.version` is 0 (KafkaApis.handleConsumerGroupHeartbeat)."""
     return error_response(request, ErrorCode.UNSUPPORTED_VERSION, ctx.api_version)
 
 
 def error_response(
     request: ConsumerGroupHeartbeatRequest, error: ErrorCode, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """The refusal of a heartbeat."""
+    """Return the refusal of a heartbeat."""
     return ConsumerGroupHeartbeatResponse(version=version, error_code=int(error))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request on its way through a node, and the answers `PARKED` and `SILENT`."""
+"""The context of one request, and the results `PARKED` and `SILENT` of a handler."""
 
 import enum
 from collections.abc import Callable, Generator
@@ -16,44 +16,44 @@ class Parked(enum.Enum):
 
 
 PARKED: Final = Parked.PARKED
-"""Returned by a handler whose answer comes later, through `RequestContext.complete`."""
+"""Returned by a handler whose response follows later, through `RequestContext.complete`."""
 
 
 class Silent(enum.Enum):
-    """The type of `SILENT`: the client reads no answer, and gets none."""
+    """The type of `SILENT`: the client waits for no response, and none is sent."""
 
     SILENT = "silent"
 
 
 SILENT: Final = Silent.SILENT
-"""Returned by a handler where the client waits for no answer: it gets none, and goes on."""
+"""Returned by a handler if the client waits for no response: none is sent, and the connection goes on."""
 
 
 class ResponseSink(Protocol):
-    """Where a parked request's answer goes: its connection."""
+    """The connection of a request, which takes the response to a parked request."""
 
     def complete(self, ctx: "RequestContext", response: Any) -> None:
-        """Answer a parked request."""
+        """Send the response to a parked request."""
 
     def is_first(self, api_key: int) -> bool:
-        """Whether this is asked for the first time about this api, for what is to be said once on a connection."""
+        """Return whether this is the first call for this api, to log a message once for each connection."""
 
     def in_slices(self, ctx: "RequestContext", work: "Work") -> None:
-        """Do the work that answers a request, giving way to others wherever it yields."""
+        """Do the work that answers a request; each yield lets the event loop serve others."""
 
 
 Work: TypeAlias = Generator[None, None, Any]
-"""Answers one request: returns its response, or the pieces of its encoded body, or PARKED."""
+"""The work for one request: returns its response, or the pieces of its encoded body, or PARKED."""
 
 Response = TypeVar("Response")
 InSteps: TypeAlias = Generator[None, None, Response | Parked]
-"""Answers a long request as a handler does, giving way to others wherever it yields."""
+"""The work of a handler for a long request: each yield lets the event loop serve others."""
 
 
 class RequestContext(ReplyDependencies):
-    """One request: who sent it, and what its reply has to wait for, which GroupAccess notes.
+    """One request: its client, and the tickets that its reply has to wait for, which GroupAccess notes.
 
-    It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one.
+    The context also holds the request's place in the order of its connection. `frame` is the encoded reply, once made.
     """
 
     __slots__ = (
@@ -67,8 +67,8 @@ class RequestContext(ReplyDependencies):
         "frame",
         "is_counted",
         "is_large",
+        "is_replaced",
         "is_unheard",
-        "is_void",
         "on_abandoned",
         "request",
         "rest",
@@ -93,48 +93,48 @@ class RequestContext(ReplyDependencies):
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.client_host = client_host
-        """As Kafka shows it: "/127.0.0.1"."""
+        """The client's address as Kafka shows it: "/127.0.0.1"."""
         self.api = api
-        """What handles it (`handled.Handled`)."""
+        """The version of the api that handles the request (`handled.VersionedApi`)."""
         self.request = request
         self.began_ns = 0
-        """When the node began with it, by `Clock.nanos`."""
+        """The time at which the node began to handle the request, by `Clock.nanos`."""
         self.frame: bytes | None = None
         self.rest: list[bytes] | None = None
-        """What follows `frame` of an answer that is too long to be one piece."""
+        """The pieces that follow `frame` if the response is too long to be one piece."""
         self.is_large = False
-        """Whether the request itself is long, and is handled in slices."""
+        """True if the request itself is long, and is handled in slices."""
         self.is_unheard = False
-        """Whether the connection is closed, so that no response is sent."""
+        """True if the connection is closed, so that no response is sent."""
         self.is_counted = False
-        """Whether what the answer is made of is in the budget of unsent bytes already, until it is answered."""
-        self.is_void = False
-        """Whether what was found out for the answer may never become true: an error is answered instead."""
+        """True if the budget of unsent bytes already counts the data of the response, until the request is answered."""
+        self.is_replaced = False
+        """True if an append that the response depends on is lost, or may be: an error is sent instead."""
         self.on_abandoned: Callable[[], None] | None = None
-        """What to do when the client goes away while this is parked, where that saves work."""
+        """Called if the client closes the connection while the request is parked; None if that would save no work."""
 
     def abandon(self) -> None:
-        """The client is gone: the answer is not read."""
+        """Stop the work for the request, because its client is gone and reads no response."""
         if self.on_abandoned is not None:
             self.on_abandoned()
 
     @property
     def is_first(self) -> bool:
-        """Whether this is asked for the first time about a request of the same api on this connection before."""
+        """True if this is the first read for a request of this api on this connection."""
         return self.sink.is_first(self.api_key)
 
     def in_slices(self, work: Work) -> Parked:
-        """Park the request and answer it by work that gives way to others wherever it yields."""
+        """Park the request and answer it by `work`; each of its yields lets the event loop serve others."""
         self.sink.in_slices(self, work)
         return PARKED
 
     def complete(self, response: Any) -> None:
-        """Answer a request that was parked. Only the first answer counts."""
+        """Answer a request that was parked. Only the first response counts."""
         self.sink.complete(self, response)
 
 
 def deliver(reply: Reply, ticket: DurabilityTicket) -> None:
-    """Give a group's reply to the request that it answers, to leave once `ticket` is durable."""
+    """Give a group's reply to the request that it answers; it is sent once `ticket` is durable."""
     request = cast(RequestContext, reply.caller)
     request.wait_for(ticket)
     request.complete(reply.response)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreatePartitions v0-v3. v2: flexible. v3: quota errors (KIP-599), of which there are none here."""
+"""The handler of CreatePartitions v0-v3. v2: flexible. v3: quota errors (KIP-599), which never occur here."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,7 +24,7 @@ Grown = dict[str, Refusal | None]
 
 
 def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
-    """Let topics have more partitions, each by itself."""
+    """Add partitions to topics; a refused topic does not stop the others."""
     version = ctx.api_version
 
     def edit(catalogue: Topics) -> Steps[Grown]:
@@ -43,7 +43,7 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
 def error_response(
     request: CreatePartitionsRequest, error: ErrorCode, version: int
 ) -> CreatePartitionsResponse:
-    """The response with one error for every topic."""
+    """Return the response with one error for every topic."""
     response = _refused(request, error, version)
     response.results = list(response.results)
     return response
@@ -57,7 +57,7 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
 
 
 def _grow_all(catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluster: Cluster) -> Steps[Grown]:
-    """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
+    """Return refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Grown = {**(yield from repeated(topic.name for topic in wanted))}
     budget = most = catalogue.limits.partitions_per_request
     for topic in in_steps(wanted):

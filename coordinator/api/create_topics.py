@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CreateTopics v2-v7.
+"""The handler of CreateTopics v2-v7.
 
-v5: flexible; partitions, replication factor and configs in the answer (KIP-525). v6: quota errors (KIP-599), of
-which there are none here. v7: topic id (KIP-516).
+v5: flexible; partitions, replication factor and configs in the response (KIP-525). v6: quota errors (KIP-599),
+which never occur here. v7: topic id (KIP-516).
 
-The timeout is not looked at: the answer comes as soon as the topics are on disk. Kafka refuses what has a
+The timeout is ignored: the response is sent as soon as the topics are on disk. Kafka refuses a request with a
 timeout of 0.
 """
 
@@ -38,7 +38,7 @@ Created = dict[str, Topic | Refusal]
 
 
 def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
-    """Create each topic by itself: what one of them lacks does not stop the others."""
+    """Create topics; a refused topic does not stop the others."""
     version = ctx.api_version
 
     def edit(catalogue: Topics) -> Steps[Created]:
@@ -55,7 +55,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
 
 
 def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
-    """The response with one error for every topic."""
+    """Return the response with one error for every topic."""
     response = _refused(request, error, version)
     response.topics = list(response.topics)
     return response
@@ -69,7 +69,7 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
 
 
 def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic]) -> Steps[Created]:
-    """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
+    """Return results by name: in the order of the request, repeated names last (ControllerApis.createTopics)."""
     refused = yield from repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
     outcome: Created = {}
@@ -112,7 +112,7 @@ def _partitions(topic: CreatableTopic, default: int) -> int:
 
 
 def _refuse(topic: CreatableTopic, catalogue: Topics, cluster: Cluster) -> Refusal | None:
-    """Why this topic cannot be made, in the order in which Kafka looks (ReplicationControlManager)."""
+    """Return why a topic cannot be created, checked in Kafka's order (ReplicationControlManager); None if it can."""
     return (
         catalogue.refuse_new(topic.name)
         or _refuse_configs(topic)
@@ -130,7 +130,7 @@ def _refuse_configs(topic: CreatableTopic) -> Refusal | None:
 
 
 def _given(topic: CreatableTopic) -> dict[str, str]:
-    """The settings that it is to have; one without a value is refused."""
+    """Return the settings of a new topic that have a value; `_refuse_configs` refuses the others."""
     return {config.name: config.value for config in topic.configs if config.value is not None}
 
 
@@ -194,7 +194,7 @@ def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsRe
 def _configs(
     configs: Mapping[str, str], version: int
 ) -> list[CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs]:
-    """Kafka's settings of a new topic and those of our own that it has, as they were written."""
+    """Return Kafka's settings of a new topic and those of our own that are set, as they were written."""
     return [
         CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
             version=version,

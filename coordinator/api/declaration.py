@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an api is to a node. Each api declares it once, as `API`, at the end of its module in this folder.
+"""The declaration of an api, which each module of this folder makes once, as `API`, at its end.
 
 All tables are made of these declarations (`table.py`): which versions are offered and how each is decoded, handled
-and answered, how long a request may be, and where an answer has errors. mypy holds a handler to the messages of its
-api: one that takes or returns another api's is refused where it is declared.
+and answered, how long a request may be, and where a response has errors. mypy checks a handler against the messages of
+its api: it reports one that takes or returns another api's messages.
 """
 
 from collections.abc import Callable
@@ -28,42 +28,42 @@ class Api(Generic[Request, Response]):
     schema: ApiSchema[Request, Response]
     _: KW_ONLY
     versions: VersionRange
-    """What is offered, of the versions in the schema."""
+    """The versions of the schema that are offered."""
     handle: Callable[[Node, Request, RequestContext], Response | Parked | Silent]
-    """Answers a request, at once or later; never awaits, never blocks."""
+    """Answers a request, at once or later; never awaits, and never blocks."""
     error_response: Callable[[Request, ErrorCode, int], Response]
-    """(request, error, version) -> the response with this error wherever the request would have got an answer."""
+    """(request, error, version) -> the response with this error in place of every result."""
     frame: FrameBound
-    """The longest request that is kept and decoded."""
+    """The bound of the length of a request; a longer one is not decoded."""
     changes: bool | Callable[[Request], bool]
-    """Whether a request changes something. If so, it is carried out although its client has closed the connection."""
+    """True if a request changes something: then it is carried out even if its client has closed the connection."""
     waits_for_members: bool = False
-    """Whether a parked request waits for other members of its group: on a closed connection it holds nothing back."""
+    """True if a parked request waits for other members: on a closed connection it does not delay later requests."""
     handle_in_steps: Callable[[Node, Request, RequestContext], InSteps[Response]] | None = None
-    """Answers a long request, giving way to others wherever it yields; None where `handle` does that, too."""
+    """Answers a long request; each yield lets the event loop serve others. None if `handle` does that, too."""
     adapt: Callable[[Response, int], Response] | None = None
-    """(response, version) -> the response as the version can have it, where the codec alone does not see to that."""
+    """(response, version) -> the response in the form of the version; None if the codec alone produces that form."""
     in_pieces: Callable[[Response, int], Any] | None = None
-    """(response, version) -> what is encoded in steps, of a response to a parked request that is too long to be made
-    at once; None where it is not."""
+    """(response, version) -> the form to encode in steps, if a response to a parked request is too long to be encoded
+    at once; else None."""
     refuse_version: Callable[[Node], Response] | None = None
-    """Answers, in version 0, versions that are not served. Without it they end the connection, as in Kafka."""
-    told_from: int | None = None
-    """The version from which on ApiVersions lists it, where that is not the first one that is served."""
+    """Answers, in version 0, requests in unserved versions. If None, they end the connection, as in Kafka."""
+    offered_from: int | None = None
+    """The first version that ApiVersions lists, if that is not the first one that is served."""
     error_parts: tuple[str, ...] = ()
-    """The lists of a response, one inside the other, whose items may have an `error_code`."""
+    """The names of the lists of a response, one inside the other, whose items may have an `error_code`."""
     counts_part_errors: bool = False
-    """Whether the handler counts the errors of parts itself, so that good answers need not be looked through."""
+    """True if the handler counts the errors of parts itself, so that responses without errors need not be searched."""
     counts_top_error: bool = True
-    """Whether an `error_code` on top, where a response has one, is counted."""
+    """True if the top-level `error_code` of a response is counted, provided the response has one."""
     repeats: bool = False
-    """Whether clients repeat a request byte for byte. Then it is decoded once."""
+    """True if clients repeat a request byte for byte: then it is decoded once."""
     short_answers: bool = False
-    """Whether answers are no longer than their requests: members are served even while too much is unsent."""
+    """True if responses are no longer than their requests: they are served even while too many bytes are unsent."""
     answer_bytes_max: Callable[[Node, Request, int], int] | None = None
-    """(node, request, version) -> a bound of the bytes of the answer, where it can be found without making that."""
+    """(node, request, version) -> an upper bound of the response's bytes; None if only encoding it would show them."""
 
     @property
     def key(self) -> ApiKey:
-        """Kafka's number of the api."""
+        """The number of the api in Kafka's protocol."""
         return self.schema.key

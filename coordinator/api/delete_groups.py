@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeleteGroups v0-v3. v1: throttle time. v2: flexible. v3: error messages."""
+"""The handler of DeleteGroups v0-v3. v1: throttle time. v2: flexible. v3: error messages."""
 
 from collections.abc import Generator
 from typing import Final
@@ -16,7 +16,7 @@ from protocol.names import GroupId
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
-    """Delete groups without members together with their offsets; each is answered by itself, and once."""
+    """Delete groups without members, with their offsets; a group that is named twice gets one result."""
     return in_slices(node, ctx, DeleteGroupsResponse(results=streamed(_delete(node, request, ctx))))
 
 
@@ -33,7 +33,7 @@ def _result(group_id: GroupId, error: ErrorCode) -> DeleteGroupsResponse.Deletab
 
 
 def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGroupsResponse:
-    """The response with one error for every group."""
+    """Return the response with one error for every group."""
     return DeleteGroupsResponse(
         results=[_result(GroupId(group_id), error) for group_id in request.groups_names]
     )

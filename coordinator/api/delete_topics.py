@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeleteTopics v1-v6. v4: flexible. v5: error message. v6: by topic id (KIP-516).
+"""The handler of DeleteTopics v1-v6. v4: flexible. v5: error message. v6: by topic id (KIP-516).
 
-Kafka shuffles the answers, to hide from those who may not see them which topics exist; no client is kept from seeing
-topics here, so they come in the order of the request.
+Kafka shuffles the results, to hide which topics exist from clients that may not see them. Here every client may see
+all topics, so the results are in the order of the request.
 """
 
 import uuid
@@ -27,14 +27,14 @@ NO_ID: Final = uuid.UUID(int=0)
 
 
 class WantedTopic(NamedTuple):
-    """One topic to delete, as it was asked for: by name, or (v6) by id."""
+    """One topic to delete, as the request names it: by name, or (v6) by id."""
 
     name: str | None
     topic_id: uuid.UUID | None
 
 
 class Deletion(NamedTuple):
-    """How it went, and what the answer calls the topic."""
+    """The outcome of deleting one topic, with the name and id that the response gives it."""
 
     name: str | None
     topic_id: uuid.UUID | None
@@ -42,7 +42,7 @@ class Deletion(NamedTuple):
 
 
 def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
-    """Delete topics, each by itself. The offsets that groups have in them go as well."""
+    """Delete topics, each by itself, and the offsets that groups have committed in them."""
     version = ctx.api_version
 
     def edit(catalogue: Topics) -> Steps[list[Deletion]]:
@@ -57,7 +57,7 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
 
 
 def error_response(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
-    """The response with one error for every topic."""
+    """Return the response with one error for every topic."""
     response = _refused_all(request, error, version)
     response.responses = list(response.responses)
     return response
@@ -78,7 +78,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[WantedTopic]
 
 
 def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
-    """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
+    """Delete topics as ControllerApis.deleteTopics: one named twice, by name or id, stays and gets one result."""
     times = yield from counted(wanted)
     targets: dict[WantedTopic, Topic | Refusal] = {}
     for each in in_steps(times):
@@ -104,7 +104,7 @@ def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[
             result = catalogue.delete(target.name)
             refusal = result if isinstance(result, Refusal) else None
             deletions.append(Deletion(target.name, target.uuid, refusal))
-        elif each.name is not None:  # and the same topic by its id, which goes without an answer of its own
+        elif each.name is not None:  # the request also has the topic's id, which gets no result of its own
             refusal = _refused("The provided topic name maps to an ID that was already supplied.")
             deletions.append(Deletion(target.name, target.uuid, refusal))
     return deletions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DescribeCluster v0-v2. v1: endpoint types (KIP-919). v2: fenced brokers (KIP-1073), of which there are none."""
+"""The handler of DescribeCluster v0-v2. v1: endpoint types (KIP-919). v2: fenced brokers (KIP-1073); always none."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ CONTROLLERS: Final = 2
 
 
 def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
-    """Answer with the nodes of this cluster."""
+    """Return the nodes of this cluster."""
     version = ctx.api_version
     endpoint_type = request.endpoint_type if version >= ENDPOINT_TYPES_FROM else BROKERS
     if endpoint_type == CONTROLLERS:
@@ -56,7 +56,7 @@ def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> 
 def error_response(
     request: DescribeClusterRequest, error: ErrorCode, version: int
 ) -> DescribeClusterResponse:
-    """The refusal of the whole request."""
+    """Return the refusal of the whole request."""
     return _refusal(error, None, version)
 
 

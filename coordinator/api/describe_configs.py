@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DescribeConfigs v1-v4. v1: synonyms, sources. v3: types and documentation (KIP-569). v4: flexible.
+"""The handler of DescribeConfigs v1-v4. v1: synonyms, sources. v3: types and documentation (KIP-569). v4: flexible.
 
-Topics and this node (a BROKER to Kafka) are described. The node's settings are read-only, and there are none for a
-whole cluster, for loggers, for client metrics or for groups.
+The response describes topics and this node (a BROKER to Kafka). The node's settings are read-only. A whole cluster,
+loggers, client metrics and groups have no settings.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ OTHER_TYPES: Final = {8: "loggers", 16: "client metrics", 32: "groups"}
 
 
 def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> Parked:
-    """Describe each resource by itself; a type of resource that Kafka does not know spoils the whole request."""
+    """Describe each resource by itself; refuse the whole request if Kafka does not know the type of one."""
     version = ctx.api_version
     if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):
         unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
@@ -42,7 +42,7 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
 def error_response(
     request: DescribeConfigsRequest, error: ErrorCode, version: int
 ) -> DescribeConfigsResponse:
-    """A response that gives this error for every resource that was asked for."""
+    """Return the response with one error for every resource."""
     response = _all_refused(request, Refusal(error), version)
     response.results = list(response.results)
     return response
@@ -80,7 +80,7 @@ def _find(node: Node, resource_type: int, name: str) -> Iterable[DescribedConfig
 
 def _find_broker(node: Node, name: str) -> Iterable[DescribedConfig] | Refusal:
     if not name:
-        return ()  # what was set for all brokers while they run: nothing
+        return ()  # the settings made at run time for all brokers: none
     try:
         broker_id = int(name)
     except ValueError:

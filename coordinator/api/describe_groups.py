@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DescribeGroups v0-v6.
+"""The handler of DescribeGroups v0-v6.
 
 v1: throttle time. v3: authorized operations (KIP-430). v4: group.instance.id (KIP-345). v5: flexible.
 v6: GROUP_ID_NOT_FOUND and an error message (KIP-1043); before, an unknown group is Dead without an error.
@@ -28,7 +28,7 @@ NOT_FOUND_FROM = 6
 
 
 def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
-    """Describe each group asked for, in that order."""
+    """Describe each group of the request, in its order."""
     return in_slices(node, ctx, DescribeGroupsResponse(groups=streamed(_described(node, request, ctx))))
 
 
@@ -68,7 +68,7 @@ def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGro
 
 
 def not_found_message(group_id: str) -> str:
-    """Return what Kafka says of a group that it does not know, without the id where that is too long for a string."""
+    """Return Kafka's message about an unknown group, without the group id if that is too long for a string."""
     message = f"Group {group_id} not found."
     return message if len(message.encode()) <= MAX_STRING_BYTES else "Group not found."
 
@@ -98,7 +98,7 @@ def _error(group_id: GroupId, error: ErrorCode) -> DescribeGroupsResponse.Descri
 
 
 def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: int) -> DescribeGroupsResponse:
-    """The response with one error for every group."""
+    """Return the response with one error for every group."""
     return DescribeGroupsResponse(groups=[_error(GroupId(group_id), error) for group_id in request.groups])
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where partitions end: what the group that makes their work has committed.
+"""The end offsets of partitions, which are the offsets that their end group has committed.
 
-Topics hold no data, so nothing here knows by itself how far the work in them goes. A topic may name the group that
-does (`groupkeeper.end.group`, or `end.group` for the whole node): the maker of the work commits there how far it
-is, with any client. Where no group is named, or it has committed nothing in a partition, the end is unknown.
+Topics hold no data, so a node cannot find their ends by itself. A topic may name an end group
+(`groupkeeper.end.group`, or `end.group` for the whole node): the producer of the work commits its progress in that
+group, with any client. If no group is named, or it has committed nothing in a partition, the end is unknown.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +20,7 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId
 
 Known = Mapping[str, Mapping[int, EndOffset] | None]
-"""By topic, the known ends by partition; None where they are not known now, since their group is not served."""
+"""By topic, the known ends by partition; None if they are unknown now, because their group is not served."""
 
 NO_END: Final[Mapping[int, EndOffset]] = {}
 
@@ -33,8 +33,8 @@ def with_ends(
 ) -> Parked:
     """Respond to a request with the ends of these partitions: at once, or once other nodes have sent theirs.
 
-    What `respond` gives may have generators in place of its lists. The reply waits until the commits that it shows
-    are durable.
+    The response of `respond` may have generators in place of its lists. The reply waits until the commits that it
+    shows are durable.
     """
     known: dict[str, Mapping[int, EndOffset] | None] = dict.fromkeys(wanted, NO_END)
     elsewhere: dict[GroupId, Partitions] = {}
@@ -60,7 +60,7 @@ def with_ends(
 
 
 def _by_group(node: Node, wanted: Partitions) -> Mapping[GroupId, Partitions]:
-    """What is to be asked of each group; topics without one are left out."""
+    """Return the partitions by their end group; leave out topics without one."""
     by_group: dict[GroupId, dict[str, Collection[int]]] = {}
     for name, indexes in wanted.items():
         topic = node.catalogue.get(name)
@@ -73,9 +73,9 @@ def _by_group(node: Node, wanted: Partitions) -> Mapping[GroupId, Partitions]:
 def ends_of(
     group_access: GroupAccess, waiting: ReplyDependencies, group_id: GroupId, partitions: Partitions
 ) -> EndsByTopic | None:
-    """What a group of this node has committed in these partitions, which `waiting` has to wait for.
+    """Return what a group of this node has committed in these partitions; `waiting` waits until that is durable.
 
-    None where this node does not serve the group now.
+    Return None if this node does not serve the group now.
     """
     kept = group_access.enter(waiting, group_id)
     if isinstance(kept, ErrorCode):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetch v4-v18: a long poll for data that never comes, but in `__consumer_offsets` (`fetch_log`).
+"""The handler of Fetch v4-v18: a long poll that never finds data, except in `__consumer_offsets` (`fetch_log`).
 
 v5: log start offset. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: rack. v12: flexible, diverging epochs.
-v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: where the leader is now (KIP-951). v17: directory id
+v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: the current leader (KIP-951). v17: directory id
 (KIP-853). v18: high watermark (KIP-1166).
 
-No session is ever opened: the session id 0 in every answer makes clients name all partitions each time.
+No session is ever opened: the session id 0 in every response makes clients name all partitions each time.
 
-Kafka says OFFSET_OUT_OF_RANGE for any offset but 0 of an empty partition, on which consumers jump to its end and, with
-auto commit on, overwrite what was committed. Here committed offsets count the work of the clients that commit them, not
-records of ours; so any offset may be fetched from, and is the end of the partition.
+Kafka returns OFFSET_OUT_OF_RANGE for any offset but 0 of an empty partition. Consumers then jump to its end and, with
+auto commit on, overwrite the committed offset. Here committed offsets count the work of the clients that commit them,
+not records of this node; so a fetch may start at any offset, which is then the end of the partition.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,15 +42,15 @@ REPLICA_STATE_FROM: Final = 15
 TOP_ERROR_FROM: Final = 7
 
 WAIT_MS_MAX: Final = 30_000
-"""The longest poll, whatever the client asks for."""
+"""The longest wait of a poll, even if the client asks for more."""
 
 SESSION_STARTS: Final = 0
 SESSIONLESS: Final = -1
-CONSUMER: Final = -1  # as replica id: somebody who is no broker
+CONSUMER: Final = -1  # the replica id of a client that is no broker
 
 
 def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
-    """Answer after the time that the client is ready to wait, or at once when there is an error."""
+    """Answer after the wait that the client permits, or at once if there is an error."""
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
@@ -64,19 +64,19 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return response
     if node.stats.apis[ApiKey.FETCH].handled - node.stats.log_fetches == 1:
-        # Once in a node's life: the members of every group poll, and one line is enough to wonder.
+        # Logged once in a node's life, because the members of every group poll.
         log.info(
             "a client fetches, and gets nothing: topics hold no records here",
             client_id=ctx.client_id,
             client_host=ctx.client_host,
             help="fetch from the Kafka cluster that holds the data; groups and offsets are served",
         )
-    # It is made again then: a topic may have been deleted meanwhile.
+    # The response is made again then, because a topic may have been deleted meanwhile.
     return _wait(node, request, ctx, lambda: ctx.complete(_answer(node, request, version)[0]))
 
 
 def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> InSteps[FetchResponse]:
-    """Answer a poll for many partitions."""
+    """Answer a poll for many partitions, in steps."""
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
@@ -99,7 +99,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
 
 
 def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callable[[], object]) -> Parked:
-    """Call `answer` after the time that the client is ready to wait, unless it goes before."""
+    """Call `answer` after the wait that the client permits, unless the client disconnects before."""
 
     def due(_argument: object) -> None:
         answer()
@@ -110,7 +110,7 @@ def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callab
 
 
 def _names_log(node: Node, request: FetchRequest, version: int) -> bool:
-    """Whether anything is asked of the topic that has records here."""
+    """Return whether the request names a partition of `__consumer_offsets`, the one topic with records here."""
     return any(wanted.partitions and _is_log(node, wanted, version) for wanted in request.topics)
 
 
@@ -120,7 +120,7 @@ def _is_log(node: Node, wanted: FetchTopic, version: int) -> bool:
 
 
 def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]) -> Parked:
-    """Answer with records; at once where there is an error."""
+    """Answer with records of the log; at once if there is an error."""
     version = ctx.api_version
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "it was found a moment ago, and is never deleted"
@@ -144,7 +144,7 @@ def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: s
 
 
 def error_response(request: FetchRequest, error: ErrorCode, version: int) -> FetchResponse:
-    """An error on top, and below v7, where there is no such place, the same error for every partition."""
+    """Return the response with a top-level error or, below v7, which has none, with the error for every partition."""
     if version >= TOP_ERROR_FROM:
         return _refused(error, version)
     responses = [
@@ -159,7 +159,7 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
 
 
 def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchResponse, bool]:
-    """The response, and whether it is to wait: there is a partition, and no error."""
+    """Return the response, and whether it may wait: it has a partition, and no error."""
     errors: set[ErrorCode] = set()
     responses = []
     for response in _topics(node, request, version, errors):
@@ -175,9 +175,9 @@ def _topics(
     errors: set[ErrorCode],
     from_log: Iterator[PartitionData | None] | None = None,
 ) -> Iterator[FetchableTopicResponse]:
-    """The answers by topic, their partitions still to be made; `errors` gets those of the partitions.
+    """Yield the responses by topic, with their partitions still to be made; add the partitions' errors to `errors`.
 
-    `from_log` are the answers for the topic that has records, however often the request names it.
+    `from_log` are the results for the topic that has records, even if the request names it several times.
     """
     for wanted in request.topics:
         if not wanted.partitions:
@@ -213,7 +213,7 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     if version < REPLICA_STATE_FROM:
         return request.replica_id
     state = request.replica_state
-    if state is None:  # left out, as consumers do
+    if state is None:  # consumers leave it out
         return CONSUMER
     return state.replica_id
 
@@ -228,7 +228,7 @@ def _error(
 ) -> ErrorCode:
     if isinstance(topic, ErrorCode):
         return topic
-    # Here, and not in ListOffsets, Kafka takes any negative epoch for none (FetchRequest.optionalEpoch).
+    # In Fetch, unlike ListOffsets, Kafka treats any negative epoch as none (FetchRequest.optionalEpoch).
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
     error = partition_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:

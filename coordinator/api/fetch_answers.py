@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an answer to Fetch says of one partition."""
+"""The results of one partition in a Fetch response."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -13,9 +13,9 @@ from storage.partition.reader import ReadResult
 UNKNOWN: Final = -1
 WHERE_IT_IS_NOW_FROM: Final = 16
 LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
-"""Errors with which the leader of now is named (KIP-951)."""
+"""The errors whose response names the current leader (KIP-951)."""
 DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-"""What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
+"""The errors that Kafka finds without its log: their list of aborted transactions is empty, that of others null."""
 
 FetchableTopicResponse = FetchResponse.FetchableTopicResponse
 PartitionData = FetchableTopicResponse.PartitionData
@@ -23,7 +23,7 @@ PartitionData = FetchableTopicResponse.PartitionData
 
 @lru_cache(maxsize=16_384)  # some 10 MB at most
 def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) -> PartitionData:
-    """The end of a partition without data. Most polls of a consumer are the same as its last one, so it is kept."""
+    """Return the empty result of a partition; cached, because most polls of a consumer repeat its last one."""
     return PartitionData(
         version=version,
         partition_index=index,
@@ -36,8 +36,8 @@ def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) ->
 
 
 def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> PartitionData:
-    """An error, with the leader of now where a client can use that."""
-    current: Any = None  # to the stub a struct that may be left out is always there
+    """Return the result with an error, and with the current leader if the client can use it."""
+    current: Any = None  # the stub does not know that this struct is optional
     if leader is not None and error in LED_ELSEWHERE and version >= WHERE_IT_IS_NOW_FROM:
         current = PartitionData.LeaderIdAndEpoch(
             version=version, leader_id=leader.node_id, leader_epoch=leader.epoch
@@ -56,7 +56,7 @@ def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = 
 
 
 def found_in_log(index: int, found: ReadResult, version: int, *, committed: bool) -> PartitionData:
-    """Batches of the log."""
+    """Return the result with batches of the log."""
     aborted = None
     diverging: Any = None
     if committed:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetch of `__consumer_offsets`: batches of its log, as they are on disk.
 
-A fetch that finds less than `min_bytes` waits at the end of the log and is tried again when that has moved. It is
-answered at once when there is an error, when the logs of client and leader diverge, or when more is there than our
-bounds let through. The first try shows what has reached the segments; any other one, and that of a client which does
-not wait, all that is durable (`log_reads`).
+A fetch that finds less than `min_bytes` waits until the log end offset has moved, and then reads again. It is answered
+at once if there is an error, if the logs of client and leader diverge, or if the log has more data than the size limits
+allow. The first read covers the batches in the segments; every later one, and that of a client which does not wait, all
+that is durable (`log_reads`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
 
 class LogFetch:
-    """One fetch that names partitions of the log, until it is answered."""
+    """One fetch that names partitions of the log, kept until it is answered."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class LogFetch:
         refuse: Callable[[FetchPartition], ErrorCode],
         topics: Callable[[Iterator[PartitionData | None]], Iterator[FetchableTopicResponse]],
     ) -> None:
-        """`rows` are what is asked of each partition, `refuse` says why one is not read, if it is not.
+        """Create a fetch for `rows` by partition; `refuse` returns why a partition is not read, or NONE.
 
-        `topics` makes the answers by topic of the answers for the partitions of this one.
+        `topics` makes the results by topic from the results for the partitions of this one.
         """
         self._node = node
         self._ctx = ctx
@@ -69,7 +69,7 @@ class LogFetch:
         self._timer: Timer | None = None
 
     def start(self, wait_ms: int) -> Parked:
-        """Answer as soon as there is enough, and after `wait_ms` in any case."""
+        """Start the fetch; answer once it has found enough, and after `wait_ms` in any case."""
         self._node.stats.log_fetches += 1
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:
@@ -133,14 +133,14 @@ class LogFetch:
     def _wake(self) -> None:
         self._waiting = None
         if self._node.reads.budget.over:
-            self._wait()  # until the others have taken what they asked for
+            self._wait()  # until other clients have read their responses
         else:
             self._try(fresh=True)
 
     def _time_is_up(self, _argument: object) -> None:
         self._timer = None
         if self._reading is not None:
-            return  # it is answered with what is being read
+            return  # the answer will hold the batches that are being read
         self._stop()
         if self._node.reads.budget.over:
             self._answer()
@@ -177,7 +177,7 @@ class LogFetch:
             )
             return (yield from encoded(self._node, self._ctx, response))
         finally:
-            self._stop()  # what was read is counted as the answer's from now on
+            self._stop()  # from now on the bytes count as those of the response
 
     def _partitions(self) -> Iterator[PartitionData | None]:
         version = self._ctx.api_version
@@ -185,14 +185,14 @@ class LogFetch:
             answer = self._answers[index]
             if isinstance(answer, ReadResult):
                 yield found_in_log(index, answer, version, committed=self._committed)
-                yield None  # a megabyte was written
+                yield None  # about a megabyte was encoded
             else:
                 is_there = self._topic.has_partition(index)
                 leader = self._node.cluster.leader(self._topic, index) if is_there else None
                 yield refusal(index, answer, version, leader)
 
     def _endpoints(self) -> list[FetchResponse.NodeEndpoint]:
-        """Where the leaders are that the answer names."""
+        """Return the addresses of the leaders that the response names."""
         version, cluster = self._ctx.api_version, self._node.cluster
         if version < WHERE_IT_IS_NOW_FROM:
             return []

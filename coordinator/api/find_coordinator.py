@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FindCoordinator v0-v6.
+"""The handler of FindCoordinator v0-v6.
 
 v1: key type (group, transaction), throttle time, error message. v3: flexible. v4: several keys (KIP-699).
 v6: share groups (KIP-932).
 
-Only groups are coordinated here. A Kafka that does not run the coordinator of a key's type says INVALID_REQUEST,
-and so do we: COORDINATOR_NOT_AVAILABLE would let a producer with a transactional id ask again until it times out.
+Only groups are coordinated here. For other key types a node returns INVALID_REQUEST, like a Kafka broker that does not
+run their coordinator: with COORDINATOR_NOT_AVAILABLE a transactional producer would retry until it times out.
 """
 
 from typing import Final
@@ -38,7 +38,7 @@ NOWHERE_PORT: Final = -1
 def handle(
     node: Node, request: FindCoordinatorRequest, ctx: RequestContext
 ) -> FindCoordinatorResponse | Parked:
-    """Name the node that coordinates each key. The empty key is a key, and repeats are answered again."""
+    """Name the node that coordinates each key. The empty key is valid, and a repeated key gets a result each time."""
     version = ctx.api_version
     if request.key_type == TRANSACTION and ctx.is_first:
         log.warning(
@@ -59,7 +59,7 @@ def handle(
         return _single_refusal(found, version)
     return FindCoordinatorResponse(
         version=version,
-        error_message="NONE",  # Kafka's name for no error; later versions leave the message empty
+        error_message="NONE",  # Kafka's name for no error; the message is empty in later versions
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -69,31 +69,31 @@ def handle(
 def error_response(
     request: FindCoordinatorRequest, error: ErrorCode, version: int
 ) -> FindCoordinatorResponse:
-    """The response with one error for every key."""
+    """Return the response with one error for every key."""
     refusal = Refusal(error)
     if version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             version=version,
-            coordinators=[_nowhere(key, refusal, version) for key in request.coordinator_keys],
+            coordinators=[_not_found(key, refusal, version) for key in request.coordinator_keys],
         )
     return _single_refusal(refusal, version)
 
 
 def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal:
-    """The node that coordinates this key, or why there is none."""
+    """Return the node that coordinates this key, or why there is none."""
     if key_type == GROUP:
         group_id = GroupId(key)
         broker = node.cluster.coordinator(group_id)
         if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
+        # A loading partition has its coordinator already, which answers COORDINATOR_LOAD_IN_PROGRESS.
         if broker.node_id == node.node_id and not node.group_access.leads(group_id):
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return broker
     if key_type == TRANSACTION:
         return Refusal(ErrorCode.INVALID_REQUEST, "No transactions are coordinated here.")
     if key_type == SHARE:
-        # Kafka has no text for what is wrong with such a key, where it could be asked for.
+        # From v4 on Kafka has no message for such a key.
         return Refusal(
             ErrorCode.INVALID_REQUEST,
             "No share groups are coordinated here." if version < SEVERAL_KEYS_FROM else "",
@@ -103,7 +103,7 @@ def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal
 
 def _coordinator(key: str, found: Broker | Refusal, version: int) -> FindCoordinatorResponse.Coordinator:
     if isinstance(found, Refusal):
-        return _nowhere(key, found, version)
+        return _not_found(key, found, version)
     return FindCoordinatorResponse.Coordinator(
         version=version,
         key=key,
@@ -114,7 +114,7 @@ def _coordinator(key: str, found: Broker | Refusal, version: int) -> FindCoordin
     )
 
 
-def _nowhere(key: str, refusal: Refusal, version: int) -> FindCoordinatorResponse.Coordinator:
+def _not_found(key: str, refusal: Refusal, version: int) -> FindCoordinatorResponse.Coordinator:
     return FindCoordinatorResponse.Coordinator(
         version=version,
         key=key,

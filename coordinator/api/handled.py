@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One version of an api, as a connection needs it: every request looks into one of these several times."""
+"""One version of an api in the form that connections use; every request reads its attributes several times."""
 
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -15,11 +15,11 @@ Handle: TypeAlias = Callable[[Node, Any, RequestContext], Any]
 HandleInSteps: TypeAlias = Callable[[Node, Any, RequestContext], Generator[None, None, Any]]
 DecodeInSteps: TypeAlias = Callable[[bytes, int], Generator[None, None, Any]]
 EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None, list[bytes]]]
-"""(response, the errors in it by code, to be counted) -> the pieces of its body"""
+"""(response, counter of its errors by code, which it fills) -> the pieces of the response's body"""
 
 
 class VersionedApi(FieldsValue):
-    """One version of an api that this node handles. There is one for each; it equals no other."""
+    """One version of an api that this node handles; each instance equals only itself."""
 
     __match_args__: Final = (
         "key",
@@ -78,33 +78,33 @@ class VersionedApi(FieldsValue):
         self.key: Final = key
         self.name: Final = name
         self.flexible: Final = flexible
-        """Whether the header of a request has tagged fields."""
+        """True if the header of a request has tagged fields."""
         self.flexible_response: Final = flexible_response
-        """And that of a response."""
+        """True if the header of a response has tagged fields."""
         self.decode: Final = decode
         self.handle: Final = handle
         self.encode: Final = encode
         self.error_response: Final = error_response
         self.adapt: Final = adapt
-        """(response, version) -> the response as the version has it."""
+        """(response, version) -> the response in the form of the version."""
         self.in_pieces: Final = in_pieces
-        """(response, version) -> what is to be encoded in steps, for a response that is too long for one."""
+        """(response, version) -> the form to encode in steps, if the response is too long for one step; else None."""
         self.has_error: Final = has_error
-        """Whether the response has an error_code of its own that is counted."""
+        """True if the response has a top-level error_code that is counted."""
         self.error_parts: Final = error_parts
         self.counts_part_errors: Final = counts_part_errors
         self.repeats: Final = repeats
         self.short_answers: Final = short_answers
         self.answer_bytes_max: Final = answer_bytes_max
         self.small_bytes: Final = small_bytes
-        """A request that is longer is handled in slices."""
+        """The longest request that is handled at once; a longer one is handled in slices."""
         self.decode_in_steps: Final = decode_in_steps
         self.encode_in_steps: Final = encode_in_steps
         self.handle_in_steps: Final = handle_in_steps
         self.changes: Final = changes
-        """Whether this request changes something."""
+        """Returns whether a decoded request changes something."""
         self.may_change: Final = may_change
-        """Whether there are requests that do."""
+        """True if some requests of the api change something."""
         self.waits_for_members: Final = waits_for_members
 
     def __eq__(self, other: object) -> bool:

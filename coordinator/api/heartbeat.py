@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeat v0-v4. v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible."""
+"""The handler of Heartbeat v0-v4. v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 
 
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
-    """Prolong a session; the answer says when the member must rejoin."""
+    """Prolong a member's session; the response reports if the member must rejoin."""
     # Checked before the lookup: a group with the empty id can have offsets (GroupCoordinatorService.heartbeat).
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -23,7 +23,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     kept = group_access.enter_classic_here(ctx, request.group_id)
     if not isinstance(kept, (GroupEntry, GroupAbsent)):
         if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # The member is not known yet, and is not to be disturbed (GroupCoordinatorService.heartbeat).
+            # The member is not loaded yet, and must not rejoin for that (GroupCoordinatorService.heartbeat).
             return HeartbeatResponse(error_code=0)
         return HeartbeatResponse(error_code=kept)
     if isinstance(kept, GroupAbsent):
@@ -33,7 +33,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
 
 
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:
-    """The refusal of a heartbeat."""
+    """Return the refusal of a heartbeat."""
     return HeartbeatResponse(error_code=error)
 
 

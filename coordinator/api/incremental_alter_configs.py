@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IncrementalAlterConfigs v0-v1 (KIP-339). v1: flexible.
+"""The handler of IncrementalAlterConfigs v0-v1 (KIP-339). v1: flexible.
 
-The settings of topics are changed, each topic's by itself. Those of a node are in its configuration, and can be changed
-only there.
+It changes the settings of topics, each topic's by itself. The settings of a node can be changed only in its
+configuration.
 """
 
 from collections import Counter
@@ -35,13 +35,13 @@ AlterConfigsResource = IncrementalAlterConfigsRequest.AlterConfigsResource
 AlterableConfig = AlterConfigsResource.AlterableConfig
 
 Altered = list[Refusal]
-"""What became of each resource, in the order of the request."""
+"""The outcome of each resource, in the order of the request."""
 
 
 def handle(
     node: Node, request: IncrementalAlterConfigsRequest, ctx: RequestContext
 ) -> IncrementalAlterConfigsResponse | Parked:
-    """Change the settings of each topic; all of one topic's, or none."""
+    """Change the settings of each topic: all that the request names for the topic, or none."""
     version = ctx.api_version
 
     def edit(topics: Topics) -> Steps[Altered]:
@@ -59,7 +59,7 @@ def handle(
 def error_response(
     request: IncrementalAlterConfigsRequest, error: ErrorCode, version: int
 ) -> IncrementalAlterConfigsResponse:
-    """A response that gives this error for every resource that was asked for."""
+    """Return the response with one error for every resource."""
     response = _response(request, [Refusal(error)] * len(request.resources), version)
     response.responses = list(response.responses)
     return response
@@ -81,7 +81,7 @@ def _alter_all(topics: Topics, resources: Sequence[AlterConfigsResource]) -> Ste
 
 
 def _refuse_request(resource: AlterConfigsResource) -> Refusal | None:
-    """What Kafka's broker refuses by itself (ConfigAdminManager.preprocess)."""
+    """Return the refusal by Kafka's broker, before its controller (ConfigAdminManager.preprocess), or None."""
     if resource.resource_type == BROKER:
         return _invalid("The settings of a node are in its configuration, and change when it starts.")
     if resource.resource_type != TOPIC:
@@ -95,7 +95,7 @@ def _refuse_request(resource: AlterConfigsResource) -> Refusal | None:
 
 
 def _alter(topics: Topics, name: str, changes: Sequence[AlterableConfig]) -> Refusal | None:
-    """In the order in which Kafka's controller looks (ConfigurationControlManager)."""
+    """Change one topic, checked in the order of Kafka's controller (ConfigurationControlManager)."""
     topic = topics.get(name)
     configs = dict(topic.configs) if topic is not None else {}
     for change in changes:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InitProducerId v0-v5: an id for producers that number their records (KIP-98), without transactions.
+"""The handler of InitProducerId v0-v5: an id for producers that number their records (KIP-98), without transactions.
 
 v2: flexible. v3: the id and epoch that the producer has (KIP-360). v4: PRODUCER_FENCED. v5: TRANSACTION_ABORTABLE.
 
-Producers are idempotent by default and ask this before their first Produce. Served, it lets them come to the answer
-that says why records are refused; where it is missing, they only say that the broker does not support it.
+Producers are idempotent by default and send this before their first Produce. Because it is served, they reach the
+response that explains why records are refused; without it they only report that the broker does not support it.
 """
 
 from typing import Final
@@ -21,10 +21,10 @@ NONE = -1
 
 
 def handle(node: Node, request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
-    """Give a new id with epoch 0, whatever id the producer has, as Kafka does (TransactionCoordinator).
+    """Return a new id with epoch 0, whatever id the producer has, as Kafka does (TransactionCoordinator).
 
-    INVALID_REQUEST for an id without an epoch or the reverse (KafkaApis), and for a transactional id: FindCoordinator
-    refuses it in the same way, and that is what its producers ask first.
+    Return INVALID_REQUEST for an id without an epoch or the reverse (KafkaApis), and for a transactional id, like
+    FindCoordinator, which transactional producers call first.
     """
     version = ctx.api_version
     has_id, has_epoch = request.producer_id != NONE, request.producer_epoch != NONE
@@ -34,7 +34,7 @@ def handle(node: Node, request: InitProducerIdRequest, ctx: RequestContext) -> I
 
 
 def error_response(request: InitProducerIdRequest, error: ErrorCode, version: int) -> InitProducerIdResponse:
-    """The error, and no id."""
+    """Return the response with an error, and no id."""
     return InitProducerIdResponse(version=version, error_code=error, producer_id=NONE, producer_epoch=NONE)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JoinGroup v0-v9.
+"""The handler of JoinGroup v0-v9.
 
-v1: rebalance timeout, before that the session timeout counts for both. v2: throttle time. v4: a first join gets
+v1: rebalance timeout; before, the session timeout counts for both. v2: throttle time. v4: a first join gets
 MEMBER_ID_REQUIRED (KIP-394). v5: group.instance.id (KIP-345). v6: flexible. v7: protocol type, and null instead
 of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (KIP-814).
 """
@@ -24,11 +24,11 @@ from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM: Final = 7
 SUFFIX_BYTES: Final = 37
-"""Of a new member's id: a dash and a uuid."""
+"""The bytes of the suffix of a new member's id: a dash and a uuid."""
 
 
 def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
-    """Let a member in; the answer waits for the rebalance that this sets off."""
+    """Add a member to its group; the response waits for the rebalance that the join starts."""
     group_access = node.group_access
     config = group_access.env.config
     if not request.group_id:
@@ -49,10 +49,10 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
 
 
 def _fits_the_answers(request: JoinGroupRequest, client_id: str) -> bool:
-    """Whether answers to others can hold the member and its group.
+    """Return whether the strings of the member and its group fit into responses to other clients.
 
-    What was not UTF-8 has become longer by being read, and the id of a new member is longer than its prefix. In Kafka
-    one such member keeps everybody from listing the groups.
+    Bytes that were not UTF-8 became longer when they were decoded, and a new member's id is longer than its prefix. In
+    Kafka one such member makes ListGroups fail for all clients.
     """
     return (
         _fits(request.group_id)
@@ -64,26 +64,26 @@ def _fits_the_answers(request: JoinGroupRequest, client_id: str) -> bool:
 
 
 def _fits(text: str, more_bytes: int = 0) -> bool:
-    # The first test is enough for all but the strangest: no character takes more than four bytes.
+    # The first test accepts nearly all: no character takes more than four bytes.
     return 4 * len(text) + more_bytes <= MAX_STRING_BYTES or (
         len(text.encode()) + more_bytes <= MAX_STRING_BYTES
     )
 
 
 def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) -> JoinGroupResponse:
-    """The refusal of a join; it echoes the member id."""
+    """Return the refusal of a join, with the member id of the request."""
     return JoinGroupResponse(error_code=error, member_id=request.member_id, protocol_name=None)
 
 
 def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
-    """The response as a version can have it: below v7 the protocol name is empty where it is null later."""
+    """Return the response in the form of a version: below v7 the protocol name is empty instead of null."""
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
         return replaced(response, protocol_name="")
     return response
 
 
 def in_pieces(response: JoinGroupResponse, version: int) -> Any:
-    """The answer to a leader whose members have much metadata, to be encoded in steps; None if it is short."""
+    """Return the form to encode in steps of a response to a leader whose members have much metadata; None if short."""
     if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
         return None
     kind: Any = StreamedResponse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LeaveGroup v0-v5.
+"""The handler of LeaveGroup v0-v5.
 
 v1: throttle time. v3: several members, by member or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
 """
@@ -27,7 +27,7 @@ BATCHED_FROM: Final = 3
 
 
 def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
-    """Take members out; up to v2 one, whose error is on top, later each with an answer of its own."""
+    """Remove members from a group: up to v2 one, with a top-level error; later several, each with its own result."""
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     group_access = node.group_access
@@ -56,7 +56,7 @@ def _unknown(member: MemberIdentity) -> MemberResponse:
 
 
 def error_response(request: LeaveGroupRequest, error: ErrorCode, version: int) -> LeaveGroupResponse:
-    """The refusal of the whole request."""
+    """Return the refusal of the whole request."""
     return LeaveGroupResponse(error_code=error)
 
 

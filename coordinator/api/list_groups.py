@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListGroups v0-v5. v1: throttle time. v3: flexible. v4: filter by state (KIP-518). v5: by type (KIP-848)."""
+"""The handler of ListGroups v0-v5.
+
+v1: throttle time. v3: flexible. v4: filter by state (KIP-518). v5: filter by type (KIP-848).
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +20,7 @@ from protocol.messages import ListGroupsRequest, ListGroupsResponse, schema_of
 
 
 def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
-    """All groups of the owned partitions; filters ignore case, unknown states and types match nothing."""
+    """Return all groups of the owned partitions; filters ignore case, and unknown states and types match no group."""
     if node.group_access.is_loading:
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
@@ -30,9 +33,9 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
 def _groups(
     node: Node, states: set[str], ctx: RequestContext
 ) -> Iterator[ListGroupsResponse.ListedGroup | None]:
-    """The groups in these states, in any where there is none; None where it is time to give way.
+    """Yield the groups in these states, or all if `states` is empty; yield None to let the event loop serve others.
 
-    Raises RequestRefused when a partition is lost meanwhile.
+    Raises RequestRefused if a partition is lost meanwhile.
     """
     for kept in node.group_access.every_group(ctx):
         if kept is None:
@@ -51,7 +54,7 @@ def _listed(group: Group) -> ListGroupsResponse.ListedGroup:
 
 
 def error_response(request: ListGroupsRequest, error: ErrorCode, version: int) -> ListGroupsResponse:
-    """An error in place of the list."""
+    """Return the error with an empty list of groups."""
     return ListGroupsResponse(error_code=int(error), groups=[])
 
 

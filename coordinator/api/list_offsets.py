@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListOffsets v1-v11: of `__consumer_offsets` as its log has them, of all other topics as their end groups say.
+"""The handler of ListOffsets v1-v11: `__consumer_offsets` from its log, all other topics from their end groups.
 
 v2: isolation level, throttle time. v4: leader epoch (KIP-320). v6: flexible. v7: the largest timestamp (KIP-734).
 v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005). v10: timeout (KIP-1075).
 v11: the earliest offset that waits for upload (KIP-1023).
 
-The partitions hold no data. They start at offset 0, and end where the group says that makes their work (`ends.py`).
-Where that is not declared, the end is unknown, and two kinds of clients ask for it:
+The partitions hold no data. They start at offset 0, and end at the offset that their end group has committed
+(`end_offsets.py`). Without such an offset the end is unknown, and two kinds of clients ask for it:
 
-- Consumers without a committed offset want a place to start at, and get the start. They name the leader epoch that
-  they know, or speak a version that cannot name it.
-- Tools take the end for the largest offset that a group may be set to, and for what its lag counts from. A number
-  would make them write what was not asked for. They get what the setting `end.unknown` says; by default -1, which is
-  no offset: Kafka's tools refuse to set a group to it, while `kafka-consumer-groups.sh --describe`, which gives up at
-  an error, goes on.
+- Consumers without a committed offset want an offset to start at, and get the start. They name the leader epoch that
+  they know, or use a version that cannot name it.
+- Tools treat the end as the largest offset that a group may be set to, and compute its lag from the end. A number would
+  make them write offsets that the user did not want. They get the value of the setting `end.unknown`; by default -1,
+  which is no offset: Kafka's tools refuse to set a group to it, while `kafka-consumer-groups.sh --describe`, which
+  stops at an error, goes on.
 
-A look-up by time is true only behind the end: nothing was made after the end was committed.
+A look-up by time succeeds only for times after the commit of the end, because the partition has nothing later.
 """
 
 from collections import Counter
@@ -52,13 +52,14 @@ UNKNOWN_ENDS: Final[Mapping[str, Offset | ErrorCode]] = {
     "0": START,
     "error": ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
 }
-"""What each value of `end.unknown` gives to whom the rule for consumers does not hold."""
+"""The result that each value of `end.unknown` gives to clients other than consumers."""
 
 
 class NamedOffset(NamedTuple):
-    """A negative timestamp names a place in a partition.
+    """A place in a partition that a negative timestamp names.
 
-    Since which version, whether an empty partition has it, and where it is in a log; None where it never is.
+    `since` is its first version, `is_there` is True if an empty partition has the place, and `in_log` is the place in
+    a log, or None if no log has it.
     """
 
     since: int
@@ -70,24 +71,26 @@ PLACES: Final[Mapping[int, NamedOffset]] = {
     END: NamedOffset(1, is_there=True, in_log=OffsetSpec.END),
     -2: NamedOffset(1, is_there=True, in_log=OffsetSpec.START),
     -3: NamedOffset(7, is_there=False, in_log=OffsetSpec.NEWEST),
-    -4: NamedOffset(8, is_there=True, in_log=OffsetSpec.START),  # of what is not only in tiered storage
+    -4: NamedOffset(
+        8, is_there=True, in_log=OffsetSpec.START
+    ),  # of the data that is not only in tiered storage
     -5: NamedOffset(9, is_there=False),  # the end of tiered storage
-    -6: NamedOffset(11, is_there=False),  # the start of what waits for tiered storage
+    -6: NamedOffset(11, is_there=False),  # the start of the data that waits for tiered storage
 }
 
 IN_LOG_TIME: Final = NamedOffset(1, is_there=False, in_log=OffsetSpec.TIME)
 
 Asked = dict[str, list[ListOffsetsPartition]]
-"""What is asked of the partitions of each topic."""
+"""The partitions that the request names, by topic."""
 
 Found = Offset | ErrorCode
-"""An offset, or why there is none."""
+"""An offset, or the error because of which it is unknown."""
 InLog = Mapping[int, TimestampAndOffset | ErrorCode]
-"""What was found in the log, by partition."""
+"""The offsets found in the log, or errors, by partition."""
 
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Parked:
-    """Answer where each partition starts or ends."""
+    """Return the start or end offset of each partition."""
     asked = _merged(request)
     if OFFSETS_TOPIC in asked:
         return _look_into_log(node, request, ctx, asked)
@@ -97,7 +100,7 @@ def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Park
 def handle_in_steps(
     node: Node, request: ListOffsetsRequest, ctx: RequestContext
 ) -> InSteps[ListOffsetsResponse]:
-    """Answer where each of many partitions starts or ends."""
+    """Return the start or end offset of each of many partitions, in steps."""
     asked = _merged(request)
     yield
     if OFFSETS_TOPIC in asked:
@@ -108,7 +111,7 @@ def handle_in_steps(
 
 
 def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext, asked: Asked) -> Parked:
-    """Find what is asked of the log's partitions, then answer."""
+    """Find the wanted offsets in the log, then answer."""
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "the node's own topic is always there"
     found: dict[int, TimestampAndOffset | ErrorCode] = {}
@@ -131,7 +134,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
 def _sought(
     node: Node, topic: Topic, row: ListOffsetsPartition, request: ListOffsetsRequest, version: int
 ) -> OffsetQuery | TimestampAndOffset | ErrorCode:
-    """What to look for in the log, or the answer where there is nothing to look for."""
+    """Return the query of the log, or the result if none is necessary."""
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
     if named is None or version < named.since:
         return ErrorCode.UNSUPPORTED_VERSION
@@ -152,7 +155,7 @@ def _sought(
 
 
 def _at_end(asked: Asked) -> dict[str, set[int]]:
-    """The partitions whose end is wanted."""
+    """Return the partitions whose end is wanted, by topic."""
     return {
         name: {row.partition_index for row in rows if _depends_on_end(row.timestamp)}
         for name, rows in asked.items()
@@ -177,7 +180,7 @@ def _respond(
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
-    """The response with one error for every partition."""
+    """Return the response with one error for every partition."""
     topics = [
         ListOffsetsTopicResponse(
             version=version,
@@ -192,7 +195,7 @@ def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) 
 
 
 def _merged(request: ListOffsetsRequest) -> Asked:
-    """What is asked of each topic, however often the request names it."""
+    """Return the partitions by topic, merged if the request names a topic several times."""
     merged: Asked = {}
     for topic in request.topics:
         if topic.partitions:
@@ -257,7 +260,7 @@ def _find(
     if not _depends_on_end(timestamp):
         return START if place is not None and place.is_there else NOWHERE
     if ends is None:
-        # These two say what they say of a new leader in Kafka, and clients ask again.
+        # Kafka returns these two errors for a new leader, and clients retry.
         early = ctx.api_version < OFFSET_NOT_AVAILABLE_FROM
         return ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE
     end = ends.get(row.partition_index)
@@ -268,10 +271,10 @@ def _find(
     return NOWHERE if timestamp > end.committed_ms else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def _unknown_end(row: ListOffsetsPartition, version: int, told: Found) -> Found:
-    """`told` to tools, the start to consumers: those who name the leader epoch that they know, or cannot."""
+def _unknown_end(row: ListOffsetsPartition, version: int, default_end: Found) -> Found:
+    """Return the start to consumers, which name a leader epoch or use a version without one; to tools the setting."""
     is_consumer = version < LEADER_EPOCH_FROM or row.current_leader_epoch != NO_EPOCH
-    end = START if is_consumer else told
+    end = START if is_consumer else default_end
     return NOWHERE if end == START and row.timestamp != END else end
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of topics in answers that are put together of two parts, as Kafka puts them together.
+"""The order of topics in responses that are merged from two parts, which is Kafka's order.
 
-KafkaApis refuses what does not exist before the coordinator is asked for the rest, whose answers follow
+KafkaApis first refuses the topics and partitions that do not exist; the coordinator's results for the others follow
 (OffsetCommitResponse.Builder, OffsetDeleteResponse.Builder). Clients see that order.
 """
 
@@ -12,9 +12,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 def merge_topics(refused: dict[K, Any], answered: list[tuple[K, Any]]) -> list[Any]:
-    """The topics of a response, each with its `partitions`: the refused ones first.
+    """Return the topics of a response, each with its `partitions`: the refused ones first.
 
-    A topic that is on both sides, or came twice where something was refused, is answered once.
+    If anything was refused, a topic that is in both parts, or twice in one, is returned once.
     """
     if not refused:
         return [topic for _, topic in answered]

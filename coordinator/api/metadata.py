@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata v0-v13.
+"""The handler of Metadata v0-v13.
 
 v0: the empty list means all topics; from v1 on null does, and the controller is named. v2: cluster id. v3: throttle
-time. v4: the client may forbid auto creation. v5: offline replicas, of which there are none. v7: leader epoch.
-v8: authorized operations (KIP-430), those of the cluster until v10. v9: flexible. v10: topic ids in the answer.
-v12: topics by id (KIP-516). v13: an error on top (KIP-1102).
+time. v4: the client may forbid auto creation. v5: offline replicas, always none. v7: leader epoch.
+v8: authorized operations (KIP-430), those of the cluster until v10. v9: flexible. v10: topic ids in the response.
+v12: topics by id (KIP-516). v13: a top-level error (KIP-1102).
 
-Two differences from Kafka, which creates a topic behind the client's back and says UNKNOWN_TOPIC_OR_PARTITION until
-that is done: here the answer waits for the new topic and has it, and a topic that cannot be created has the reason.
+Two differences from Kafka, which creates a topic in the background and returns UNKNOWN_TOPIC_OR_PARTITION until it
+exists: here the response waits for the new topic and contains it, and a topic that cannot be created has the reason.
 """
 
 import uuid
@@ -26,7 +26,7 @@ from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
-from coordinator.topology.view import NOBODY, Leader
+from coordinator.topology.view import NO_NODE, Leader
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -43,11 +43,11 @@ BY_ID_FROM: Final = 12
 
 
 Asked = tuple[bool, dict[uuid.UUID, None], dict[str, None]]
-"""Whether all that is named can be asked for, and the ids and names, each once."""
+"""True if the version allows every topic of the request, then the ids and the names, each once."""
 
 
 def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
-    """Answer with the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
+    """Return the cluster's nodes and the wanted topics; create missing topics if settings and request allow it."""
     version = ctx.api_version
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
@@ -57,7 +57,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
 
 
 def handle_in_steps(node: Node, request: MetadataRequest, ctx: RequestContext) -> InSteps[MetadataResponse]:
-    """Answer a request that names many topics."""
+    """Answer a request that names many topics, in steps."""
     if not request.topics:
         return handle(node, request, ctx)
     are_possible, ids, names = yield from _asked(request.topics, ctx.api_version)
@@ -100,7 +100,7 @@ def _answer(
     version = ctx.api_version
     if not are_possible:
         return in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
-    if ids:  # names beside ids are not looked at
+    if ids:  # with ids, names are ignored
         return in_slices(node, ctx, _response(node, request, _by_id(node, request, ids, version), version))
     creatable = _creatable(node, request, names)
     if not creatable:
@@ -114,7 +114,7 @@ def _answer(
         return _response(node, request, _by_name(node, request, names, refused, version), version)
 
     def refuse(_error: ErrorCode) -> MetadataResponse:
-        return respond({})  # they do not exist, so the client asks again
+        return respond({})  # the topics do not exist, so the client retries
 
     return answer_after_change(node, ctx, edit, respond, refuse)
 
@@ -124,7 +124,7 @@ def _may_create(request: MetadataRequest) -> bool:
 
 
 def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
-    """The response with one error for every topic, and from v13 on on top; nothing else."""
+    """Return the response with one error for every topic, and from v13 on also at the top level."""
     response = _refused(request, error, version)
     response.topics = list(response.topics)
     return response
@@ -141,7 +141,7 @@ def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> Metada
 
 
 def _is_possible(name: str | None, topic_id: uuid.UUID | None, version: int) -> bool:
-    """Topics without a name, and ids, are in the schema from v10 on but work from v12 on (KAFKA-12701)."""
+    """Return whether a version allows a topic; v10 and v11 have ids, and null names, but refuse them (KAFKA-12701)."""
     if version < BY_ID_FROM:
         return name is not None and topic_id is None
     return name is not None or topic_id is not None
@@ -154,7 +154,7 @@ def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> li
 
 
 def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[str, Refusal]]:
-    """Create what is still missing, as far as one request may; clients ask again for the others."""
+    """Create the topics still missing, as many as one request may; clients retry for the others."""
     partitions = node.settings.num_partitions
     budget = catalogue.limits.partitions_per_request
     refused: dict[str, Refusal] = {}
@@ -162,7 +162,7 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[s
         if name is None:
             yield
             continue
-        if name in catalogue:  # somebody else was faster
+        if name in catalogue:  # another request has created it
             continue
         result = catalogue.create(name, partitions, topic_id=node.catalogue_store.new_topic_id())
         if isinstance(result, Refusal):
@@ -177,7 +177,7 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[s
 def _by_name(
     node: Node, request: MetadataRequest, names: Iterable[str], refused: Mapping[str, Refusal], version: int
 ) -> Iterator[MetadataResponseTopic | None]:
-    """The topics that exist, and after them those that do not, as Kafka has them."""
+    """Yield the topics that exist and, after them, those that do not, as Kafka does."""
     missing = []
     for name in names:
         topic = node.catalogue.get(name)
@@ -206,7 +206,7 @@ def _by_name(
 def _by_id(
     node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int
 ) -> Iterator[MetadataResponseTopic | None]:
-    """The ids that nothing is known of, and after them the topics."""
+    """Yield the unknown ids and, after them, the topics."""
     known = []
     for topic_id in ids:
         topic = node.catalogue.by_id(topic_id.bytes)
@@ -241,8 +241,8 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
 
 @lru_cache(maxsize=10_000)
 def _partition(index: int, leader: Leader, version: int) -> MetadataResponsePartition:
-    """Partitions of all topics are the same; making them anew would be most of the work of an answer."""
-    replicas = [leader.node_id] if leader.node_id != NOBODY else []
+    """Return a partition; cached for all topics, because making partitions is most of the work of a response."""
+    replicas = [leader.node_id] if leader.node_id != NO_NODE else []
     return MetadataResponsePartition(
         version=version,
         error_code=ErrorCode.NONE if replicas else ErrorCode.LEADER_NOT_AVAILABLE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OffsetCommit v2-v10. All offsets of a request are stored, or none (CoordinatorRuntime appends them in one batch).
+"""The handler of OffsetCommit v2-v10. It stores all offsets of a request in one batch, or none (CoordinatorRuntime).
 
 v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v7: group.instance.id (KIP-345).
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
@@ -52,39 +52,39 @@ from storage.format.records import OffsetCommits
 
 _NONE: Final = ErrorCode.NONE
 _EMPTY: Final = GroupState.EMPTY
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""The enum members are looked up here once, because each look-up takes hundreds of instructions."""
 
 GROUP_NOT_FOUND_FROM: Final = 9
 TOPIC_IDS_FROM: Final = 10
 ERROR_PARTS: Final = ("topics", "partitions")
 ITEMS_PER_STEP: Final = 100
-"""Topics and partitions of a long commit that are looked at together: some 100 microseconds."""
+"""The number of topics and partitions of a long commit in one step: some 100 microseconds."""
 
 
 @mypyc_attr(acyclic=True)
 class Decision:
-    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
+    """The outcome of a commit if the group allows it: the offsets to append, and the two parts of the response."""
 
     __slots__ = ("answers", "refused", "stored", "taken", "whole")
 
     def __init__(self) -> None:
         self.stored: list[OffsetCommits] = []
-        self.answers: list[OffsetCommitResponseTopic] = []  # to each of `stored`
+        self.answers: list[OffsetCommitResponseTopic] = []  # the results of each of `stored`
         self.taken: list[tuple[str | bytes, OffsetCommitResponseTopic]] = []
-        """What is committed, by the name or id that the request gives it, in the order of the request."""
+        """The results of topics that exist, with the name or id in the request, in the order of the request."""
         self.refused: dict[str | bytes, OffsetCommitResponseTopic] = {}
-        """What does not exist, by the name or id that the request gives it."""
-        self.whole = True  # whether every offset is taken
+        """The results of topics and partitions that do not exist, by the topic's name or id in the request."""
+        self.whole = True  # True if every offset is accepted
 
     def add(self, other: "Decision") -> None:
-        """Add what other topics of the request come to."""
+        """Add the decision on other topics of the request."""
         self.stored += other.stored
         self.answers += other.answers
         self.taken += other.taken
         self._refuse_with(other)
 
     def join(self, part: "Decision") -> None:
-        """Add what more partitions of the one topic of this come to."""
+        """Add the decision on more partitions of the one topic of this decision."""
         if not self.taken:
             self.taken = part.taken
         elif part.taken:
@@ -105,9 +105,9 @@ class Decision:
 
 
 def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
-    """Commit offsets; what does not exist is refused by itself (KafkaApis.handleOffsetCommitRequest).
+    """Commit offsets; refuse only topics and partitions that do not exist (KafkaApis.handleOffsetCommitRequest).
 
-    The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
+    The empty group id is valid here (GroupCoordinatorService.commitOffsets).
     """
     group_access = node.group_access
     now = group_access.clock.now()
@@ -126,7 +126,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 def handle_in_steps(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext
 ) -> InSteps[OffsetCommitResponse]:
-    """Commit many offsets: they are looked at in steps, and then stored in one, all of them or none."""
+    """Commit many offsets: decide them in steps, then store all of them in one step, or none."""
     decided = Decision()
     topics = yield from _decide_in_steps(node, request, ctx.api_version, decided)
     _drop_deleted(node, decided, topics)
@@ -142,7 +142,7 @@ def handle_in_steps(
 def _decide_in_steps(
     node: Node, request: OffsetCommitRequest, version: int, decided: Decision
 ) -> Generator[None, None, list[Topic]]:
-    """Decide the commit of every topic; gives the topics of what is to be stored, as they were found."""
+    """Decide the commit of every topic; return the topics found for the offsets to store."""
     now = node.group_access.clock.now()
     found: list[Topic] = []
     items = 0
@@ -167,7 +167,7 @@ def _decide_wide(
     now: Instant,
     decided: Decision,
 ) -> Generator[None, None, list[Topic]]:
-    """As `_decide_in_steps`, of one topic, some of its partitions at each step."""
+    """Decide the commit of one topic like `_decide_in_steps`, some of its partitions at each step."""
     whole = Decision()
     found: list[Topic] = []
     for start in range(0, len(topic.partitions), ITEMS_PER_STEP):
@@ -191,9 +191,9 @@ def _topics_of(node: Node, commits: list[OffsetCommits]) -> list[Topic]:
 
 
 def _drop_deleted(node: Node, decided: Decision, topics: list[Topic]) -> None:
-    """Topics that were deleted since they were found are as if they had been deleted after the commit.
+    """Drop the offsets of topics that were deleted since they were found, as if the deletion followed the commit.
 
-    Others of their names have nothing to do with it.
+    A new topic of the same name does not count as the deleted one.
     """
     by_id = node.catalogue.topics_by_id
     there = [topic.id in by_id for topic in topics]
@@ -209,7 +209,7 @@ def _commit(
     decided: Decision,
     now: Instant,
 ) -> ErrorCode:
-    """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
+    """Store the decided offsets if the group allows it, and let the reply wait for them; else return the error."""
     kept = _find_group(group_access, request, ctx)
     if not isinstance(kept, GroupEntry):
         return kept
@@ -225,7 +225,7 @@ def _commit(
 def _find_group(
     group_access: GroupAccess, request: OffsetCommitRequest, ctx: RequestContext
 ) -> GroupEntry | ErrorCode:
-    """The group, if it lets the request commit now; else the error that every partition hears."""
+    """Return the group if it allows the commit now; else the error that every partition gets."""
     kept = _group(group_access, request, ctx)
     if not isinstance(kept, GroupEntry):
         return kept
@@ -234,7 +234,7 @@ def _find_group(
 
 
 def _make_fit(kept: GroupEntry, decided: Decision, room: OffsetRoom) -> None:
-    """Refuse what there is no room for."""
+    """Refuse the offsets that would exceed the limits."""
     for commits, answer in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
         room.fit(kept.offsets, commits, answer.partitions)
@@ -246,7 +246,7 @@ def _make_fit(kept: GroupEntry, decided: Decision, room: OffsetRoom) -> None:
 def _group(
     group_access: GroupAccess, request: OffsetCommitRequest, ctx: RequestContext
 ) -> GroupEntry | ErrorCode:
-    """The group, a new one for a commit from outside any membership, or why there is none."""
+    """Return the group, a new one for a commit that names no generation, or why there is none."""
     if request.generation_id_or_member_epoch < 0:
         kept = group_access.enter_to_change(ctx, request.group_id)
         return group_access.begin(kept) if isinstance(kept, GroupAbsent) else kept
@@ -294,7 +294,7 @@ def _decide(
         now,
     )
     if len(commits.values) < len(topic.partitions):
-        decided.whole = False  # or one was given twice
+        decided.whole = False  # or the request names a partition twice
     if missing:
         look_for(node, key)
         _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -314,7 +314,7 @@ def _decide_rows(
     now: Instant,
     decided: Decision,
 ) -> bool:
-    """Decide the commit of a topic whose partitions came as rows; False where they are to be looked at one by one."""
+    """Decide the commit of a topic decoded as rows; return False if its partitions must be decided one by one."""
     rows = topic.partition_rows
     if rows is None or rows.count < ROWS_FROM or request.retention_time_ms != NO_RETENTION_TIME:
         return False
@@ -329,7 +329,7 @@ def _decide_rows(
 
 
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
-    """What the request names the topic by, and the topic or why there is none."""
+    """Return the topic's name or id in the request, and the topic or why there is none."""
     if version >= TOPIC_IDS_FROM:
         return topic.topic_id, find_topic(node.catalogue, None, topic.topic_id)
     return topic.name, find_topic(node.catalogue, topic.name, None)
@@ -351,7 +351,7 @@ def _add(
 
 
 def _refuse_in_steps(decided: Decision, error: ErrorCode) -> Generator[None, None, None]:
-    """Answer the error for every partition that exists; what does not is refused before the group is asked."""
+    """Give every partition that exists the error; those that do not exist were refused before."""
     decided.whole = False
     items = 0
     for place, (key, topic) in enumerate(decided.taken):
@@ -365,7 +365,7 @@ def _refuse_in_steps(decided: Decision, error: ErrorCode) -> Generator[None, Non
 
 
 def _response_in_slices(version: int, topics: list[OffsetCommitResponseTopic]) -> Any:
-    """A response for `in_slices`, which takes the topics of the hot codec as they are, but for their ids."""
+    """Return a response for `in_slices`, which takes the topics of the hot codec unchanged, except for their ids."""
     kind: Any = StreamedResponse
     answered = topics if version < TOPIC_IDS_FROM else _by_id(kind.OffsetCommitResponseTopic, version, topics)
     return kind(version=version, topics=iter(answered))
@@ -377,7 +377,7 @@ def _by_id(kind: Any, version: int, topics: list[OffsetCommitResponseTopic]) -> 
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
-    """The response with one error for every partition of the request."""
+    """Return the response with one error for every partition of the request."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OffsetDelete v0 (KIP-496)."""
+"""The handler of OffsetDelete v0 (KIP-496)."""
 
 from collections.abc import Iterator
 from typing import Final, TypeAlias
@@ -23,11 +23,11 @@ from storage.format.records import Record
 
 ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 Asked: TypeAlias = tuple[str, list[int]]
-"""A topic and those of the partitions in a request that it has."""
+"""A topic, and the partitions in the request that exist in the topic."""
 
 
 def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Parked:
-    """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
+    """Delete offsets of partitions, except for topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     kept = node.group_access.enter_to_change(ctx, GroupId(request.group_id))
@@ -39,7 +39,7 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
 
 
 def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: GroupEntry) -> Work:
-    """Look at all partitions in steps, and then delete their offsets in one, unless no batch holds the tombstones."""
+    """Check all partitions in steps, then delete their offsets in one step, or several if one batch is too small."""
     refused: dict[str, ResponseTopic] = {}
     asked: list[Asked] = []
     for topic in request.topics:
@@ -73,7 +73,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
 
 
 def _batches(kept: GroupEntry, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:
-    """The topics whose tombstones may fit in one batch together."""
+    """Yield lists of topics whose tombstones may fit in one batch together."""
     batch: list[Asked] = []
     least_bytes = 0
     for name, indexes in asked:
@@ -90,7 +90,7 @@ def _batches(kept: GroupEntry, asked: list[Asked], bytes_max: int) -> Iterator[l
 def _delete_together(
     node: Node, ctx: RequestContext, kept: GroupEntry, batch: list[Asked]
 ) -> list[list[ErrorCode]]:
-    """Raises RequestRefused when the group has gone since the last step."""
+    """Delete the offsets of some topics; return the errors. Raises RequestRefused if the group is gone by now."""
     node.group_access.check(ctx, kept)
     answers: list[list[ErrorCode]] = []
     records: list[Record] = []
@@ -122,7 +122,7 @@ def _topic(name: str, indexes: list[int], answers: list[ErrorCode]) -> ResponseT
 
 
 def error_response(request: OffsetDeleteRequest, error: ErrorCode, version: int) -> OffsetDeleteResponse:
-    """The refusal of the whole request."""
+    """Return the refusal of the whole request."""
     return OffsetDeleteResponse(error_code=int(error), topics=[])
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OffsetFetch v1-v10.
+"""The handler of OffsetFetch v1-v10.
 
-v2: null for all topics, an error on top. v3: throttle time. v5: leader epoch (KIP-320). v6: flexible.
+v2: null for all topics, a top-level error. v3: throttle time. v5: leader epoch (KIP-320). v6: flexible.
 v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-848). v10: topic ids (KIP-848).
 """
 
@@ -43,11 +43,11 @@ NO_TOPIC_ID: Final = bytes(16)
 
 
 MANY_OFFSETS: Final = 500
-"""From so many on all the offsets of a group are answered in slices."""
+"""The number of offsets above which a response with all offsets of a group is made in slices."""
 
 
 def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse | Parked:
-    """Answer with committed offsets: -1 for partitions that have none, and for groups that do not exist."""
+    """Return committed offsets: -1 for partitions without one, and for groups that do not exist."""
     if ctx.api_version >= GROUPS_FROM:
         for wanted in request.groups:
             if wanted.topics is None:
@@ -58,13 +58,13 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     kept = node.group_access.enter(ctx, request.group_id)
     if not isinstance(kept, (GroupEntry, GroupAbsent)):
         if ctx.api_version < TOP_ERROR_FROM:
-            node.stats.error(ApiKey.OFFSET_FETCH, kept)  # where it stands on top it is counted as such
+            node.stats.error(ApiKey.OFFSET_FETCH, kept)  # later versions count it as the top-level error
         return error_response(request, kept, ctx.api_version)
     offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     node.stats.offset_fetches += 1
     if request.topics is None:
         if not isinstance(kept, GroupAbsent) and kept.offsets.count > MANY_OFFSETS:
-            node.stats.offset_fetches -= 1  # counted there
+            node.stats.offset_fetches -= 1  # `answer_in_slices` counts it
             return answer_in_slices(node, request, ctx)
         topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
     else:
@@ -88,7 +88,7 @@ def _topic_v7(
 def handle_in_steps(
     node: Node, request: OffsetFetchRequest, ctx: RequestContext
 ) -> InSteps[OffsetFetchResponse]:
-    """Answer a long request in slices; of what is an error on top, or has no name for it, at once."""
+    """Answer a long request in slices, or at once if the one group of a version below v8 has an error."""
     if ctx.api_version < GROUPS_FROM and isinstance(
         node.group_access.enter(ctx, request.group_id), ErrorCode
     ):
@@ -110,14 +110,14 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
         for name, partitions in offsets.items():
             topic_id = _id_of(node, name) if by_id else NO_TOPIC_ID
             if topic_id is None:
-                continue  # the topic is gone, and by id it cannot be named
+                continue  # a deleted topic has no id to name it by
             topics.append(_committed(name, topic_id, partitions, list(partitions)))
     else:
         asked = wanted.topics
         look_for_fetched(node, asked, by_id=by_id)
         topics = [_topic(node, topic, offsets, by_id=by_id) for topic in asked]
         if by_id:
-            # KafkaApis adds what does not exist to what the coordinator has answered.
+            # KafkaApis appends unknown topics to the coordinator's results.
             topics.sort(key=lambda topic: node.catalogue.by_id(topic.topic_id) is None)
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
@@ -157,7 +157,7 @@ def _committed(
 
 
 def unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    """Answer with UNKNOWN_TOPIC_ID for each partition that was asked for."""
+    """Return the topic with UNKNOWN_TOPIC_ID for each wanted partition."""
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -169,7 +169,7 @@ def unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopi
 
 
 def error_response(request: OffsetFetchRequest, error: ErrorCode, version: int) -> OffsetFetchResponse:
-    """The error for each group; on top from v2 to v7; for each partition in v1, which has no other place."""
+    """Return the error for each group; from v2 to v7 at the top level; in v1, which has neither, for each partition."""
     if version >= GROUPS_FROM:
         groups = [
             OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in request.groups

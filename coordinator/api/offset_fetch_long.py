@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OffsetFetch of many offsets, answered in slices: of groups with thousands of them, and of many groups at once.
+"""OffsetFetch of many offsets, answered in slices: of groups with thousands of offsets, and of many groups at once.
 
-The answer has a group's offsets at the moments at which its topics are read, one after the other; a client sees
-the same when it asks while somebody commits. A group that goes away meanwhile ends the answer.
+The topics of a group are read one after the other, so the response shows the offsets of several moments; a client sees
+the same if other clients commit meanwhile. If a group disappears meanwhile, the request ends with an error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,16 +29,16 @@ from storage.format.records import OffsetAndMetadata
 GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
 OFFSET_BYTES: Final = 18
-"""What an offset takes in an answer, but for its metadata."""
+"""The bytes of an offset in a response, without its metadata."""
 STRING_BYTES_MAX: Final = 512
-"""More than the name of a topic takes, and what comes with it."""
+"""An upper bound of the bytes of a topic's name and the fields next to it."""
 
 Offsets = dict[str, dict[int, OffsetAndMetadata]]
-Response: Any = OffsetFetchResponse  # the topics of the hot codec are put into its lists
+Response: Any = OffsetFetchResponse  # its lists hold topics of the hot codec
 
 
 def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Parked:
-    """Answer with the committed offsets of every group that is named (v8 and later), or of the one that was found."""
+    """Answer with the committed offsets of every group in the request (v8 and later), or of its one group."""
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
         return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
@@ -51,7 +51,7 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
 
 
 def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
-    """How many offsets the groups have all of whose offsets are wanted (v8 and later), each time that one is named."""
+    """Return the number of offsets of the groups whose topics are null (v8 and later), for each time one is named."""
     counts: dict[str, int] = {}
     total = 0
     for wanted in request.groups:
@@ -64,7 +64,7 @@ def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
 
 
 def answer_bytes_max(node: Node, request: OffsetFetchRequest, version: int) -> int:
-    """A bound of the bytes of this answer, found without making it."""
+    """Return an upper bound of the bytes of the response, without making it."""
     if version >= GROUPS_FROM:
         return sum(_bytes_max(node, group.group_id, group.topics) for group in request.groups)
     return _bytes_max(node, request.group_id, request.topics)
@@ -81,7 +81,7 @@ def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> i
 
 
 def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Iterator[Any]:
-    """Raises MessageTooLarge at once when the answer would be longer than one may be."""
+    """Yield the groups of the response. Raises MessageTooLarge at once if it would exceed ANSWER_BYTES_MAX."""
     if offsets_wanted(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
         raise MessageTooLarge(f"more than {ANSWER_BYTES_MAX} bytes")
     for wanted in request.groups:
@@ -102,7 +102,7 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
 def _topics(
     node: Node, kept: GroupEntry | GroupAbsent, wanted: Any, make: Any, ctx: RequestContext
 ) -> Iterator[Any]:
-    """The topics that are wanted, all that have offsets for None; by id (v10) those come last that do not exist."""
+    """Yield the wanted topics, or all with offsets for None; by id (v10) yield the unknown ones last."""
     offsets: Offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
@@ -129,7 +129,7 @@ def _topics(
 
 
 def _known(node: Node, topic: Any) -> Topic | None:
-    """The topic of a name in the group, or of an id in the request."""
+    """Return the topic of a name in the group, or of an id in the request."""
     return node.catalogue.get(topic) if isinstance(topic, str) else node.catalogue.by_id(topic.topic_id)
 
 
@@ -147,7 +147,7 @@ def _partitions(
     indexes: list[int],
     ctx: RequestContext,
 ) -> Any:
-    """A list where it is short, so that it is written at once."""
+    """Return the partitions, as a list if they are few, so that they are encoded at once."""
     if len(indexes) <= 50:
         return [fetch_partition(committed, index) for index in indexes]
     return _many_partitions(node, kept, committed, indexes, ctx)
@@ -170,7 +170,10 @@ def _many_partitions(
 
 
 def _still_there(node: Node, kept: GroupEntry | GroupAbsent, ctx: RequestContext) -> None:
-    """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
+    """Let the reply wait for the offsets read so far.
+
+    Raises RequestRefused if the group is gone, because it may have lost records.
+    """
     if not isinstance(kept, GroupAbsent):
         node.group_access.check(ctx, kept)
 

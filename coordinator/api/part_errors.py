@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting the errors that an answer has for single topics, partitions, groups or members (Kafka's ErrorsPerSec).
+"""Counts the errors of single topics, partitions, groups or members in a response (Kafka's ErrorsPerSec).
 
-Where these stand differs by api (`Api.error_parts`). The handlers of the two apis that every consumer asks all the time
-know by themselves whether there is any, and only then have them counted; the answers of the others are looked through.
+Their place differs by api (`Api.error_parts`). The handlers of the two apis that every consumer calls all the time know
+if there are errors, and have them counted only then; the responses of all other apis are searched.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from protocol.apis import ApiKey
 
 
 def count_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: object) -> None:
-    """Count every error of a part of this response; `parts` are the lists (`Api.error_parts`)."""
+    """Count every error in the lists `parts` of this response (`Api.error_parts`)."""
     for code in part_errors(parts, response):
         stats.error(key, code)
 
 
 def part_errors(parts: Sequence[str], response: object) -> Iterator[int]:
-    """The errors of the parts of this response; `parts` are the lists (`Api.error_parts`)."""
+    """Yield every error in the lists `parts` of this response (`Api.error_parts`)."""
     for part in getattr(response, parts[0], None) or ():
         code = getattr(part, "error_code", 0)
         if code:

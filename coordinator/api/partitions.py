@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Metadata, ListOffsets and Fetch have to agree on about a topic's partitions."""
+"""The checks of a topic's partitions that Metadata, ListOffsets and Fetch have in common."""
 
 from typing import Final
 
@@ -11,15 +11,15 @@ from protocol.errors import ErrorCode
 from protocol.names import LeaderEpoch
 
 READ_COMMITTED: Final = 1
-"""The isolation level of a client that wants nothing of open and aborted transactions."""
+"""The isolation level of a client that reads no records of open and aborted transactions."""
 NO_EPOCH: Final = LeaderEpoch(-1)
-"""What a client says that does not know the epoch, or does not want it checked."""
+"""The epoch in requests of a client that does not know it, or does not want it checked."""
 
 
 def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_epoch: int) -> ErrorCode:
-    """Why a client gets no answer about a partition; `client_epoch` is the leader epoch it believes in (KIP-320).
+    """Return why a partition is refused, or NONE; `client_epoch` is the leader epoch in the request (KIP-320).
 
-    Not because another node leads it: where no node has data of it, each answers alike (else `is_led_here`).
+    Another node as leader is no reason: all nodes answer alike for partitions without data (else see `is_led_here`).
     """
     if topic is None or not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -32,5 +32,5 @@ def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_ep
 
 
 def is_led_here(node: Node, topic: Topic, index: int) -> bool:
-    """Whether this node can answer for a partition: of the topic that has records only its leader."""
+    """Return whether this node can answer for a partition: only the leader can for the topic that has records."""
     return topic.name != OFFSETS_TOPIC or node.cluster.leader(topic, index).node_id == node.node_id

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Produce v3-v13: offered, and refused. v5: log start offset. v8: messages (KIP-467). v9: flexible. v10: where the
-leader is now (KIP-951). v13: topic ids (KIP-516).
+"""The handler of Produce v3-v13, which is offered, and refused.
 
-Topics hold no records here, so why serve this at all? librdkafka takes a server that does not offer Produce v3 for
-one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself again and again, on a whole core.
+v5: log start offset. v8: messages (KIP-467). v9: flexible. v10: the current leader (KIP-951). v13: topic ids (KIP-516).
+
+Topics hold no records here. The api is offered because librdkafka treats a server without Produce v3 as older than
+Kafka 0.8.1: it sends the server no Fetch, and retries in a loop that takes a whole core.
 """
 
 from collections.abc import Iterable
@@ -28,8 +29,8 @@ TopicProduceResponse = ProduceResponse.TopicProduceResponse
 PartitionProduceResponse = TopicProduceResponse.PartitionProduceResponse
 
 TOPIC_IDS_FROM: Final = 13
-TOLD_FROM: Final = 0
-"""Kafka offers v0-v2, too, which it does not serve: librdkafka compresses only for servers that do (KAFKA-18659)."""
+OFFERED_FROM: Final = 0
+"""The first version offered. As in Kafka v0-v2 are not served: librdkafka needs them to compress (KAFKA-18659)."""
 
 NO_ACKS: Final = 0
 ACKS: Final = frozenset({-1, NO_ACKS, 1})
@@ -40,10 +41,10 @@ WHY: Final = (
 
 
 def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked | Silent:
-    """Refuse every partition with POLICY_VIOLATION, on which clients give up at once.
+    """Refuse every partition with POLICY_VIOLATION, after which clients do not retry.
 
-    Raises ProtocolError for acks=0: no answer is awaited, so Kafka closes the connection on an error
-    (KafkaApis.handleProduceRequest). Where there is no partition there is no error to give.
+    Raises ProtocolError for acks=0: the client waits for no response, so Kafka closes the connection on an error
+    (KafkaApis.handleProduceRequest). A request without partitions has no error.
     """
     if request.acks == NO_ACKS:
         if not any(topic.partition_data for topic in request.topic_data):
@@ -76,7 +77,7 @@ def _refused(
 
 
 def error_response(request: ProduceRequest, error: ErrorCode, version: int) -> ProduceResponse:
-    """The response with one error for every partition."""
+    """Return the response with one error for every partition."""
     responses = [
         _topic(
             topic, [_refusal(partition.index, error, version) for partition in topic.partition_data], version
@@ -122,6 +123,6 @@ API: Final = Api(
     error_response=error_response,
     frame=BLOBS,
     changes=False,
-    told_from=TOLD_FROM,
+    offered_from=OFFERED_FROM,
     error_parts=("responses", "partition_responses"),
 )

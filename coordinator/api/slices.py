@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests whose work has no small bound: answered in slices, between which the event loop serves others.
 
-A handler whose answer is as long as a list of the request, or as the state of the node, gives it to `in_slices` with
-generators in place of its long lists: each item is made, encoded and forgotten. Where there is work before the answer,
-it is a generator itself (`work_in_slices`). A connection whose peer is gone drops what it was working on. What a slice
-reads of a group it notes with `RequestContext.wait_for`, so the answer leaves when all of that is durable.
+A handler whose response is as long as a list of the request, or as the state of the node, passes it to `in_slices` with
+generators in place of its long lists: each item is made, encoded and dropped. If the response needs work before, that
+work is a generator, too (`work_in_slices`). A connection whose peer is gone drops its work. A slice that reads a group
+calls `RequestContext.wait_for`, so the response is sent once all that it shows is durable.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ITEMS_PER_SLICE: Final = 50
-"""How many small things are done before others get a chance: some 100 microseconds."""
+"""The number of small items in one slice: some 100 microseconds."""
 
 
 PIECES_FROM_BYTES: Final = 1024 * 1024
-"""An answer that is longer is made and written piece by piece: to join it would take longer than a slice."""
+"""The longest response that is made in one piece: to join more bytes would take longer than a slice."""
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
-"""No answer is longer that is made in slices."""
+"""The longest response that is made in slices."""
 
 
 def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", frame: bytes, pos: int) -> Work:
@@ -53,12 +53,12 @@ def in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:
 
 
 def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Parked:
-    """Do the work, giving way wherever it yields, and answer with the response that it returns."""
+    """Do the work, whose yields let the event loop serve others, and answer with the response that it returns."""
     return ctx.in_slices(_answer(node, ctx, work))
 
 
 def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
-    """The answer that says this error wherever the long request would have got one; its parts are counted in steps."""
+    """Return the response with this error in place of every result of a long request; count its parts in steps."""
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
     if ctx.api.counts_part_errors:
@@ -76,7 +76,7 @@ def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, objec
 
 
 def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
-    """The pieces of a response's body, made in steps, with its errors counted."""
+    """Encode a response's body in steps, count its errors, and return the pieces."""
     errors: Counter[int] = Counter()
     pieces = yield from ctx.api.encode_in_steps(response, errors)
     for code, count in errors.items():
@@ -85,12 +85,12 @@ def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
 
 
 def streamed(items: Iterable[T | None]) -> list[T]:
-    """An iterator in place of a list of structs, in a response for `in_slices`; None in it is a moment to give way."""
+    """Return an iterator as if it were a list of structs, for `in_slices`; None in it yields to the event loop."""
     return cast("list[T]", items)
 
 
 def moments(items: Iterable[T]) -> Iterator[T | None]:
-    """The items, and now and then None: a moment to give way, for generators that make an item of few of many."""
+    """Yield the items, and None after every ITEMS_PER_SLICE of them, at which the caller yields to the event loop."""
     for index, item in enumerate(items):
         yield item
         if index % ITEMS_PER_SLICE == ITEMS_PER_SLICE - 1:

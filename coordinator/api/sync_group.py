@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SyncGroup v0-v5.
+"""The handler of SyncGroup v0-v5.
 
 v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible. v5: protocol type and name, checked (KIP-559).
 """
@@ -19,7 +19,7 @@ from protocol.sync_protocol import lacks_protocol
 
 
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
-    """Give a member its part of the assignment; a follower waits for the leader to bring it."""
+    """Return a member's part of the assignment; a follower waits until the leader has sent the assignment."""
     if lacks_protocol(request, ctx.api_version):
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)
     if not request.group_id:
@@ -35,7 +35,7 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
 
 
 def error_response(request: SyncGroupRequest, error: ErrorCode, version: int) -> SyncGroupResponse:
-    """The refusal of a sync: no protocol, an empty assignment."""
+    """Return the refusal of a sync: no protocol, and an empty assignment."""
     return SyncGroupResponse(error_code=error)
 
 

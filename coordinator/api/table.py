@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node offers: every version of an api that it handles. Made of what the modules of this folder declare."""
+"""The table of the versions of apis that a node handles, made of the declarations in the modules of this folder."""
 
 import importlib
 import pkgutil
@@ -24,46 +24,48 @@ AnyApi: TypeAlias = Api[Any, Any]
 
 SMALL_BYTES: Final = 2048
 SMALL_HOT_BYTES: Final = 16_384
-"""What fits into them takes a few milliseconds at worst; of the hot apis more does, which are compiled."""
+"""The longest requests handled at once, in a few milliseconds at worst; longer for the hot apis, which are compiled."""
 
 
 class Capabilities:
-    """The apis of one node: where a request goes is known by its first four bytes, before it is decoded."""
+    """The apis of one node; a request's first four bytes select the api and version, before it is decoded."""
 
     def __init__(self, apis: Iterable[AnyApi], answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
-        """Answers that are made in slices become no longer than `answer_bytes_max`."""
+        """Limit responses that are made in slices to `answer_bytes_max` bytes."""
         self._apis = sorted(apis, key=lambda api: api.key)
         self.routes: dict[int, VersionedApi] = {
             route(api.key, version): _handled(api, version, answer_bytes_max)
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
         }
-        """By the first four bytes of a request (`protocol.headers.route`)."""
+        """The api's version, by the first four bytes of a request (`protocol.headers.route`)."""
         self._refused = {
             api.key: _refused(api, answer_bytes_max) for api in self._apis if api.refuse_version is not None
         }
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """What ApiVersions answers, in the order of the keys."""
+        """The apis and versions that ApiVersions lists, in the order of the keys."""
         return tuple(
             Offer(
-                int(api.key), api.versions.min if api.told_from is None else api.told_from, api.versions.max
+                int(api.key),
+                api.versions.min if api.offered_from is None else api.offered_from,
+                api.versions.max,
             )
             for api in self._apis
             if api.key < PRIVATE_FROM
         )
 
     def frame_bounds(self, message_bytes_max: int) -> Mapping[int, int]:
-        """By api key, the longest frame, where a batch may have `message_bytes_max` bytes."""
+        """Return the longest frame by api key, if a batch may have `message_bytes_max` bytes."""
         return MappingProxyType({int(api.key): api.frame.of(message_bytes_max) for api in self._apis})
 
     def route(self, frame: bytes) -> VersionedApi:
-        """What handles this request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
+        """Return the api for a request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
         return self.routes.get(route_of(frame)) or self.unrouted(frame)
 
     def unrouted(self, frame: bytes) -> VersionedApi:
-        """What handles a request that `routes` does not have: one of ApiVersions, which Kafka answers in every version.
+        """Return the api for a request that `routes` lacks: ApiVersions, which Kafka answers in every version.
 
         Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.
         """
@@ -75,9 +77,9 @@ class Capabilities:
 
 
 def declared(package: ModuleType = coordinator.api) -> list[AnyApi]:
-    """Every api that a module of this folder declares. Imports all of them, and with them kafka-python.
+    """Return every api that a module of the package declares. Imports all of them, and with them kafka-python.
 
-    Those of the folder `private` are not among them: with that package it gives these.
+    Modules of subpackages are left out: pass the package `private` for its apis.
     """
     found = []
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
@@ -108,7 +110,7 @@ def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> VersionedApi:
         answer_bytes_max=api.answer_bytes_max,
         small_bytes=SMALL_HOT_BYTES if api.key in hot.SCHEMAS else SMALL_BYTES,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
-        # The answer to a group's leader is bounded by group.members.max.bytes instead.
+        # The response to a group's leader is bounded by group.members.max.bytes instead.
         encode_in_steps=_encode_in_steps(api.key, version, MAX_INT32 if api.in_pieces else answer_bytes_max),
         handle_in_steps=api.handle_in_steps,
         changes=api.changes if callable(api.changes) else partial(_always, api.changes),
@@ -122,7 +124,7 @@ def _always(answer: bool, _request: Any) -> bool:
 
 
 def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, VersionedApi]:
-    """What answers versions that are not served: the first with a flexible header, what is below, and the others."""
+    """Return how unserved versions are answered: the first flexible version, and the apis below and from it on."""
     refuse = api.refuse_version
     assert refuse is not None
     answer = replaced(
@@ -137,7 +139,7 @@ def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, Ver
 
 
 def _unread(_frame: bytes, _pos: int) -> None:
-    """The body of a version that is not known is not looked at."""
+    """Ignore the body of a request in an unknown version."""
 
 
 def _in_one_step(decode: Callable[[bytes, int], Any], frame: bytes, pos: int) -> Generator[None, None, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the handlers that change topics have in common."""
+"""The common parts of the handlers that change topics."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -28,12 +28,12 @@ def answer_after_change(
     *,
     validate_only: bool = False,
 ) -> Parked:
-    """Change the catalogue, and respond to the outcome once that is on disk; with `validate_only` change nothing.
+    """Change the catalogue, and respond with the outcome once it is on disk; with `validate_only` change nothing.
 
-    What `respond` and `refuse` give may have generators in place of its lists.
+    The responses of `respond` and `refuse` may have generators in place of their lists.
 
-    A change that could not be kept is answered with `refuse(KAFKA_STORAGE_ERROR)`, one that comes while the
-    node stops with `refuse(NOT_CONTROLLER)`: on both clients try again.
+    A change that could not be stored is answered with `refuse(KAFKA_STORAGE_ERROR)`, one that arrives while the
+    node stops with `refuse(NOT_CONTROLLER)`: clients retry after both.
     """
 
     def done(outcome: Result | BaseException) -> None:
@@ -52,14 +52,14 @@ def answer_after_change(
 
 
 def repeated(names: Iterable[str]) -> Steps[dict[str, Refusal]]:
-    """The refusals of those names that a request holds more than once, in the order of the request."""
+    """Return a refusal for each name that a request holds more than once, in the order of the request."""
     refusal = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     times = yield from counted(names)
     return {name: refusal for name, count in times.items() if count > 1}
 
 
 def refuse_brokers(broker_ids: list[int], cluster: Cluster) -> Refusal | None:
-    """What is wrong with the replicas that a client wants for a partition; None when they are one of our nodes."""
+    """Return why the replicas of a partition in a request are refused; None if they are exactly one of our nodes."""
     known = {broker.node_id for broker in cluster.brokers}
     if len(broker_ids) == 1 and broker_ids[0] in known:
         return None

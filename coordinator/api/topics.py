@@ -13,9 +13,9 @@ from protocol.wire import ZERO_UUID
 
 
 def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -> Topic | ErrorCode:
-    """The topic with this id, or, where the version of the request knows no ids and `topic_id` is None, this name.
+    """Return the topic with this id or, if the request's version has no ids and `topic_id` is None, with this name.
 
-    Else what Kafka says of its partitions: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
+    Else return Kafka's error for its partitions: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
     """
     if topic_id is not None:
         return catalogue.topics_by_id.get(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
@@ -24,9 +24,9 @@ def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -
 
 
 def look_for(node: Node, key: str | bytes) -> None:
-    """Have a topic looked for that a request names, by name or id, and that is not here, or has too few partitions.
+    """Request a search for a topic, by its name or id in a request, that is unknown or has too few partitions.
 
-    The cluster behind this node may have it by now; the client is to try again.
+    The cluster behind this node, if any, may have the topic by now; the client retries.
     """
     look = node.catalogue_store.look_for
     if look is not None:
@@ -36,9 +36,9 @@ def look_for(node: Node, key: str | bytes) -> None:
 def look_for_fetched(
     node: Node, topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], *, by_id: bool
 ) -> None:
-    """Have those topics of an OffsetFetch looked for that are not here, or have too few partitions.
+    """Request a search for those topics of an OffsetFetch that are unknown or have too few partitions.
 
-    By name they are answered as if they were: the next request may commit to them.
+    By name they are answered as if they existed: the next request may commit to them.
     """
     look, catalogue = node.catalogue_store.look_for, node.catalogue
     if look is None:
@@ -51,5 +51,5 @@ def look_for_fetched(
 
 
 def id_bytes(topic_id: UUID | None) -> bytes:
-    """A topic's id as `find_topic` takes it; in kafka-python's messages the id of no topic is None."""
+    """Return a topic's id as `find_topic` takes it; kafka-python's messages have None for the zero id."""
     return ZERO_UUID if topic_id is None else topic_id.bytes

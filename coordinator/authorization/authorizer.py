@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who says what a client may do."""
+"""The interface that decides what a client may do, and the authorizer that allows everything."""
 
 from collections.abc import Collection
 from typing import Final, Protocol
@@ -9,24 +9,24 @@ from protocol.errors import ErrorCode
 
 
 class Authorizer(Protocol):
-    """Decides over the permissions of one client, or of all alike."""
+    """Decides on the permissions of one client, or of all clients alike."""
 
     def known(self, permissions: Collection[Permission]) -> Decisions | None:
-        """The decisions; None where one of them has to be asked for."""
+        """Return the decisions, or None if one of them has to be asked for."""
 
     async def check(self, permissions: Collection[Permission]) -> Decisions:
-        """The decisions, those that have to be asked for, too."""
+        """Return the decisions, including those that have to be asked for."""
 
 
 class AllowAll:
     """The authorizer of a node, which has no permissions of its own."""
 
     def known(self, permissions: Collection[Permission]) -> Decisions:
-        """All is allowed."""
+        """Return a decision that allows each permission."""
         return dict.fromkeys(permissions, ErrorCode.NONE)
 
     async def check(self, permissions: Collection[Permission]) -> Decisions:
-        """All is allowed."""
+        """Return a decision that allows each permission."""
         return self.known(permissions)
 
 
@@ -34,9 +34,9 @@ ALLOW_ALL: Final = AllowAll()
 
 
 def authorized_operations(authorizer: Authorizer, resource: Resource, name: str, *, asked: bool) -> set[int]:
-    """The codes of the operations that the client may do with a resource (KIP-430); NOT_ASKED if not wanted.
+    """Return the codes of the operations that the client may do with a resource (KIP-430), or NOT_ASKED if not wanted.
 
-    An operation over which nothing is decided yet is left out.
+    An operation on which there is no decision yet is left out.
     """
     if not asked:
         return NOT_ASKED

@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
 
 OPERATIONS_FROM: Final = 3
-"""DescribeGroups can ask which operations are authorized."""
+"""The version from which on DescribeGroups can ask for the authorized operations."""
 REPORTED: Final = (Operation.READ, Operation.DELETE, Operation.DESCRIBE)
 """The operations on groups that are reported."""
 
@@ -21,7 +21,7 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
 }
-"""What Kafka says of an error (Errors), where a response has a place for it."""
+"""Kafka's text for an error (Errors), for responses that have a field for it."""
 
 
 def _nothing(_request: Any, _version: int) -> ErrorCode:
@@ -30,28 +30,28 @@ def _nothing(_request: Any, _version: int) -> ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class SingleGroupRule(Rule):
-    """The request names one group: all of it is refused without this permission. Topics are refused one by one."""
+    """Refuses a request that names one group as a whole without a permission on the group, and topics one by one."""
 
     operation: Operation = Operation.READ
     topics: TopicsPart | None = None
     needs_topics: bool = False
-    """Whether nothing is left for the coordinator where all topics are refused."""
+    """True if nothing is left for the coordinator once all topics are refused."""
     refused_as: Callable[[Any], Any] | None = None
     """Makes the request whose refusal the client gets."""
     checked_before: Callable[[Any, int], ErrorCode] = _nothing
     """(request, version) -> the error that comes before the permissions, or NONE."""
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
-        """The one for the group, and one for every topic."""
+        """Return the permission for the group, and one for every topic."""
         topics = [] if self.topics is None else self.topics.permissions(request.topics, version)
         return [group_permission(self.operation, request.group_id), *topics]
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """The one group that it names."""
+        """Return the one group that the request names."""
         return [request.group_id]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
-        """The group decides for all, then each topic for itself; those that are refused come first in the response."""
+        """Decide by the group on all, then on each topic; the refused topics come first in the response."""
         error = self.checked_before(request, version)
         if error is NONE:
             error = decide(group_permission(self.operation, request.group_id))
@@ -69,7 +69,7 @@ class SingleGroupRule(Rule):
             return AuthorizationResult(response=changed(refuse(request, NONE, version), topics=refused))
 
         def merge(response: Any) -> Any:
-            if getattr(response, "error_code", 0):  # of the group: nothing else is said then
+            if getattr(response, "error_code", 0):  # of the group: the response has nothing else then
                 return response
             return changed(response, topics=[*refused, *response.topics])
 
@@ -77,7 +77,7 @@ class SingleGroupRule(Rule):
 
 
 class RefusalPosition(Enum):
-    """Where the refused groups stand in a response."""
+    """The place of the refused groups in a response."""
 
     FIRST = auto()
     LAST = auto()
@@ -86,21 +86,21 @@ class RefusalPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SeveralGroupsRule(Rule):
-    """The request names several groups: each is refused without this permission."""
+    """Refuses each group of a request that names several, if its permission is missing."""
 
     operation: Operation
     asked: str
     """The field of the request with the names."""
     answered: str
-    """The field of the response with a row for each."""
+    """The field of the response with a row for each group."""
     place: RefusalPosition
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
-        """One for every group."""
+        """Return one permission for every group."""
         return [group_permission(self.operation, name) for name in self._names(request)]
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """All groups that it names."""
+        """Return all groups that the request names."""
         return list(self._names(request))
 
     def _names(self, request: Any) -> Sequence[str]:
@@ -108,7 +108,7 @@ class SeveralGroupsRule(Rule):
         return names
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
-        """Each group for itself."""
+        """Decide on each group on its own."""
         names = self._names(request)
         if self.place is RefusalPosition.LAST:
             names = list(dict.fromkeys(names))
@@ -138,7 +138,7 @@ class SeveralGroupsRule(Rule):
     def _refusals(
         self, request: Any, errors: Mapping[str, ErrorCode], version: int, refuse: Refuse
     ) -> dict[str, Any]:
-        """The rows of refused groups by name; the groups with one error come from one response."""
+        """Return the rows of refused groups by name; the groups with the same error come from one response."""
         names_by_error: dict[ErrorCode, list[str]] = {}
         for name, error in errors.items():
             names_by_error.setdefault(error, []).append(name)
@@ -151,12 +151,12 @@ class SeveralGroupsRule(Rule):
 
 
 class DescribeGroupsRule(SeveralGroupsRule):
-    """Also reports what may be done with each group, where that is asked for (KIP-430)."""
+    """Also reports the operations that are allowed on each group, if the request asks for them (KIP-430)."""
 
     __slots__ = ()
 
     def permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
-        """One for every group; where its operations are asked for, all that can be found out."""
+        """Return one permission for every group, or, if operations are asked for, all that can be found out."""
         if not _asks_for_operations(request, version):
             return super().permissions(request, version)
         return [group_permission(operation, name) for name in request.groups for operation in REPORTED]
@@ -164,7 +164,7 @@ class DescribeGroupsRule(SeveralGroupsRule):
     def restrict(
         self, request: DescribeGroupsRequest, version: int, decide: Decide, refuse: Refuse
     ) -> AuthorizationResult:
-        """Each group for itself."""
+        """Decide on each group on its own."""
         result = super().restrict(request, version, decide, refuse)
         if not _asks_for_operations(request, version) or result.response is not None:
             return result
@@ -187,7 +187,7 @@ def _asks_for_operations(request: DescribeGroupsRequest, version: int) -> bool:
 
 
 class CoordinatorKeysRule(SeveralGroupsRule):
-    """Says why it is not known whether a group may be found; a broker gives no text where it may not."""
+    """Adds a text if it is unknown whether a group may be found; a broker gives no text if it may not."""
 
     __slots__ = ()
 
@@ -204,19 +204,22 @@ class CoordinatorKeysRule(SeveralGroupsRule):
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorRule(Rule):
-    """Groups that may not be described are not found; where a group is says nothing of it, so none is asked about."""
+    """Refuses to find groups that may not be described.
+
+    The location of a group reveals nothing about the group, so no coordinator is asked.
+    """
 
     several: CoordinatorKeysRule
     several_from: int
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
-        """One for every group."""
+        """Return one permission for every group."""
         if version >= self.several_from:
             return self.several.permissions(request, version)
         return [group_permission(self.several.operation, request.key)]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
-        """Each group for itself; the response of the versions with one key has a text for its error."""
+        """Decide on each group on its own; the response of the versions with one key has a text for its error."""
         if version >= self.several_from:
             return self.several.restrict(request, version, decide, refuse)
         error = decide(group_permission(self.several.operation, request.key))
@@ -227,16 +230,16 @@ class FindCoordinatorRule(Rule):
 
 
 class ListGroupsRule(Rule):
-    """Who may describe the cluster sees all groups, others those that they may describe."""
+    """Shows all groups to a client that may describe the cluster, and otherwise the groups that it may describe."""
 
     def permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
-        """The one for the cluster; which groups there are is known with the response."""
+        """Return the permission for the cluster; the groups are known only with the response."""
         return [DESCRIBE_CLUSTER]
 
     def restrict(
         self, request: ListGroupsRequest, version: int, decide: Decide, refuse: Refuse
     ) -> AuthorizationResult:
-        """All groups, or those that may be seen."""
+        """Pass the request, and filter its response if the client may not describe the cluster."""
         error = decide(DESCRIBE_CLUSTER)
         if error is NONE:
             return PASSES

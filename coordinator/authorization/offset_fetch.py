@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rule of OffsetFetch."""
+"""The rule of OffsetFetch, by groups and by topics."""
 
 from collections.abc import Sequence
 from operator import is_
@@ -23,24 +23,24 @@ from protocol.hot.offset_fetch import (
 from protocol.names import Offset
 
 GROUPS_FROM = 8
-"""It asks for several groups."""
+"""The version from which on OffsetFetch asks for several groups."""
 NO_OFFSET = Offset(-1)
 
 Fetched = OffsetFetchRequest | OffsetFetchRequestGroup
-"""What is asked about one group; before v8 that is the request itself."""
+"""The part of a request about one group; before v8 that is the request itself."""
 
 
 class OffsetFetchRule(Rule):
-    """Groups that may not be described are refused, and topics; where all topics are asked for, such are left out."""
+    """Refuses groups and topics that may not be described; if all topics are asked for, such topics are left out."""
 
     def __init__(self, ids_from: int) -> None:
-        """Topics are named by their ids from version `ids_from` on."""
+        """Use the ids of topics instead of their names from version `ids_from` on."""
         self._topics = TopicsPart(
             Operation.DESCRIBE, _refused_topic, refuses_all_unknown=True, ids_from=ids_from
         )
 
     def permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
-        """Those for the groups, and for every topic that is named."""
+        """Return the permissions for the groups, and for every topic that is named."""
         needed = []
         for group in _fetched(request, version):
             needed.append(_describe(group))
@@ -48,13 +48,13 @@ class OffsetFetchRule(Rule):
         return needed
 
     def groups(self, request: OffsetFetchRequest, version: int) -> list[str]:
-        """All that are asked for."""
+        """Return all groups that are asked for."""
         return [group.group_id for group in _fetched(request, version)]
 
     def restrict(
         self, request: OffsetFetchRequest, version: int, decide: Decide, refuse: Refuse
     ) -> AuthorizationResult:
-        """Each group for itself; before v8 there is one."""
+        """Decide on each group on its own; before v8 there is one."""
         asked = _fetched(request, version)
         errors = [self._error(group, version, decide) for group in asked]
         if version < GROUPS_FROM and errors[0] is not NONE:
@@ -80,11 +80,11 @@ class OffsetFetchRule(Rule):
         )
 
     def _error(self, group: Fetched, version: int, decide: Decide) -> ErrorCode:
-        """Why nothing is said of a group; NONE where something is."""
+        """Return the error that refuses a whole group, or NONE."""
         return decide(_describe(group)) or self._topics.unknown(group.topics, version, decide)
 
     def _without_refused(self, group: Fetched, version: int, decide: Decide) -> Fetched:
-        """What is left of the question about a group."""
+        """Return the request for a group without its refused topics."""
         if group.topics is None:
             return group
         left = self._topics.left(group.topics, version, decide)
@@ -93,7 +93,7 @@ class OffsetFetchRule(Rule):
     def _with_refused(
         self, response: OffsetFetchResponse, request: OffsetFetchRequest, version: int, decide: Decide
     ) -> OffsetFetchResponse:
-        """The response with all that was refused, the groups in the order of the request."""
+        """Return the response with all refused groups and topics, the groups in the order of the request."""
         if version < GROUPS_FROM:
             if response.error_code:
                 return response
@@ -118,7 +118,7 @@ class OffsetFetchRule(Rule):
         return [each for group in groups for each in self._topics.permissions(group.topics, version)]
 
     def _visible(self, response: OffsetFetchResponse, version: int, decide: Decide) -> OffsetFetchResponse:
-        """Only topics that may be described; nothing of a group with one of which that is not known."""
+        """Keep only topics that may be described; a group with a topic on which there is no decision gets an error."""
 
         def visible(group: Any) -> Any:
             error = self._topics.unknown(group.topics, version, decide)
@@ -133,7 +133,7 @@ class OffsetFetchRule(Rule):
 
 
 def _fetched(request: OffsetFetchRequest, version: int) -> Sequence[Fetched]:
-    """The groups that are asked for, each with its topics."""
+    """Return the groups that are asked for, each with its topics."""
     return request.groups if version >= GROUPS_FROM else [request]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may do with which resource, and the decisions over that."""
+"""Permissions of a client on a resource, and the decisions on them."""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
@@ -9,7 +9,7 @@ from protocol.errors import ErrorCode
 
 
 class Operation(IntEnum):
-    """Kafka's codes of what may be done (org.apache.kafka.common.acl.AclOperation)."""
+    """Kafka's codes of operations (org.apache.kafka.common.acl.AclOperation)."""
 
     READ = 3
     WRITE = 4
@@ -24,7 +24,7 @@ class Operation(IntEnum):
 
 
 class Resource(Enum):
-    """What something may be done with."""
+    """The kinds of resources on which permissions exist."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -32,7 +32,7 @@ class Resource(Enum):
 
 
 class Permission(NamedTuple):
-    """To do something with a group, the cluster, or a topic by its name or (16 bytes) its id."""
+    """An operation on a group, the cluster, or a topic by its name or (16 bytes) its id."""
 
     resource: Resource
     operation: Operation
@@ -40,34 +40,34 @@ class Permission(NamedTuple):
 
 
 def group_permission(operation: Operation, group_id: str) -> Permission:
-    """To do this with a group."""
+    """Return the permission for an operation on a group."""
     return Permission(Resource.GROUP, operation, group_id)
 
 
 def topic_permission(operation: Operation, topic: str | bytes) -> Permission:
-    """To do this with the topic of this name or id."""
+    """Return the permission for an operation on the topic of this name or id."""
     return Permission(Resource.TOPIC, operation, topic)
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name that Kafka's ACLs give the cluster (Resource.CLUSTER_NAME)."""
 DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER_NAME)
-"""To describe the cluster."""
+"""The permission to describe the cluster."""
 
 
 Decisions: TypeAlias = dict[Permission, ErrorCode]
-"""NONE for each permission that the client has, else the error with which a broker refuses what needs it."""
+"""NONE for each permission that the client has, else the error with which a broker refuses a request that needs it."""
 
 DENIED: Final[Mapping[Resource, ErrorCode]] = {
     Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
-"""The decision that the client lacks the permission. Any error but this and NONE says that it is not known."""
+"""The decision that the client lacks the permission; any error except this one and NONE stands for "not known"."""
 
 
 def is_known(permission: Permission, decision: ErrorCode) -> bool:
-    """Whether the decision says that the client has the permission, or that it lacks it."""
+    """Return whether the decision states that the client has the permission, or that it lacks it."""
     return decision in (ErrorCode.NONE, DENIED[permission.resource])
 
 
@@ -77,7 +77,7 @@ SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
     | {Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS},
     Resource.CLUSTER: frozenset(Operation) - {Operation.READ, Operation.WRITE, Operation.DELETE},
 }
-"""What can be done with each resource (AclEntry.supportedOperations)."""
+"""The operations that exist for each resource (AclEntry.supportedOperations)."""
 
 NOT_ASKED: Final = cast("set[int]", None)
-"""The place of operations that were not asked for; kafka-python's stubs do not know that it may be None."""
+"""The value for operations that were not asked for; kafka-python's stubs do not know that it may be None."""

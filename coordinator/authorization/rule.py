@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule says: which permissions a request needs, and what becomes of one whose client has some of them only.
+"""The interface of a rule: which permissions a request needs, and how it is restricted if its client lacks some.
 
-As in Kafka's KafkaApis: what is refused of a request is taken out before the coordinator sees it, and put back into its
-response in the places where a broker has it.
+As in Kafka's KafkaApis, refused parts are taken out of a request before the coordinator gets it, and put into its
+response in the places where a broker puts them.
 """
 
 import copy
@@ -16,49 +16,49 @@ from protocol.errors import ErrorCode
 Message = TypeVar("Message")
 
 Decide: TypeAlias = Callable[[Permission], ErrorCode]
-"""NONE where the client has a permission that the rule has named, else the error that it is refused with."""
+"""NONE if the client has a permission that the rule has named, else the error with which it is refused."""
 Refuse: TypeAlias = Callable[[Any, ErrorCode, int], Any]
-"""(request, error, version) -> the response of the api with this error, wherever an error can stand in it."""
+"""(request, error, version) -> the response of the api with this error in every place that can hold an error."""
 
 NONE: Final = ErrorCode.NONE
 
 
 class AuthorizationResult(NamedTuple):
-    """What becomes of a request. Nothing of it set: it passes as it is."""
+    """The decision on a request; without any field set the request passes unchanged."""
 
     error: ErrorCode | None = None
-    """All of it is refused with this."""
+    """The error with which all of the request is refused."""
     response: Any = None
-    """It gets this response; nothing of it is left for a coordinator."""
+    """The response to the request, of which nothing is left for a coordinator."""
     request: Any = None
-    """What is left of it for the coordinator."""
+    """The rest of the request for the coordinator."""
     merge: Callable[[Any], Any] | None = None
-    """(the coordinator's response) -> the client's"""
+    """(the coordinator's response) -> the client's response"""
     needed: Callable[[Any], Iterable[Permission]] | None = None
-    """(the coordinator's response) -> the permissions without which something in it is not to be seen."""
+    """(the coordinator's response) -> the permissions that the client needs to see all of it."""
     visible: Callable[[Any, Decide], Any] | None = None
-    """(the coordinator's response, ...) -> what the client is to see of it."""
+    """(the coordinator's response, ...) -> the part that the client may see."""
 
 
 PASSES: Final = AuthorizationResult()
 
 
 class Rule(Protocol):
-    """The rule of one api; it names no group where every node can answer."""
+    """The rule of one api; it names no group if every node can answer the request."""
 
     def permissions(self, request: Any, version: int) -> list[Permission]:
-        """All that have to be known before the request is restricted."""
+        """Return all permissions that have to be known before the request is restricted."""
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
-        """What becomes of the request; `refuse` makes its api's response of an error."""
+        """Restrict the request to its permitted parts; `refuse` makes its api's response to an error."""
 
     def groups(self, request: Any, version: int) -> list[str]:
-        """The groups whose coordinator is asked."""
+        """Return the groups whose coordinator gets the request."""
         return []
 
 
 def changed(message: Message, **fields: Any) -> Message:
-    """A message with other fields than this one."""
+    """Return a copy of a message with other values in these fields."""
     if isinstance(message, FieldsValue):
         return replaced(message, **fields)
     made = copy.copy(message)

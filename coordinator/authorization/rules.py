@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules by api: which operation on which resource, where the names stand, what a refusal looks like (KafkaApis)."""
+"""The rules by api: which operation on which resource, the fields with the names, and the refusals (KafkaApis)."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,9 +25,9 @@ from protocol.messages import OffsetDeleteResponse
 from protocol.sync_protocol import lacks_protocol
 
 TOPIC_IDS_FROM: Final = 10
-"""OffsetCommit and OffsetFetch name topics by their ids."""
+"""The version from which on OffsetCommit and OffsetFetch name topics by their ids."""
 SEVERAL_KEYS_FROM: Final = 4
-"""FindCoordinator asks for several groups."""
+"""The version from which on FindCoordinator asks for several groups."""
 
 
 def _refused_commit(topic: Any, error: ErrorCode, _version: int) -> OffsetCommitResponseTopic:

@@ -12,29 +12,29 @@ from protocol.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class TopicsPart:
-    """Needs a permission for each topic; the others are left when some are refused."""
+    """Requires a permission for each topic; the permitted topics are left if others are refused."""
 
     operation: Operation
     refused: Callable[[Any, ErrorCode, int], Any]
     """(topic of a request, error, version) -> the topic of the response in which every partition has this error."""
     refuses_all_unknown: bool = False
-    """Whether a topic with a decision that is not known refuses all that is asked about the group, as at a broker."""
+    """True if a topic without a decision refuses the whole request for the group, as at a broker."""
     ids_from: int | None = None
     """The version from which on topics are named by their ids."""
 
     def permission(self, topic: Any, version: int) -> Permission:
-        """The one for a topic of a request or a response."""
+        """Return the permission for a topic of a request or a response."""
         by_id = self.ids_from is not None and version >= self.ids_from
         return topic_permission(self.operation, topic.topic_id if by_id else topic.name)
 
     def permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
-        """Those for all of these topics; None names none."""
+        """Return the permissions for all of these topics; None names no topic."""
         return [self.permission(topic, version) for topic in topics or ()]
 
     def unknown(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
-        """The first error of these topics that says neither that the client may not, nor that there is no such topic.
+        """Return the first error that means neither that the client lacks the permission nor that the topic is unknown.
 
-        NONE without one.
+        Returns NONE if there is no such error.
         """
         if self.refuses_all_unknown:
             for topic in topics or ():
@@ -44,10 +44,10 @@ class TopicsPart:
         return NONE
 
     def left(self, topics: Sequence[Any], version: int, decide: Decide) -> list[Any]:
-        """The topics that are not refused."""
+        """Return the topics that are not refused."""
         return [topic for topic in topics if decide(self.permission(topic, version)) is NONE]
 
     def refusals(self, topics: Sequence[Any] | None, version: int, decide: Decide) -> list[Any]:
-        """The topics of the response that stand for those that are refused."""
+        """Return the topics of the response that stand for the refused ones."""
         found = ((topic, decide(self.permission(topic, version))) for topic in topics or ())
         return [self.refused(topic, error, version) for topic, error in found if error is not NONE]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topics of a node: names, ids and partition counts, no data.
+"""The topics of a node: names, ids, partition counts and settings, no data.
 
-`topics` has the rules, `catalogue` is the pure state, `keeper` makes a change visible once it is kept, `store` keeps it
-on disk (`file`, `file_format`), `limits` says how much there may be, `configs` knows the settings that topics can have.
-The api modules for topics (create_topics and the like) are the only ones that change it.
+`topics` has the rules, `catalogue` is the pure state, `catalogue_writer` makes a change visible once it is stored,
+`store` stores it on disk (`file`, `file_format`), `limits` bounds the topics, `configs` knows the settings that topics
+can have. Only the api modules for topics (create_topics and the like) change the catalogue.
 """
 
 from coordinator.catalogue.catalogue import Catalogue

@@ -21,12 +21,12 @@ class Catalogue(Topics):
     ) -> None:
         super().__init__(offsets_topic, limits)
         self.topics_by_name: dict[str, Topic] = {}
-        """For what every request looks up; only this class changes them."""
+        """The topics for the lookups of every request; only this class changes the dict."""
         self.topics_by_id: dict[bytes, Topic] = {}
         self._by_key: dict[str, str] = {}
         self._names = OrderedNames()
         self._replace(None, offsets_topic)
-        self.totals = Totals()  # which count no topic of our own
+        self.totals = Totals()  # which leave out `__consumer_offsets`
         for topic in topics:
             self._replace(None, topic)
 
@@ -34,7 +34,7 @@ class Catalogue(Topics):
         return len(self.topics_by_name)
 
     def __iter__(self) -> Iterator[Topic]:
-        """The topics in order, each as it is when its turn comes; they may change meanwhile."""
+        """Yield the topics in order, each in its state at that moment; they may change meanwhile."""
         last = None
         while names := self._names.after(last):
             for name in names:
@@ -44,32 +44,32 @@ class Catalogue(Topics):
             last = names[-1]
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name."""
+        """Return the topic of this name, None if there is none."""
         return self.topics_by_name.get(name)
 
     def by_id(self, topic_id: bytes) -> Topic | None:
-        """The topic whose uuid has these 16 bytes."""
+        """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self.topics_by_id.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """The name of the topic that has this name or one that may not exist beside it."""
+        """Return the name of the topic that has this name or a name that collides with it, else None."""
         return self._by_key.get(collision_key(name))
 
     def unsorted(self) -> Collection[Topic]:
-        """All topics but `__consumer_offsets`, in no order: what they are now, whatever changes later."""
+        """Return a snapshot of all topics but `__consumer_offsets`, in no order."""
         return [topic for topic in self.topics_by_name.values() if topic is not self.offsets_topic]
 
     def take_offsets_topic(self, topic: Topic) -> None:
-        """`__consumer_offsets` is another one: behind a gateway clients know the cluster's, by its id."""
+        """Replace `__consumer_offsets`, because behind a gateway clients know the cluster's topic by its id."""
         del self.topics_by_id[self.offsets_topic.id]
         self.topics_by_id[topic.id] = self.topics_by_name[topic.name] = self.offsets_topic = topic
 
     def draft(self) -> Draft:
-        """Something to try changes on."""
+        """Return a draft on which changes can be tried."""
         return Draft(self)
 
     def missing_in(self, other: "Catalogue") -> Steps[list[bytes]]:
-        """The ids of the topics that `other` does not have; nothing may change before the last step."""
+        """Return the ids of the topics that `other` does not have; nothing may change before the last step."""
         missing = []
         for topic_id in in_steps(self.topics_by_id, COUNTED_PER_STEP):
             if topic_id is None:
@@ -79,10 +79,10 @@ class Catalogue(Topics):
         return missing
 
     def adopt(self, other: "Catalogue") -> None:
-        """Become what `other` is, which is used no more."""
+        """Take over the state of `other`, which must not be used afterwards."""
         for attribute in Catalogue.__slots__:
             setattr(self, attribute, getattr(other, attribute))
-        for field in Totals.__struct_fields__:  # in the object that others look at
+        for field in Totals.__struct_fields__:  # in the object that others hold
             setattr(self.totals, field, getattr(other.totals, field))
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a change of topics visible only once it is kept.
+"""Makes a change of topics visible only once it is stored.
 
-A change is tried on a draft (`topics.Draft`). What it comes to is kept, on disk or by the supervisor, and then the
-catalogue takes it over and those who asked are answered. So no topic is seen, or promised, that a crash takes back, and
-a failure leaves nothing to undo. One write is under way at a time; changes that arrive meanwhile share the next one.
-Whatever is done costs what changes, not what there is; and edits of many topics give way to others between their steps.
+A change is tried on a draft (`topics.Draft`). Its outcome is stored, on disk or by the supervisor; then the catalogue
+applies it and the callers get their results. So clients never see a topic that a crash takes back, and a failure leaves
+nothing to undo. One write is in progress at a time; changes that arrive meanwhile share the next one. The cost of a
+change depends on its size, not on the number of topics; edits of many topics yield to the event loop between their
+steps.
 """
 
 from abc import ABC, abstractmethod
@@ -27,18 +28,18 @@ log = get_logger("catalogue")
 
 T = TypeVar("T")
 Drops = Iterator[DurabilityTicket | None]
-"""Steps, some of which wait for a ticket to be durable, or to have failed."""
+"""Steps of dropping offsets; a step may yield a ticket, to wait until it is durable or has failed."""
 CHANGES_PER_WRITE_MAX: Final = 100
-"""So many edits share a write, and are answered in one go."""
+"""The maximum number of edits that share a write, and whose callbacks run together."""
 STEPS_PER_SLICE: Final = 20
-"""After so many steps others get a turn of the event loop."""
+"""The number of steps after which a draft yields to the event loop."""
 TAKEN_OVER_PER_SLICE: Final = 4
-"""After so many steps of taking over what is kept others get a turn; such a step is longer."""
+"""The number of steps, which are longer, after which applying stored changes yields to the event loop."""
 END: Final = object()
 
 
 class Change(msgspec.Struct):
-    """An edit that waits to be kept, and who is called then."""
+    """An edit that waits to be stored, with the callback for its outcome."""
 
     edit: Callable[[Draft], Steps[Any]]
     done: Callable[[Any], None]
@@ -47,33 +48,34 @@ class Change(msgspec.Struct):
 
 
 class ChangesClosed(Exception):
-    """The node stops, and takes no changes of topics any more: its partitions could not follow them."""
+    """The node is stopping and takes no more changes of topics, because its partitions could not follow them."""
 
 
 class CatalogueWriter(ABC):
-    """The catalogue, and the changes on their way into it.
+    """The catalogue and the changes that wait to be applied to it.
 
-    What is kept is taken over in slices: first topics go, then others change or come. `on_changed(changes)` is called
-    on the event loop for each part of it, and `on_topics_deleted(names)` once all are gone that go, before those who
-    asked for it are answered. Kafka drops the offsets of such topics (GroupCoordinator.onPartitionsDeleted). What it
-    returns is gone through in slices, and until its end no other change is seen: so no commit goes to a new topic of
-    such a name while offsets in the old one are dropped. Where it yields a ticket, that is waited for.
+    Stored changes are applied in slices: topics are deleted first, then others are changed or created.
+    `on_changed(changes)` is called on the event loop for each part, and `on_topics_deleted(names)` once all deleted
+    topics are gone, before the callers get their results. Kafka drops the offsets of such topics
+    (GroupCoordinator.onPartitionsDeleted). The iterator that `on_topics_deleted` returns is run in slices, and until
+    its end no other change is visible: so no commit goes to a new topic of the same name while offsets in the old one
+    are dropped. If the iterator yields a ticket, the writer waits for the ticket.
     """
 
     def __init__(self, path: Path, new_topic_id: Callable[[], bytes]) -> None:
         self.path = path
         self.later: Callable[[Callable[[], None]], object] | None = None
-        """Calls something in another turn of the event loop; without it nothing gives way."""
+        """Calls a function in a later turn of the event loop; without it no work yields to the event loop."""
         self.on_topics_deleted: Callable[[Sequence[str]], Drops | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.look_for: Callable[[str | bytes], None] | None = None
-        """Brings the next look at the cluster forward, for a topic, by name or id, or for more partitions of it.
+        """Makes the node read the cluster's topics sooner, for a topic (by name or id) or for more of its partitions.
 
         An api calls it when a client names a topic or partition that this node does not know. It is None on a node
         without a cluster behind it.
         """
         self._on_gone: Callable[[Sequence[str]], None] = lambda _names: None
-        """Called with topics that are not in the catalogue any more, in the turn in which others are told."""
+        """Called with the names of topics that have left the catalogue, in the same turn as `on_changed`."""
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
         self._gathering: list[Change] = []
@@ -85,15 +87,15 @@ class CatalogueWriter(ABC):
 
     @property
     def catalogue(self) -> Catalogue:
-        """What is kept: the same object for the life of the keeper. Only once it is loaded."""
+        """The stored catalogue, the same object for the life of the writer; available once it is loaded."""
         assert self._catalogue is not None, "the catalogue has not been loaded"
         return self._catalogue
 
     def change(self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]) -> None:
-        """Let `edit` change a draft of the catalogue; its result counts once that is kept.
+        """Change a draft of the catalogue by `edit`, whose result counts once the change is stored.
 
-        `done` is called with the result, or with the exception that kept it from that: at once where there is nothing
-        to keep, else later. `edit` may run after other changes, and must decide by the topics that it is given.
+        `done` is called with the result, or with the exception that prevented it: at once if there is nothing to store,
+        else later. `edit` may run after other changes, and must decide by the topics that it is given.
         """
         self.change_in_steps(partial(_at_once, edit), done)
 
@@ -104,9 +106,9 @@ class CatalogueWriter(ABC):
         *,
         only_try: bool = False,
     ) -> None:
-        """Change a draft of the catalogue as `change` does, with an edit that yields where it can give way to others.
+        """Change a draft of the catalogue as `change` does, with an edit that yields between its steps.
 
-        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` nothing of it is kept. After `close`
+        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` its changes are not stored. After `close`
         the outcome is ChangesClosed.
         """
         if self.is_closed:
@@ -114,21 +116,21 @@ class CatalogueWriter(ABC):
             return
         self._gathering.append(Change(edit, done, only_try))
         if not self._under_way and self._draft is None:
-            self._tell(self._go_on())
+            self._notify(self._go_on())
 
     def close(self) -> None:
-        """Take no more changes; those that have come already go on until `is_idle`."""
+        """Take no more changes; the changes that have already arrived go on until `is_idle`."""
         self.is_closed = True
 
     @property
     def is_idle(self) -> bool:
-        """Whether no change is under way, and what was committed in deleted topics has been dropped."""
+        """True if no change is in progress and the offsets in deleted topics have been dropped."""
         waits = self._gathering or self._under_way or self._trying
         return not waits and self._draft is None and self._taking_over is None
 
     @abstractmethod
     def _keep(self, changes: Changes) -> None:
-        """Begin to keep what is under way; `_kept` or `_failed` follows."""
+        """Begin to store the changes; `_kept` or `_failed` follows."""
 
     def _kept(self, changes: Changes) -> None:
         self._taking_over = self._take_over(changes)
@@ -142,13 +144,13 @@ class CatalogueWriter(ABC):
 
     def _finish(self) -> None:
         changes, self._under_way = self._under_way, []
-        # The next write starts before its callers are called, so that a change made by an answer joins the queue.
-        self._tell(changes + self._go_on())
+        # The next write starts before the callbacks run, so that a change made by a callback joins the queue.
+        self._notify(changes + self._go_on())
 
     def _take_over(self, changes: Changes) -> Drops:
-        """Let the catalogue be what is kept: topics go, what was committed in them is dropped, others come.
+        """Apply the stored changes to the catalogue: delete topics, drop their offsets, then create others.
 
-        So a topic that is made anew in the same change is not there before all of that is dropped.
+        So a topic that the same change creates again does not exist before all offsets in the old one are dropped.
         """
         gone: list[str] = []
         for piece in changes.pieces():
@@ -157,16 +159,16 @@ class CatalogueWriter(ABC):
                 gone = []
             names = self.catalogue.apply(piece)
             self._log(piece, names)
-            self._tell_changed(piece)
+            self._notify_changed(piece)
             if names:
-                self._on_gone(names)  # at once: who has heard of it may answer in the next turn
+                self._on_gone(names)  # at once: a node that knows it may respond in the next turn
             gone += names
             yield None
         if gone:
             yield from self._drop(gone)
 
     def _log(self, changes: Changes, deleted: Sequence[str]) -> None:
-        """The life of topics is in the log at info, as that of groups."""
+        """Log the life of topics at info, as that of groups."""
         if deleted:
             log.info("topics deleted", topics=list(deleted))
         if changes.grown:
@@ -178,21 +180,21 @@ class CatalogueWriter(ABC):
         if changes.created:
             _log_partitions("topics created", changes.created)
 
-    def _tell_changed(self, changes: Changes) -> None:
+    def _notify_changed(self, changes: Changes) -> None:
         try:
             self.on_changed(changes)
         except Exception:
             log.exception("handing on a change of topics failed")
 
     def _drop(self, gone: Sequence[str]) -> Drops:
-        """Drop what was committed in deleted topics."""
+        """Drop the offsets that were committed in deleted topics."""
         try:
             yield from self.on_topics_deleted(gone) or ()
         except Exception:
             log.exception("offsets of deleted topics were not removed")
 
     def _go_on_taking_over(self) -> None:
-        """Take over what is kept as far as one slice goes; at the end of all of it, go on."""
+        """Apply the stored changes for one slice, or up to a ticket; after the last step, call `_taken_over`."""
         steps = 0
         while self._taking_over is not None:
             if self.later is not None and steps >= TAKEN_OVER_PER_SLICE:
@@ -212,22 +214,22 @@ class CatalogueWriter(ABC):
         self._taken_over()
 
     def release(self) -> None:
-        """The ticket has come to its end that was waited for."""
+        """Continue, because the ticket that the writer waited for is durable or has failed."""
         if self.later is None:
             self._go_on_taking_over()
         else:
             self.later(self._go_on_taking_over)
 
     def _not_taken_over(self) -> None:
-        """A bug, which is being handled, kept the catalogue from becoming what is kept."""
+        """Handle the current exception, a bug that kept stored changes from being applied."""
         log.exception("a change of topics was not applied")
 
     def _taken_over(self) -> None:
-        """The catalogue is what is kept."""
+        """Finish the changes, which the catalogue has applied."""
         self._finish()
 
     def _go_on(self) -> list[Change]:
-        """Try what gathered, as far as one slice goes, and keep it; returns changes with nothing to keep."""
+        """Try the gathered changes for one slice and store the outcome; return changes with nothing to store."""
         made: list[Change] = []
         while self._draft is not None or self._gathering:
             if self._draft is None:
@@ -237,7 +239,7 @@ class CatalogueWriter(ABC):
             changes = self._slice(self._draft)
             if changes is None:
                 assert self.later is not None
-                self.later(lambda: self._tell(self._go_on()))
+                self.later(lambda: self._notify(self._go_on()))
                 return made
             edits, self._trying, self._draft = self._trying, [], None
             if changes:
@@ -248,7 +250,7 @@ class CatalogueWriter(ABC):
         return made
 
     def _slice(self, draft: Steps[Changes]) -> Changes | None:
-        """What the draft comes to; None while there is more of it to do in another turn."""
+        """Run one slice of the draft and return its changes, None if work is left for another turn."""
         steps = 0
         try:
             while self.later is None or steps < STEPS_PER_SLICE:
@@ -268,14 +270,14 @@ class CatalogueWriter(ABC):
                 if change.is_only_tried:
                     yield from draft.undo_in_steps(mark)
             except Exception as error:
-                # One who asked for something impossible must not spoil it for the others.
+                # An edit that fails must not spoil the others.
                 log.exception("changing the catalogue failed")
                 yield from draft.undo_in_steps(mark)
                 change.outcome = error
             yield
         return (yield from draft.changes_in_steps())
 
-    def _tell(self, changes: Sequence[Change]) -> None:
+    def _notify(self, changes: Sequence[Change]) -> None:
         errors: list[Exception] = []
         for change in changes:
             try:
@@ -287,7 +289,7 @@ class CatalogueWriter(ABC):
 
 
 def _at_once(edit: Callable[[Draft], T], draft: Draft) -> Steps[T]:
-    """An edit of a single step."""
+    """Run an edit as a single step."""
     yield from ()
     return edit(draft)
 

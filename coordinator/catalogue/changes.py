@@ -11,16 +11,16 @@ from coordinator.catalogue.topic import Topic
 
 PIECE_TOPICS_MAX: Final = 250
 PIECE_BYTES_MAX: Final = 64 * 1024
-"""A piece has less than this, or a single topic: handling one takes a millisecond or two."""
+"""The maximum size of a piece with several topics, so that handling it takes a millisecond or two."""
 _TOPIC_OVERHEAD_BYTES: Final = 64
 
 
 class StaleChange(Exception):
-    """Changes do not fit the topics that there are: they were made for others."""
+    """Changes do not fit the existing topics, because they were made for others."""
 
 
 class PartitionsAdded(msgspec.Struct, frozen=True, array_like=True):
-    """A topic has more partitions than `before`."""
+    """The number of partitions of a topic that has more than `before`."""
 
     id: bytes
     before: int
@@ -28,7 +28,7 @@ class PartitionsAdded(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ConfigsChanged(msgspec.Struct, frozen=True, array_like=True):
-    """A topic has these settings, and had `before`."""
+    """The settings of a topic, and those that it had `before`."""
 
     id: bytes
     before: Mapping[str, str]
@@ -36,7 +36,7 @@ class ConfigsChanged(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What makes new topics of old ones, in this order, so that the name of a deleted topic is free again."""
+    """The changes from old topics to new ones, in this order, so that the name of a deleted topic is free again."""
 
     deleted: Sequence[bytes] = ()
     grown: Sequence[PartitionsAdded] = ()
@@ -44,17 +44,20 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     created: Sequence[Topic] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything changes."""
+        """Return whether anything changes."""
         return bool(self.deleted or self.grown or self.configured or self.created)
 
     def in_two(self) -> tuple["Changes", "Changes"]:
-        """What goes and changes, then what comes; all in the first where nothing goes. In turn they make the same."""
+        """Split into all changes but creations, then the creations, if topics are both deleted and created.
+
+        Otherwise all changes are in the first part. Applied in turn, both parts have the same effect.
+        """
         if not (self.deleted and self.created):
             return self, Changes()
         return msgspec.structs.replace(self, created=()), Changes(created=self.created)
 
     def pieces(self) -> Iterator["Changes"]:
-        """These changes in several of bounded size; in order they come to the same."""
+        """Yield the changes in pieces of bounded size, which together have the same effect."""
         for start in range(0, len(self.deleted), PIECE_TOPICS_MAX):
             yield Changes(deleted=self.deleted[start : start + PIECE_TOPICS_MAX])
         for start in range(0, len(self.grown), PIECE_TOPICS_MAX):
@@ -66,7 +69,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def topic_pieces(topics: Iterable[Topic]) -> Iterator[list[Topic]]:
-    """These topics in lists of bounded size."""
+    """Yield the topics in lists of bounded size."""
     piece: list[Topic] = []
     size = 0
     for topic in topics:

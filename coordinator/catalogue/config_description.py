@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a topic, and of the node, as DescribeConfigs answers them (Kafka's ConfigHelper)."""
+"""The settings of a topic, and of the node, as DescribeConfigs returns them (Kafka's ConfigHelper)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, NamedTuple, get_args, get_origin
@@ -16,7 +16,7 @@ _SIMPLE_TYPES: Final[Mapping[object, ConfigType]] = {bool: ConfigType.BOOLEAN, f
 
 
 class Synonym(NamedTuple):
-    """A place where a value was looked for and found: the first one counts."""
+    """A source that has a value for the setting; the first of them counts."""
 
     name: str
     value: str
@@ -24,7 +24,7 @@ class Synonym(NamedTuple):
 
 
 class DescribedConfig(NamedTuple):
-    """One setting with all that is known of it."""
+    """A setting with its value, its source and its synonyms."""
 
     name: str
     value: str | None
@@ -36,7 +36,7 @@ class DescribedConfig(NamedTuple):
 
 
 def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]:
-    """All settings of a topic, in name order; those of our own only where they are set."""
+    """Yield all settings of a topic, in name order; our own settings only if they are set."""
     if topic.name == OFFSETS_TOPIC:
         values = _offsets_topic_values(settings)
     else:
@@ -49,7 +49,7 @@ def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]
 
 
 def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
-    """All settings of the node, in the order in which they are declared."""
+    """Yield all settings of the node, in the order in which they are declared."""
     for field in msgspec.structs.fields(Settings):
         value, default = _text(getattr(settings, field.name)), _text(field.default)
         name = field.encode_name
@@ -100,7 +100,7 @@ def _described(key: ConfigKey, synonyms: list[Synonym]) -> DescribedConfig:
 
 
 def _offsets_topic_values(settings: Settings) -> Mapping[str, str]:
-    """`__consumer_offsets` does hold data, and these settings of the node are about it."""
+    """Return the settings of `__consumer_offsets`, which does hold data, by the node's settings."""
     fixed = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
@@ -114,7 +114,7 @@ def _offsets_topic_values(settings: Settings) -> Mapping[str, str]:
         "min.cleanable.dirty.ratio": str(settings.min_cleanable_dirty_ratio),
         "min.compaction.lag.ms": str(settings.min_compaction_lag_ms),
     }
-    # A broker gives this topic none of these: they show where they are not the defaults.
+    # A broker sets none of these for this topic: they are shown if they are not the defaults.
     return fixed | {name: text for name, text in compaction.items() if text != TOPIC_CONFIGS[name].default}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values that Kafka's settings take: from text to what is meant, with Kafka's bounds (ConfigDef)."""
+"""The kinds of values that Kafka's settings take: each parses a text within Kafka's bounds (ConfigDef)."""
 
 import enum
 import re
@@ -20,7 +20,7 @@ _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 class ConfigType(enum.IntEnum):
-    """How DescribeConfigs v3+ names the type of a value (DescribeConfigsResponse.ConfigType)."""
+    """The type of a value in DescribeConfigs v3+ (DescribeConfigsResponse.ConfigType)."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -35,7 +35,7 @@ class ConfigType(enum.IntEnum):
 
 
 class ConfigSource(enum.IntEnum):
-    """Where DescribeConfigs v1+ says that a value comes from (DescribeConfigsResponse.ConfigSource)."""
+    """The source of a value in DescribeConfigs v1+ (DescribeConfigsResponse.ConfigSource)."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -43,10 +43,10 @@ class ConfigSource(enum.IntEnum):
 
 
 class ConfigKind(msgspec.Struct, frozen=True):
-    """What one setting accepts.
+    """The type of a setting's value, and its parser.
 
-    `canonical(text)` gives the value as DescribeConfigs shows it, or raises ValueError with the reason why it
-    is none.
+    `canonical(text)` returns the value as DescribeConfigs shows it, or raises ValueError with the reason why the text
+    is not valid.
     """
 
     type: ConfigType
@@ -54,7 +54,7 @@ class ConfigKind(msgspec.Struct, frozen=True):
 
 
 def boolean() -> ConfigKind:
-    """True or false, in any case."""
+    """Return the kind of true or false, in any case."""
 
     def canonical(text: str) -> str:
         value = text.strip().lower()
@@ -66,17 +66,17 @@ def boolean() -> ConfigKind:
 
 
 def integer(low: int = 0, high: int = INT_MAX) -> ConfigKind:
-    """An INT from `low` to `high`."""
+    """Return the kind of an INT from `low` to `high`."""
     return _whole(ConfigType.INT, INT_MAX, low, high)
 
 
 def long(low: int = 0, high: int = LONG_MAX) -> ConfigKind:
-    """A LONG from `low` to `high`."""
+    """Return the kind of a LONG from `low` to `high`."""
     return _whole(ConfigType.LONG, LONG_MAX, low, high)
 
 
 def level(low: int, high: int, default: int) -> ConfigKind:
-    """A compression level: `low` to `high`, or the number that stands for the codec's default."""
+    """Return the kind of a compression level: `low` to `high`, or the number of the codec's default."""
     number = integer(-INT_MAX - 1)
 
     def canonical(text: str) -> str:
@@ -89,7 +89,7 @@ def level(low: int, high: int, default: int) -> ConfigKind:
 
 
 def ratio() -> ConfigKind:
-    """A DOUBLE from 0 to 1."""
+    """Return the kind of a DOUBLE from 0 to 1."""
 
     def canonical(text: str) -> str:
         if not _DECIMAL.fullmatch(text.strip()):
@@ -102,7 +102,7 @@ def ratio() -> ConfigKind:
 
 
 def one_of(*choices: str) -> ConfigKind:
-    """One of these words."""
+    """Return the kind of a value that is one of these words."""
 
     def canonical(text: str) -> str:
         return _chosen(text.strip(), choices)
@@ -111,7 +111,7 @@ def one_of(*choices: str) -> ConfigKind:
 
 
 def text(length_max: int) -> ConfigKind:
-    """Any text of at most so many characters."""
+    """Return the kind of any text of at most `length_max` characters."""
 
     def canonical(value: str) -> str:
         if len(value) > length_max:
@@ -122,7 +122,7 @@ def text(length_max: int) -> ConfigKind:
 
 
 def list_of(*choices: str) -> ConfigKind:
-    """Some of these words with commas between them, or nothing."""
+    """Return the kind of a list of some of these words with commas between them, or none."""
 
     def canonical(text: str) -> str:
         return ",".join(_chosen(item, choices) for item in _items(text))
@@ -131,7 +131,7 @@ def list_of(*choices: str) -> ConfigKind:
 
 
 def replicas() -> ConfigKind:
-    """`partition:broker` pairs with commas between them, `*`, or nothing (ThrottledReplicaListValidator)."""
+    """Return the kind of `partition:broker` pairs with commas, `*`, or nothing (ThrottledReplicaListValidator)."""
 
     def canonical(text: str) -> str:
         items = _items(text)

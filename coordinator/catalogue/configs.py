@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings that a topic can have: Kafka 4.4's (TopicConfig) and one of our own.
 
-Tools that create topics set Kafka's, and want to read them back; so all of them are known here, checked as Kafka
-checks them, kept and shown. None of them changes anything, because a topic of ours holds no data.
+Tools that create topics set Kafka's settings and want to read them back; so all of them are known here, checked as
+Kafka checks them, stored and shown. None of Kafka's settings has an effect, because our topics hold no data.
 """
 
 from collections.abc import Mapping
@@ -37,9 +37,9 @@ GROUP_ID_LENGTH_MAX: Final = 249
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One setting of a topic. `broker_name` is the broker's setting that gives its default in Kafka.
+    """A setting of a topic; `broker_name` is the broker's setting that gives its default in Kafka.
 
-    Kafka does not know those that are `ours`: they are shown only where they are set, and `broker_name` is the name of
+    Kafka does not know the settings that are `ours`: they are shown only if they are set, and their `broker_name` is
     the node's setting that counts for topics without them.
     """
 
@@ -319,7 +319,7 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {key.name: key for key in _KEYS}
 
 
 def why_refused(configs: Mapping[str, str]) -> str | None:
-    """Say what is wrong with the settings of a new topic; None when all of them can be kept."""
+    """Return what is wrong with the settings of a new topic, None if all of them can be stored."""
     for name, value in configs.items():
         if name not in TOPIC_CONFIGS:
             return f"Unknown topic config name: {name}"
@@ -331,17 +331,17 @@ def why_refused(configs: Mapping[str, str]) -> str | None:
 
 
 def end_group(topic: Topic, settings: Settings) -> GroupId:
-    """The group whose committed offsets are the ends of the topic's partitions; empty: no ends are declared."""
+    """Return the group whose committed offsets are the ends of the topic's partitions, empty if none is declared."""
     return GroupId(topic.configs.get(END_GROUP, settings.end_group or ""))
 
 
 def canonical(name: str, value: str) -> str:
-    """A known setting's value as it is shown: ' 5 ' is 5, TRUE is true. Raises ValueError for a bad value."""
+    """Return a known setting's value as it is shown: ' 5 ' is 5, TRUE is true. Raises ValueError for a bad value."""
     return TOPIC_CONFIGS[name].kind.canonical(value)
 
 
 def _why_in_conflict(configs: Mapping[str, str]) -> str | None:
-    """LogConfig.validateValues."""
+    """Return why the settings contradict each other, else None (LogConfig.validateValues)."""
 
     def effective(name: str) -> str:
         return canonical(name, configs.get(name, TOPIC_CONFIGS[name].default))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with the catalogue's file."""
+"""The errors of the catalogue's file."""
 
 import re
 from typing import Final
@@ -10,19 +10,19 @@ _AT_BYTE: Final = re.compile(r" \(byte (\d+)\)")
 
 
 class CorruptCatalogue(StorageError):
-    """The catalogue's file is not one. It is left as it is, for somebody to look at."""
+    """The catalogue's file is not valid; it is left unchanged for an operator to inspect."""
 
 
 class MissingCatalogue(StorageError):
-    """The catalogue's file is gone: there was one once."""
+    """The catalogue's file is missing although there was one before."""
 
 
 class OffsetsTopicChanged(StorageError):
-    """`offsets.topic.num.partitions` is not what this data directory was made with."""
+    """`offsets.topic.num.partitions` differs from the number that this data directory was made with."""
 
 
 def position_in(error: Exception) -> tuple[int | None, str]:
-    """Where in the bytes that were decoded an error is, None if it does not say, and its text without that."""
+    """Return where in the decoded bytes an error is, None if it names no byte, and its text without that."""
     reason = str(error)
     at_byte = _AT_BYTE.search(reason)
     return (int(at_byte[1]), _AT_BYTE.sub("", reason)) if at_byte else (None, reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue's file on disk: read at the start, appended to, and made anew when changes are most of it. Blocks."""
+"""The catalogue's file on disk: read at the start, appended to, and rewritten once most of it is changes. Blocks."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ log = get_logger("catalogue")
 
 FILE_NAME: Final = "catalogue.json"
 MARK_NAME: Final = "catalogue-kept"
-"""Beside it from its first day on: a directory without both is new, or a broker's."""
+"""The file next to the catalogue from its first day on: a directory without both is new, or a broker's."""
 REWRITE_BYTES_MIN: Final = 1024 * 1024
-"""So many bytes of changes are never worth a new file."""
+"""The bytes of changes up to which the file is never rewritten."""
 
 
 class CatalogueFile:
-    """`catalogue.json` in a data directory. All of it is for one thread at a time."""
+    """The file `catalogue.json` in a data directory, for one thread at a time."""
 
     def __init__(self, fs: FileSystem, data_dir: Path) -> None:
         self.path = data_dir / FILE_NAME
@@ -36,10 +36,10 @@ class CatalogueFile:
         self._end = 0
         self._is_doubtful = True
         self.deletions: Deletions | None = None
-        """What was found of deletions by `read`."""
+        """The deletions that `read` has found in the file."""
 
     def read(self) -> Catalogue:
-        """The topics that are in the file; a torn tail is cut.
+        """Return the topics that are in the file, without a torn tail.
 
         Raises FileNotFoundError, CorruptCatalogue, or another StorageError for a file that cannot be read.
         """
@@ -63,16 +63,16 @@ class CatalogueFile:
         return found.catalogue
 
     def check_never_was(self) -> None:
-        """Raise MissingCatalogue where there was a file once."""
+        """Raise MissingCatalogue if there was a file once."""
         if self._fs.exists(self._mark):
             raise MissingCatalogue(
                 self.path,
                 "the file is missing, and with it the topics, their ids and the number of partitions: put it back; "
-                "`groupkeeper log repair --catalogue` says what can be done without it",
+                "`groupkeeper log repair --catalogue` shows what can be done without it",
             )
 
     def mark(self) -> None:
-        """Note that the file is there, so that it is missed where it is not. Raises StorageError."""
+        """Note that the file exists, so that its loss is noticed. Raises StorageError."""
         try:
             if not self._fs.exists(self._mark):
                 atomic_write(self._fs, self._mark, f"{FILE_NAME} belongs here\n".encode())
@@ -81,24 +81,25 @@ class CatalogueFile:
 
     @property
     def is_mostly_changes(self) -> bool:
-        """Whether it is time to make the file anew."""
+        """True if most of the file is changes, so that it should be rewritten."""
         return self._end - self._made_bytes > max(self._made_bytes, REWRITE_BYTES_MIN)
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the file has to be made anew before anything is appended: a failed write may have left anything,
-        a torn tail has to go, and a file of an older version has no lines.
+        """True if the file has to be rewritten before anything is appended.
+
+        A failed write may have left anything, a torn tail has to go, and a file of an older version has no lines.
         """
         return self._is_doubtful
 
     def make(
         self, offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
     ) -> None:
-        """Put these topics in the file's place, all or nothing, and on disk. Raises StorageError."""
+        """Replace the file by these topics and deletions, atomically and durably. Raises StorageError."""
         data = b"".join(file_format.encode(offsets_topic, topics, deletions))
         try:
             replace_file(self._fs, self.path, data, sync=True)
-        except OSError as error:  # the old file is there, as it was
+        except OSError as error:  # the old file is unchanged
             raise storage_error(self.path, error, "writing the catalogue") from error
         self._write(lambda: self._fs.fsync_dir(self.path.parent))
         self._made_bytes = self._end = len(data)
@@ -106,12 +107,12 @@ class CatalogueFile:
         self.mark()
 
     def append(self, changes: Changes) -> None:
-        """Add changes to the file, and put them on disk. Raises StorageError; then `is_doubtful`."""
+        """Append changes to the file, durably. Raises StorageError; then `is_doubtful`."""
         pieces = enumerate(changes.pieces())
         self._add([file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces])
 
     def append_dropped(self, dropped: Mapping[int, Sequence[Partition]]) -> None:
-        """Add, by the number of a deleted topic, which partitions hold no offsets in those that went up to it.
+        """Append, by the number of a deleted topic, which partitions hold no offsets in the topics up to that number.
 
         It is on disk on return. Raises StorageError; then `is_doubtful`.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`catalogue.json`, version 3: what the topics were when the file was made, and after that every change, a line each.
+"""The format of `catalogue.json`, version 3: the topics when the file was made, then a line for each change.
 
     {"crc":"0b3f91aa","version":3,"offsets_topic":{"id":"qOe5a2e0TcCzjwzU7eQp2w","partitions":50},"lines":1}
     {"crc":"77d3c0a1","created":[{"name":"orders","id":"kM0gJ8J5T5m1s5i3jJc2XA","partitions":12}]}
@@ -10,19 +10,19 @@
 
 Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
 the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
-file got its name; a line that came later is on disk before any answer shows what it changes, and a change of many
+file got its name; a line that came later is on disk before any response shows its change, and a change of many
 topics takes several, all but the first with `"continues":true`. Within a line topics are deleted, then grown, then
 configured, then created. Ids are base64 as Kafka's tools show them; configs of new topics are left out when there are
 none.
 
-Deleted topics are counted in the order of the file. `dropped` says of partitions of `__consumer_offsets` that they
-hold no offsets in the topics that went up to a number; every other partition is to drop what it has in them
-(`deletions`). A file that is made anew begins its count at `deletions` of its first line, if that is not 0, and names
-topics whose offsets may still be somewhere in `gone`; they count as deleted there.
+Deleted topics are counted in the order of the file. `dropped` lists the partitions of `__consumer_offsets` that hold no
+offsets in the topics deleted up to a number; every other partition is to drop its offsets in them (`deletions`). A
+rewritten file begins its count at `deletions` of its first line, if that is not 0, and its `gone` names the topics in
+which offsets may still exist; they count as deleted at that line.
 
-**A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
+**A torn tail** is left by a write that a crash interrupted: a last line, beyond those that the file was made with,
 which has no end or holds zeros; behind zeros lines may be whole that continue the same change, since pages reach the
-disk in any order. No answer has shown it, and it is cut. Everything else that cannot be read is damage.
+disk in any order. No response has shown it, and it is cut. Everything else that cannot be read is damage.
 
 Version 1 was one JSON document; no release wrote it, and it is refused. Version 2 had no `dropped`, `gone` and
 `deletions`; it is read, and replaced by version 3 at the next start. Changing this format: add a version with structs
@@ -118,8 +118,10 @@ class _Version(msgspec.Struct):
 
 
 class DecodedCatalogue(msgspec.Struct):
-    """What a file holds: the topics, how many bytes it was made with, where the next line goes, and whether a torn
-    tail begins there. `made_bytes` is 0 for a file of an older version.
+    """The contents of a catalogue's file.
+
+    `made_bytes` is the size that the file was made with, 0 for an older version; `end` is the position of the next
+    line, and `is_torn` is true if a torn tail begins at `end`.
     """
 
     catalogue: Catalogue
@@ -132,7 +134,7 @@ class DecodedCatalogue(msgspec.Struct):
 def encode(
     offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
 ) -> Iterator[bytes]:
-    """A whole new file, in parts of bounded size."""
+    """Yield a whole new file, in parts of bounded size."""
     pieces = list(topic_pieces(topics))
     gone = [
         names[start : start + PIECE_TOPICS_MAX]
@@ -151,12 +153,12 @@ def encode(
 
 
 def encode_dropped(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
-    """A line: these partitions hold no offsets in the topics that went up to a number, by that number."""
+    """Encode a line: by a number, the partitions that hold no offsets in the topics deleted up to it."""
     return _line(_Changes(dropped=[_Dropped(upto, list(parts)) for upto, parts in dropped.items()]))
 
 
 def encode_changes(changes: Changes, *, continues: bool = False) -> bytes:
-    """One line; with `continues` it is written together with the one before it."""
+    """Encode one line; with `continues` it is written together with the line before it."""
     return _line(
         _Changes(
             deleted=[encode_uuid(topic_id) for topic_id in changes.deleted],
@@ -180,7 +182,7 @@ def _line(content: msgspec.Struct) -> bytes:
 
 
 def decode(data: bytes, path: Path) -> DecodedCatalogue:
-    """Return what a file holds; `path` is its name in errors. Raises CorruptCatalogue."""
+    """Return the contents of a file; `path` is its name in errors. Raises CorruptCatalogue."""
     found = _decode_lines(data, path)
     if _header(data, path)[0].version == WITHOUT_DROPS:
         found.made_bytes, found.deletions = 0, Deletions(found.catalogue.offsets_topic.partitions)
@@ -211,7 +213,7 @@ def _decode_lines(data: bytes, path: Path) -> DecodedCatalogue:
 
 
 def offsets_partitions(data: bytes, path: Path) -> int:
-    """Return how many partitions `__consumer_offsets` has by a file. Raises CorruptCatalogue."""
+    """Return the number of partitions of `__consumer_offsets` in a file. Raises CorruptCatalogue."""
     return _header(data, path)[0].offsets_topic.partitions
 
 
@@ -228,7 +230,7 @@ def _header(data: bytes, path: Path) -> tuple[_Header, int]:
 
 
 def _lines(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
-    """Each line from `position` on, without its end, and where it begins; the last may have no end."""
+    """Yield the position of each line from `position` on, and the line without its end; the last may have no end."""
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end
@@ -240,7 +242,7 @@ def _is_torn(data: bytes, text: bytes, position: int, path: Path) -> bool:
     end = position + len(text)
     if end == len(data):
         return True
-    # Only then does anybody look further: zeros are in no line.
+    # Later lines are read only then: no whole line has zeros.
     return b"\0" in text and all(
         b"\0" in later or start + len(later) == len(data) or _continues(later, start, path)
         for start, later in _lines(data, end + 1)
@@ -293,7 +295,7 @@ def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) ->
 
 
 def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletions: Deletions) -> None:
-    """What a line says of deletions."""
+    """Note the deletions in a line. Raises CorruptCatalogue."""
     if names := [*gone, *stored.gone]:
         deletions.went(names)
     for dropped in stored.dropped:

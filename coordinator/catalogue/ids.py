@@ -13,9 +13,9 @@ _RESERVED_BELOW: Final = 100
 
 
 def random_topic_id(random: Callable[[], uuid.UUID]) -> bytes:
-    """A new id, out of a source of version 4 uuids.
+    """Return a new id, out of a source of version 4 uuids.
 
-    As in Kafka it is no reserved one, and its text starts with no '-', which a tool could take for a flag.
+    As in Kafka the id is not reserved, and its text does not start with '-', which a tool could take for a flag.
     """
     while True:
         topic_id = random().bytes
@@ -24,7 +24,7 @@ def random_topic_id(random: Callable[[], uuid.UUID]) -> bytes:
 
 
 def from_text(text: str) -> bytes:
-    """The id behind the 22 characters of `encode_uuid`. Raises ValueError for anything else."""
+    """Return the id behind the 22 characters of `encode_uuid`. Raises ValueError for any other text."""
     try:
         topic_id = decode_uuid(text)
     except ValueError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much the topics of a cluster may be, and how much they are. What is there already is never refused."""
+"""The limits on the topics of a cluster, and the totals that count against them. Existing topics are never refused."""
 
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ PARTITIONS_PER_TOPIC_MAX: Final = 100_000
 
 
 class TopicLimits(msgspec.Struct, frozen=True):
-    """The settings that bound the catalogue; the names in refusals are theirs."""
+    """The settings that bound the catalogue, which refusals name."""
 
     topics: int
     partitions: int
@@ -22,11 +22,11 @@ class TopicLimits(msgspec.Struct, frozen=True):
     config_value_bytes: int
     config_bytes: int
     partitions_per_topic: int = PARTITIONS_PER_TOPIC_MAX
-    """Of one topic, which no setting raises."""
+    """The maximum of one topic, which no setting raises."""
 
     @classmethod
     def of(cls, settings: Settings) -> "TopicLimits":
-        """The limits that these settings make."""
+        """Return the limits that these settings make."""
         return cls(
             topics=settings.max_topics,
             partitions=settings.max_partitions,
@@ -36,7 +36,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
         )
 
     def are_crossed(self, before: "Totals", after: "Totals") -> bool:
-        """Whether something has grown to more than may be."""
+        """Return whether a total has grown beyond its limit."""
         return (
             after.topics > max(before.topics, self.topics)
             or after.partitions > max(before.partitions, self.partitions)
@@ -47,37 +47,37 @@ class TopicLimits(msgspec.Struct, frozen=True):
 DEFAULT_LIMITS: Final = TopicLimits.of(Settings())
 _UNBOUNDED: Final = 2**31 - 1
 THE_CLUSTERS_OWN: Final = TopicLimits(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
-"""Of topics that a Kafka cluster has: that has limits of its own."""
+"""No limits, for the topics of a Kafka cluster, which has limits of its own."""
 
 
 class Totals(msgspec.Struct):
-    """All topics together, without the service's own: how many, of how many partitions, with settings of what size."""
+    """The number of topics and partitions, and the bytes of settings, of all topics but the service's own."""
 
     topics: int = 0
     partitions: int = 0
     config_bytes: int = 0
 
     def add(self, topic: Topic, sign: int = 1) -> None:
-        """Count a topic in; out with a `sign` of -1."""
+        """Add a topic to the totals, or subtract it with a `sign` of -1."""
         self.topics += sign
         self.partitions += sign * topic.partitions
         self.config_bytes += sign * config_bytes(topic)
 
 
 def config_bytes(topic: Topic) -> int:
-    """What a topic's settings count against `topic.config.total.max.bytes`: names and values in UTF-8."""
+    """Return the bytes of a topic's settings for `topic.config.total.max.bytes`: names and values in UTF-8."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in topic.configs.items())
 
 
 class LimitRefusal(NamedTuple):
-    """Something that a limit refused: the setting that says so, and the answer, which names it."""
+    """A refusal by a limit: the setting of the limit, and the refusal, which names the setting."""
 
     limit: str
     refusal: Refusal
 
 
 def refuse_new_topic(topic: Topic, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
-    """Why there is no room for this topic beside what `totals` counts; None when there is."""
+    """Return a refusal if there is no room for this topic in addition to those in `totals`, else None."""
     if limited := _refuse_values(topic, limits):
         return limited
     if totals.topics >= limits.topics:
@@ -90,7 +90,7 @@ def refuse_new_topic(topic: Topic, totals: Totals, limits: TopicLimits) -> Limit
 def refuse_new_settings(
     before: Topic, after: Topic, totals: Totals, limits: TopicLimits
 ) -> LimitRefusal | None:
-    """Why there is no room for the settings of `after` in place of those of `before`; None when there is."""
+    """Return a refusal if there is no room for the settings of `after` in place of those of `before`, else None."""
     more = config_bytes(after) - config_bytes(before)
     return _refuse_values(after, limits) or _refuse_more(more, totals, limits)
 
@@ -111,7 +111,7 @@ def _refuse_more(more_bytes: int, totals: Totals, limits: TopicLimits) -> LimitR
 
 
 def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
-    """Why there is no room for so many more partitions; None when there is."""
+    """Return a refusal if there is no room for this many more partitions, else None."""
     if more > limits.partitions_per_request:
         reason = f"One request may make {limits.partitions_per_request} partitions, and not {more}"
         return _refused("max.partitions.per.request", reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names a topic may have (Kafka's org.apache.kafka.common.internals.Topic)."""
+"""The rules for the names of topics (Kafka's org.apache.kafka.common.internals.Topic)."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def why_invalid(name: str) -> str | None:
-    """Say what is wrong with a topic's name; None when it is a good one."""
+    """Return what is wrong with a topic's name, None if it is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -32,5 +32,5 @@ def why_invalid(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """Names with the same key may not exist side by side: in metrics, '.' and '_' become the same."""
+    """Return a key that is equal for names that may not coexist: in metrics, '.' and '_' become the same."""
     return name.replace(".", "_")

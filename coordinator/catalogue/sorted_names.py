@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in order, which change while somebody goes through them; pure."""
+"""Names in order, which may change during an iteration; pure."""
 
 from bisect import bisect_left, bisect_right, insort
 from typing import Final
@@ -8,10 +8,10 @@ BLOCK_NAMES_MAX: Final = 500
 
 
 class OrderedNames:
-    """Different names in their order, in blocks, so that what a change or a look costs hardly grows with their number.
+    """Different names in order, in blocks, so that the cost of a change or lookup hardly grows with their number.
 
-    A walk asks for some names after the last that it had: it meets each name once that is there all the while, whatever
-    comes and goes in between.
+    An iteration asks for the names after the last one that it has got: it gets each name that is present all the while
+    exactly once, even if other names are added or removed in between.
     """
 
     __slots__ = ("_blocks", "_firsts", "_names_max")
@@ -22,7 +22,7 @@ class OrderedNames:
         self._firsts: list[str] = []  # the first name of each block
 
     def add(self, name: str) -> None:
-        """Put in a name that is not there yet."""
+        """Add a name that is not present yet."""
         if not self._blocks:
             self._blocks, self._firsts = [[name]], [name]
             return
@@ -36,7 +36,7 @@ class OrderedNames:
             self._firsts.insert(number + 1, block[middle])
 
     def remove(self, name: str) -> None:
-        """Take out a name that is there."""
+        """Remove a name that is present."""
         number = self._block_of(name)
         block = self._blocks[number]
         index = bisect_left(block, name)
@@ -48,7 +48,7 @@ class OrderedNames:
             del self._blocks[number], self._firsts[number]
 
     def after(self, last: str | None) -> list[str]:
-        """The next names, up to a block of them; none once `last` is the last. None asks for the first ones."""
+        """Return the names after `last`, up to a block, or the first ones if `last` is None; none at the end."""
         if last is None or not self._blocks:
             return self._blocks[0][:] if self._blocks else []
         number = self._block_of(last)
@@ -58,5 +58,5 @@ class OrderedNames:
         return self._blocks[number + 1][:]
 
     def _block_of(self, name: str) -> int:
-        """The number of the block that has the name, or would."""
+        """Return the number of the block that has the name, or would have it."""
         return max(bisect_right(self._firsts, name) - 1, 0)

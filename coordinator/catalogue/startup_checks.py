@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Before a node starts: whether it can start on this data, and with how many partitions."""
+"""Checks, before a node starts, whether it can start on its data, and with how many partitions."""
 
 from pathlib import Path
 from typing import Final
@@ -16,14 +16,14 @@ from storage.errors import StorageError
 log = get_logger("catalogue")
 
 STAGING: Final = "importing"
-"""Within a data directory: what an import has not finished."""
+"""The directory within a data directory that holds an unfinished import."""
 
 
 def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
-    """The settings with the number of partitions that the data was made with, unless they ask for one of their own.
+    """Return the settings with the number of partitions that the data was made with, unless they set another one.
 
-    Data of a broker brings its number along. A setting that is not the default and says otherwise is left for the
-    node to refuse, as is a catalogue that cannot be read.
+    Data of a broker has a number of its own. A setting that is not the default and differs from the data is left for
+    the node to refuse, as is a catalogue that cannot be read.
     """
     there = partitions_there(fs, settings.data_dir)
     given = settings.offsets_topic_num_partitions
@@ -34,7 +34,7 @@ def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
 
 
 def partitions_there(fs: FileSystem, data_dir: Path) -> int | None:
-    """Return the number of partitions that a data directory was made with, None where its catalogue does not say."""
+    """Return the number of partitions that a data directory was made with, None if its catalogue cannot be read."""
     path = data_dir / FILE_NAME
     try:
         return file_format.offsets_partitions(read_file(fs, path), path)
@@ -43,23 +43,23 @@ def partitions_there(fs: FileSystem, data_dir: Path) -> int | None:
 
 
 def refuse_unfit(fs: FileSystem, settings: Settings) -> None:
-    """Raise StorageError where an import was interrupted, or where a gateway's groups would lose their cluster.
+    """Raise StorageError if an import was interrupted, or if a gateway's groups would lose their cluster.
 
-    Without the cluster there are neither its logins nor its rights, and topics that clients make or delete meanwhile
-    would take the offsets of the cluster's with them at the next start as a gateway.
+    Without the cluster its logins and rights are missing, and because of topics that clients create or delete meanwhile
+    the offsets in the cluster's topics would be dropped at the next start as a gateway.
     """
     refuse_half_done(fs, settings.data_dir)
     if settings.is_gateway or not fs.exists(settings.data_dir / known_cluster.FILE_NAME):
         return
     reason = (
         "the groups here are those of a Kafka cluster, and upstream.bootstrap.servers is not set: set it, "
-        "or name another data.dir (docs/gateway.md says how to go on without the cluster)"
+        "or name another data.dir (docs/gateway.md describes how to go on without the cluster)"
     )
     raise StorageError(settings.data_dir / known_cluster.FILE_NAME, reason)
 
 
 def refuse_half_done(fs: FileSystem, data_dir: Path) -> None:
-    """Raise StorageError where an import was interrupted."""
+    """Raise StorageError if an import was interrupted."""
     if fs.exists(data_dir / STAGING):
         reason = "an import was interrupted here: run `groupkeeper import` again, with --force"
         raise StorageError(data_dir / STAGING, reason)

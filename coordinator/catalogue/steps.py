@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work on many topics is done in steps, between which others have their turn; pure."""
+"""Splits work on many topics into steps, between which it yields to the event loop; pure."""
 
 from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Iterator
@@ -8,15 +8,15 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 H = TypeVar("H", bound=Hashable)
 Steps = Generator[None, None, T]
-"""Work that yields where it can give way, and returns what it comes to."""
+"""Work that yields where others may run, and returns its result."""
 TOPICS_PER_STEP: Final = 10
-"""How many topics an edit changes before its next step: some 100 microseconds."""
+"""The number of topics that an edit changes in a step: some 100 microseconds."""
 COUNTED_PER_STEP: Final = 250
-"""How many things are only looked at in a step."""
+"""The number of items that are only read in a step."""
 
 
 def in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T | None]:
-    """The items, and None after every `per_step` of them: where work in steps is to yield."""
+    """Yield the items, and None after every `per_step` of them: where work in steps is to yield."""
     for number, item in enumerate(items, 1):
         yield item
         if number % per_step == 0:
@@ -24,7 +24,7 @@ def in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T 
 
 
 def counted(items: Iterable[H]) -> Steps[Counter[H]]:
-    """How often each of the items is there, in the order in which they come."""
+    """Count how often each item occurs, in the order in which the items come."""
     times: Counter[H] = Counter()
     for item in in_steps(items, COUNTED_PER_STEP):
         if item is None:
@@ -35,7 +35,7 @@ def counted(items: Iterable[H]) -> Steps[Counter[H]]:
 
 
 def all_at_once(steps: Steps[T]) -> T:
-    """What the steps come to, taken one after the other."""
+    """Run the steps one after the other and return their result."""
     try:
         while True:
             next(steps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of a node that is alone, and of a supervisor: kept in the data directory, written in the io thread."""
+"""The catalogue of a single node or a supervisor, stored in the data directory and written in the io thread."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,13 +23,13 @@ log = get_logger("catalogue")
 
 
 class BlockingRunner(Protocol):
-    """Runs `call` where it may block, then `on_done` on the event loop, with its result or what it raised."""
+    """Runs `call` where it may block, then `on_done` on the event loop, with its result or exception."""
 
     def __call__(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None: ...
 
 
 class CatalogueStore(CatalogueWriter):
-    """A catalogue, `catalogue.json`, and the changes on their way into it."""
+    """The catalogue in `catalogue.json`, and the changes that wait to be applied to it."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class CatalogueStore(CatalogueWriter):
         self._submit = submit
         self._limits = limits
         self.deletions = Deletions(0)
-        """Which partitions may still hold offsets in which deleted topics. Only once it is loaded."""
+        """The deleted topics in which partitions may still hold offsets; available once they are loaded."""
         self.topics_version: Callable[[], int] = lambda: 0
-        """Numbers the topics for nodes that are told of changes."""
+        """Returns the version of the topics, for nodes that are notified of changes."""
         self._on_gone = self._went
         self._notes = self._noted_notes = 0  # how many were begun, and up to which one all are on disk
-        self._coming = Changes()  # what is kept once others have gone
+        self._coming = Changes()  # the creations, stored once the deletions are applied
 
     def load(self, offsets_partitions: int) -> Catalogue:
-        """Read the catalogue; a new data directory gets one, so that its ids stay. Blocks.
+        """Read the catalogue, or create one in a new data directory, so that its ids stay. Blocks.
 
         Raises CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged, or another StorageError for a file that cannot
         be read or made.
@@ -64,7 +64,7 @@ class CatalogueStore(CatalogueWriter):
             self._file.check_never_was()
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
-        found = self._file.deletions  # which counts on where none of them is left to be dropped
+        found = self._file.deletions  # which continues the count even if none is left to be dropped
         self.deletions = Deletions(offsets_partitions) if found is None else found
         there = catalogue.offsets_topic.partitions
         if there != offsets_partitions:
@@ -81,14 +81,14 @@ class CatalogueStore(CatalogueWriter):
         return catalogue
 
     def _keep(self, changes: Changes) -> None:
-        # A topic that is made anew comes to the disk after the note that the offsets in the old one were dropped, or
-        # with all that there is, should that have failed. Else a start would drop what was committed in the new one.
+        # A topic that is created again is written after the note that the offsets in the old one were dropped, or
+        # with the whole file, should the note have failed. Else a start would drop the offsets in the new topic.
         changes, self._coming = changes.in_two()
         self._write(changes)
 
     def _write(self, changes: Changes) -> None:
         file, catalogue = self._file, self.catalogue
-        # As it is now, for the other thread; a list of all topics, but only after a failure.
+        # A snapshot for the other thread: a list of all topics, but only after a failure.
         there = catalogue.unsorted() if file.is_doubtful else None
         deletions = self.deletions.kept() if there is not None else NOTHING
 
@@ -114,10 +114,10 @@ class CatalogueStore(CatalogueWriter):
         done: Callable[[bool], None],
         is_damaged: Callable[[Partition], bool] = lambda _partition: False,
     ) -> None:
-        """Keep on disk that partitions hold no offsets in the deleted topics up to a number, durably.
+        """Note durably that partitions hold no offsets in the deleted topics up to a number.
 
-        `done` is called with whether that is on disk, at once where it is known to be. Where it is not, the next change
-        that is kept brings it there as well. Damaged partitions have no leader that could drop anything.
+        `done` is called with whether the note is on disk, at once if it is known to be. If it is not, the next stored
+        change writes the note as well. Damaged partitions have no leader that could drop anything.
         """
         news: dict[int, list[Partition]] = {}
         for partition, number in dropped.items():
@@ -131,7 +131,7 @@ class CatalogueStore(CatalogueWriter):
         self._submit(self._noting(news), partial(self._noted, self._notes, done))
 
     def _noting(self, news: Mapping[int, Sequence[Partition]]) -> Callable[[], None]:
-        """What writes the note: with all that there is after a failure, unless a change is on its way into that."""
+        """Return the function that writes the note, or after a failure the whole file if no change is in progress."""
         file = self._file
         if not file.is_doubtful or self._under_way or self._taking_over is not None:
             return lambda: file.append_dropped(news)
@@ -156,7 +156,7 @@ class CatalogueStore(CatalogueWriter):
         super()._taken_over()
 
     def _make_anew(self) -> None:
-        """Let the file be what there is now; changes that follow are written after it, in the same thread."""
+        """Rewrite the file with the current topics; later changes are written after it, in the same thread."""
         file, offsets_topic, topics = self._file, self.catalogue.offsets_topic, self.catalogue.unsorted()
         deletions = self.deletions.kept()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the catalogue holds, and how it says no."""
+"""A topic of the catalogue, and the refusal of a request."""
 
 import uuid
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ MESSAGE_LENGTH_MAX: Final = 1_000
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One topic: no data, only that it exists, how many partitions it has and what was configured for it.
+    """A topic without data: its name, id, number of partitions and settings.
 
-    `id` is the 16 bytes of its uuid. `configs` holds what a client set, as it was written; it is never changed.
+    `id` is the 16 bytes of its uuid. `configs` holds the settings as a client wrote them; the mapping is never changed.
     """
 
     name: str
@@ -32,16 +32,16 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_internal(self) -> bool:
-        """Whether clients hear that this topic belongs to the service itself."""
+        """True if clients see this topic as one of the service itself."""
         return self.name in INTERNAL_TOPICS
 
     def has_partition(self, index: int) -> bool:
-        """Whether there is a partition of this number."""
+        """Return whether the topic has a partition of this number."""
         return 0 <= index < self.partitions
 
 
 class Refusal(NamedTuple):
-    """Something that was turned down: the code for the client, and a text where there is more to say."""
+    """A refused request: the error code for the client, and a text if there is more to report."""
 
     error: ErrorCode
     message: str | None = None
@@ -55,4 +55,4 @@ class Refusal(NamedTuple):
 
 
 NO_ERROR: Final = Refusal(ErrorCode.NONE)
-"""What an answer says where nothing was refused."""
+"""The error code and text of a response if nothing was refused."""

@@ -28,10 +28,10 @@ UNDONE_PER_STEP: Final = 20
 
 
 class Topics(ABC):
-    """Topics that can be looked up and changed. Each change costs what it changes, however many topics there are.
+    """Topics that can be looked up and changed; the cost of a change does not depend on the number of topics.
 
-    They always hold `__consumer_offsets`, as a Kafka does once a group has been there; that topic is as the settings
-    have it and it cannot be created, changed or deleted.
+    `__consumer_offsets` is always one of them, as in a Kafka cluster that has had a group; the settings define that
+    topic, and it cannot be created, changed or deleted.
     """
 
     __slots__ = ("limits", "offsets_topic", "refusals", "totals")
@@ -45,25 +45,25 @@ class Topics(ABC):
 
     @abstractmethod
     def get(self, name: str) -> Topic | None:
-        """The topic of this name."""
+        """Return the topic of this name, None if there is none."""
 
     @abstractmethod
     def by_id(self, topic_id: bytes) -> Topic | None:
-        """The topic whose uuid has these 16 bytes."""
+        """Return the topic whose uuid has these 16 bytes, None if there is none."""
 
     @abstractmethod
     def colliding(self, name: str) -> str | None:
-        """The name of the topic that has this name or one that may not exist beside it."""
+        """Return the name of the topic that has this name or a name that collides with it, else None."""
 
     @abstractmethod
     def _replace(self, before: Topic | None, after: Topic | None) -> None:
-        """Let `after` be there in place of `before`; None is no topic. Counts them in `totals`."""
+        """Replace `before` by `after`, where None is no topic, and update `totals`."""
 
     def __contains__(self, name: str) -> bool:
         return self.get(name) is not None
 
     def refuse_new(self, name: str) -> Refusal | None:
-        """Why no topic of this name can be created now; None when one can."""
+        """Return a refusal if no topic of this name can be created now, else None."""
         if name == CLUSTER_METADATA_TOPIC:
             return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in self:
@@ -96,7 +96,7 @@ class Topics(ABC):
         return topic
 
     def create_partitions(self, name: str, count: int) -> Topic | Refusal:
-        """Let a topic have `count` partitions in all, which must be more than it has."""
+        """Increase the partitions of a topic to `count` in all, which must be more than it has."""
         topic = self.get(name)
         if topic is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -123,7 +123,7 @@ class Topics(ABC):
         return grown
 
     def configure(self, name: str, configs: Mapping[str, str]) -> Topic | Refusal:
-        """Let a topic have these settings and no others; they must have been checked (`configs.py`)."""
+        """Replace all settings of a topic by these, which must have been checked (`configs.py`)."""
         topic = self.get(name)
         if topic is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
@@ -150,9 +150,9 @@ class Topics(ABC):
         return limited.refusal
 
     def apply(self, changes: Changes) -> list[str]:
-        """Make changes that were decided on elsewhere, whatever the limits; returns the names of deleted topics.
+        """Apply changes that were decided elsewhere, whatever the limits; return the names of deleted topics.
 
-        Raises Misfit, with a part of them made, where these topics are others than those that were changed.
+        Raises StaleChange, with a part of the changes applied, if they were made for other topics.
         """
         gone = []
         for topic_id in changes.deleted:
@@ -187,9 +187,9 @@ class Topics(ABC):
 
 
 class Draft(Topics):
-    """Changes to topics that are not visible yet: what they were, seen through what has changed since.
+    """Topics with changes that are not visible yet, on top of the unchanged topics below.
 
-    The topics below must stay as they are while the draft is in use.
+    The topics below must not change while the draft is in use.
     """
 
     __slots__ = ("_below", "_by_id", "_by_key", "_by_name", "_steps")
@@ -205,24 +205,24 @@ class Draft(Topics):
         self._steps: list[tuple[Topic | None, Topic | None]] = []
 
     def get(self, name: str) -> Topic | None:
-        """The topic of this name."""
+        """Return the topic of this name, None if there is none."""
         return self._by_name[name] if name in self._by_name else self._below.get(name)
 
     def by_id(self, topic_id: bytes) -> Topic | None:
-        """The topic whose uuid has these 16 bytes."""
+        """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self._by_id[topic_id] if topic_id in self._by_id else self._below.by_id(topic_id)
 
     def colliding(self, name: str) -> str | None:
-        """The name of the topic that has this name or one that may not exist beside it."""
+        """Return the name of the topic that has this name or a name that collides with it, else None."""
         key = collision_key(name)
         return self._by_key[key] if key in self._by_key else self._below.colliding(name)
 
     def mark(self) -> int:
-        """Where `undo_in_steps` can go back to."""
+        """Return a mark that `undo_in_steps` can go back to."""
         return len(self._steps)
 
     def undo_in_steps(self, mark: int) -> Steps[None]:
-        """Take back what was changed since `mark` was taken; nothing else may change before the last step."""
+        """Undo the changes since `mark` was taken; nothing else may change before the last step."""
         for step in in_steps(range(len(self._steps) - mark), UNDONE_PER_STEP):
             if step is None:
                 yield
@@ -231,11 +231,11 @@ class Draft(Topics):
             self._set(after, before)
 
     def changes(self) -> Changes:
-        """What makes these topics of those below."""
+        """Return the changes that turn the topics below into these topics."""
         return all_at_once(self.changes_in_steps())
 
     def changes_in_steps(self) -> Steps[Changes]:
-        """What makes these topics of those below; nothing may change before the last step."""
+        """Return the same as `changes`, in steps; nothing may change before the last step."""
         deleted: list[bytes] = []
         grown: list[PartitionsAdded] = []
         configured: list[ConfigsChanged] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper audit`: its flags and all the rest are the audit's own, which needs Spark only to run."""
+"""The command `groupkeeper audit`, which passes all flags to the audit; only running it needs Spark."""
 
 import typer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which data directory a command is about: the one that `serve` would use here."""
+"""The data directory of a command: the one that `serve` would use in this environment."""
 
 import os
 from pathlib import Path
@@ -18,13 +18,13 @@ DataDir = Annotated[
 
 
 def settings_for(data_dir: str | None) -> Settings:
-    """The settings that `serve --data-dir` would have with this environment. Raises ConfigError."""
+    """Return the settings that `serve --data-dir` would have with this environment. Raises ConfigError."""
     config = os.environ.get(CONFIG_VARIABLE)
     return load(Path(config) if config else None, os.environ, (), {"--data-dir": ("data.dir", data_dir)})
 
 
 def existing(directory: Path) -> Path:
-    """`directory`, which has to be one. Raises CommandError."""
+    """Return `directory` if it is an existing directory. Raises CommandError otherwise."""
     if directory.is_file():
         raise CommandError(f"{directory}: this is a file, and a directory is needed here", EXIT_USAGE)
     if not directory.is_dir():
@@ -33,7 +33,7 @@ def existing(directory: Path) -> Path:
 
 
 def is_data_dir(directory: Path) -> bool:
-    """Whether a node has started here at least once, be it that nothing was committed."""
+    """Return whether a node has started here at least once, even if nothing was committed."""
     from storage.disk.layout import META_FILE
 
     return (directory / META_FILE).exists()

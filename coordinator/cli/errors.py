@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands fail: one line on standard error and an exit code."""
+"""The failures of commands: one line on standard error and an exit code."""
 
 import os
 import sys
@@ -13,9 +13,9 @@ from coordinator.config.values import ConfigError
 from coordinator.telemetry.escaping import escape_unprintable
 
 EXIT_FAILED: Final = 1
-"""What was asked could not be done: no connection, no such group."""
+"""The exit code if a command could not do its work: no connection, no such group."""
 EXIT_USAGE: Final = 2
-"""What was asked makes no sense: a bad flag or setting."""
+"""The exit code if a command makes no sense: a bad flag or setting."""
 
 
 class CommandError(Exception):
@@ -37,7 +37,7 @@ def one_line_errors() -> Iterator[None]:
     except CommandError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # what read our output (head, less) has seen enough; its last flush must not complain either
+        # the reader of our output (head, less) has closed it; the last flush must not fail either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILED) from None
 
@@ -50,9 +50,9 @@ def fail(message: str, exit_code: int) -> NoReturn:
 
 def say(message: str) -> None:
     """Print one line on standard error that says what is wrong."""
-    tell(f"groupkeeper: {message}", err=True)
+    print_line(f"groupkeeper: {message}", err=True)
 
 
-def tell(line: str, *, err: bool = False) -> None:
-    """Print one line; of names that clients have chosen, control characters as escapes."""
+def print_line(line: str, *, err: bool = False) -> None:
+    """Print one line, with control characters, which names from clients may have, as escapes."""
     typer.echo(escape_unprintable(line), err=err)

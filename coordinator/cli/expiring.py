@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups expiring`: which offsets go, and when."""
+"""The command `groupkeeper groups expiring`, which shows which offsets will expire, and when."""
 
 import re
 import sys
@@ -90,7 +90,7 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
 
 
 def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
-    """What a stopped node's directory holds; the directory is not changed."""
+    """Return the expiring offsets in a stopped node's directory, which is not changed. Raises CommandError."""
     from coordinator.host import real_machine
     from coordinator.jobs.expiry_preview import ExpiryPreview, preview_of
     from coordinator.partitions.offline_shard import read_shard

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flags that belong together are a dataclass, which several commands take; to the command line each is a flag."""
+"""Dataclasses of flags that several commands share; on the command line each field is a flag."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer: where a parameter is a dataclass of flags, its fields stand in its place."""
+    """Return a command for typer in which the fields of each dataclass parameter stand in its place."""
     hints = get_type_hints(command, include_extras=True)
     together: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 

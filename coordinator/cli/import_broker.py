@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper import`: take over the groups and offsets of a stopped broker, or of a cluster that runs."""
+"""The command `groupkeeper import`, which takes over groups and offsets of a stopped broker or a running cluster."""
 
 import sys
 from contextlib import ExitStack
@@ -60,8 +60,8 @@ def import_broker(
         bool,
         typer.Option(
             "--force",
-            help="Set aside what is in the data directory, in one beside it; with --from-bootstrap, overwrite offsets "
-            "that differ.",
+            help="Move what is in the data directory to another directory next to it; with --from-bootstrap, overwrite "
+            "offsets that differ.",
         ),
     ] = False,
     timeout: Timeout = 60.0,
@@ -95,7 +95,7 @@ def import_broker(
 def _refuse_mixed(
     from_log_dirs: str | None, from_bootstrap: str | None, data_dir: str | None, *, is_limited: bool
 ) -> None:
-    """Raises CommandError for flags of the one source that are given with the other, and for both or none."""
+    """Raise CommandError for flags of the one source that are given with the other, and for both or none."""
     if (from_log_dirs is None) == (from_bootstrap is None):
         raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
     if from_bootstrap is not None and data_dir is not None:
@@ -139,7 +139,7 @@ def _import_directories(
 
 
 def _check_setting(settings: "Settings", source: "BrokerDirectories") -> None:
-    """A count that somebody chose must be the broker's; the default gives way to what the data has."""
+    """Raise CommandError if the setting is neither the broker's number of partitions nor the default."""
     from coordinator.config import Settings
 
     given, there = settings.offsets_topic_num_partitions, source.num_partitions
@@ -151,11 +151,11 @@ def _check_setting(settings: "Settings", source: "BrokerDirectories") -> None:
 
 
 def _check_stated(partitions: int | None, source: "BrokerDirectories") -> None:
-    """What --partitions says must be there."""
+    """Raise CommandError if --partitions is not the number of partitions that were found."""
     if partitions is not None and partitions != source.num_partitions:
         raise CommandError(
-            f"--partitions says {partitions}, and there are {source.num_partitions}: give all log directories of the "
-            "broker"
+            f"--partitions is {partitions}, but the directories have {source.num_partitions}: name all log directories "
+            "of the broker"
         )
 
 
@@ -168,7 +168,7 @@ def _print(
     for partition, damages in survey.damaged.items():
         where = f"{damages[0].path} at byte {damages[0].position}"
         lines.append(
-            f"partition {partition} is damaged: {where}: {damages[0].reason}; mend it before you serve it: "
+            f"partition {partition} is damaged: {where}: {damages[0].reason}; repair it before you start the node: "
             f"groupkeeper log repair --partition {partition} --data-dir {data_dir}"
         )
     lines += describe_misplaced(survey.placements)

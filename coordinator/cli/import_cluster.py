@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper import --from-bootstrap`: take over topics and offsets of a cluster that runs."""
+"""The command `groupkeeper import --from-bootstrap`, which takes over topics and offsets of a running cluster."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ import msgspec
 from coordinator.cli.cluster import groups, offsets, topics
 from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
-from coordinator.cli.errors import CommandError, tell
+from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import current_of
 from coordinator.cli.import_plan import ImportPlan, plan_takeover
 from coordinator.cli.options import addresses, connect
@@ -19,11 +19,11 @@ from coordinator.cli.texts import counted, some
 from protocol.errors import ErrorCode
 
 _WITH_OFFSETS: Final = ("", "classic", "consumer")
-"""Types of groups that commit offsets of their own; share and streams groups keep more than these."""
+"""The types of groups whose offsets are all of their data; share and streams groups have more."""
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
-    """What is taken over from where to where."""
+    """The source and target of an import, and the groups and topics to take over."""
 
     from_bootstrap: str
     from_config: Path | None
@@ -35,7 +35,7 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 class SourceCluster(msgspec.Struct, frozen=True):
-    """What the other cluster has; `active` are groups with members, `left_out` those of other types."""
+    """The topics and offsets of the source; `active` are groups with members, `left_out` those of other types."""
 
     topics: dict[str, int]
     offsets: dict[str, list[CommittedOffset]]
@@ -44,7 +44,7 @@ class SourceCluster(msgspec.Struct, frozen=True):
 
 
 def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
-    """Create the topics and commit the offsets; say what was done. Raises CommandError where something was not."""
+    """Create the topics, commit the offsets and report both. Raises CommandError if something was not done."""
     _check(wanted)
     with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
         source = _read(client, wanted)
@@ -106,7 +106,7 @@ def _is_like(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
-    """Do what is planned; returns a line for each thing that was refused."""
+    """Carry out the plan; return a line for each refusal."""
     failed: list[str] = []
     if plan.create:
         wanted = [topics.NewTopic(name, count) for name, count in plan.create.items()]
@@ -126,7 +126,7 @@ def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
 
 
 def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
-    """Wait until the nodes know of the topics: a broker hears of them after the controller has made them."""
+    """Wait until the nodes know the topics: a broker learns of them after the controller has made them."""
 
     def attempt() -> None:
         known = topics.partition_counts(client)
@@ -170,6 +170,6 @@ def _print(plan: ImportPlan, source: SourceCluster, dry_run: bool) -> None:
         for group in source.active
     ]
     for line in done:
-        tell(line)
+        print_line(line)
     for line in notes:
-        tell(line, err=True)
+        print_line(line, err=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it takes to bring topics and offsets of one cluster to another: pure, of what is on both."""
+"""Plans how to bring topics and offsets of one cluster to another, from the contents of both; pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,24 +10,24 @@ from coordinator.cli.groups.changes import CurrentGroup
 
 
 class ImportPlan(msgspec.Struct, frozen=True):
-    """What is to be done at the target, and what is left out."""
+    """The changes to make at the target, and the things that are left out."""
 
     create: dict[str, int]
-    """Topics to create, with how many partitions."""
+    """The topics to create, with their number of partitions."""
     grow: dict[str, int]
-    """Topics to give more partitions, with how many they have then."""
+    """The topics to give more partitions, with the number that they have then."""
     larger: list[str]
-    """Topics that have more partitions at the target, and keep them."""
+    """The topics that have more partitions at the target, and keep them."""
     offsets: dict[str, list[CommittedOffset]]
-    """What to commit, by group."""
+    """The offsets to commit, by group."""
     same: int
-    """How many offsets are there already."""
+    """The number of offsets that the target already has."""
     homeless: dict[str, list[PartitionRef]]
-    """By group the partitions that are not, or will not be, at the target: their topics were deleted, or left out."""
+    """By group, partitions that the target will not have, since their topics were deleted or left out."""
     has_members: list[str]
-    """Groups that have members at the target, which takes no offsets for them then."""
+    """The groups that have members at the target, which then takes no offsets for them."""
     differs: dict[str, list[PartitionRef]]
-    """By group what has another offset at the target, and is not to be overwritten."""
+    """By group, the partitions whose offset at the target differs, and is not to be overwritten."""
 
 
 def plan_takeover(
@@ -38,7 +38,7 @@ def plan_takeover(
     *,
     overwrite: bool,
 ) -> ImportPlan:
-    """Topics are created, and grown, at the target; groups get the offsets that they do not have there yet.
+    """Plan to create and grow topics at the target, and to give its groups the offsets that they do not have yet.
 
     A group of which an offset differs at the target is left out as a whole, unless it is to be overwritten.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper log check` and `groupkeeper log repair`: the files of the log, with no node in between."""
+"""The commands `groupkeeper log check` and `log repair`, which work on the files of the log without a node."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, tell
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.config import Settings
 from protocol.names import Partition
 from protocol.placement import in_wrong_place, later_count
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storage.recovery.journal_loss import AcceptedLoss
     from storage.recovery.repair import Repair
 
-app = typer.Typer(help="Check the log's files, and mend them.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Check the log's files, and repair them.", no_args_is_help=True, rich_markup_mode=None)
 
 NAMES_SHOWN: Final = 10
 
@@ -53,7 +53,7 @@ def check_log(
         directory, fs = existing(settings_for(data_dir).data_dir), real_machine().fs
         try:
             found = check_directory(fs, directory, partition)
-            # A node that runs says it itself, and may compact what is read.
+            # A running node reports misplaced groups itself, and may compact files during the check.
             placements = [] if found.in_use else _placements(fs, directory, found)
         except StorageError as error:
             raise CommandError(str(error), EXIT_USAGE) from error
@@ -70,9 +70,9 @@ def check_log(
 
 
 def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") -> "list[Placement]":
-    """Where the groups of each partition belong; nothing where it is not known how many there are. Raises StorageError.
+    """Return where the groups of each partition belong, nothing if the number of partitions is not known.
 
-    One of several directories of a broker does not have all of them.
+    One of several directories of a broker does not have all partitions. Raises StorageError.
     """
     from coordinator.catalogue.startup_checks import partitions_there
     from coordinator.partitions.offline_shard import placement_of, read_shard
@@ -97,7 +97,7 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
 @app.command("repair")
 def repair_log(
     partition: Annotated[
-        int | None, typer.Option(metavar="P", min=0, help="Mend this partition.", show_default=False)
+        int | None, typer.Option(metavar="P", min=0, help="Repair this partition.", show_default=False)
     ] = None,
     journal: Annotated[
         bool, typer.Option("--journal", help="Go on without what damaged or missing journals have lost.")
@@ -117,10 +117,10 @@ def repair_log(
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
 ) -> None:
-    """Mend the log of a stopped node.
+    """Repair the log of a stopped node.
 
-    A damaged partition, the journals or the catalogue; all that is whole is kept, and what is damaged is set aside.
-    Committed offsets may be older afterwards: read what this prints.
+    Repairs a damaged partition, the journals or the catalogue. Everything that is not damaged is kept, damaged files
+    are moved aside. Committed offsets may be older afterwards: read the output.
     """
     with one_line_errors():
         if [journal, catalogue, partition is not None].count(True) != 1:
@@ -131,18 +131,18 @@ def repair_log(
         with _failures_in_words():
             if partition is not None:
                 with _locked(settings) as machine:
-                    _mend_partition(machine, settings.data_dir, Partition(partition), dry_run=dry_run)
+                    _repair_partition(machine, settings.data_dir, Partition(partition), dry_run=dry_run)
             elif journal:
                 with _locked(settings) as machine:
-                    _mend_journals(machine, settings, accept=accept)
+                    _repair_journals(machine, settings, accept=accept)
             else:
                 with _locked(settings, settled=accept) as machine:
-                    _mend_catalogue(machine, settings, accept=accept)
+                    _repair_catalogue(machine, settings, accept=accept)
 
 
 @contextmanager
 def _failures_in_words() -> "Iterator[None]":
-    """Raises CommandError for what the disk or the data directory refuses."""
+    """Raise CommandError for errors of the disk or the data directory."""
     from coordinator.importer.source import CannotImport
     from storage.errors import StorageError
 
@@ -154,7 +154,7 @@ def _failures_in_words() -> "Iterator[None]":
 
 @contextmanager
 def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResources]":
-    """Keep nodes off the data directory; `settled` brings what its journals hold into the segments before."""
+    """Lock the data directory against nodes; `settled` first brings the contents of its journals into the segments."""
     from coordinator.host import real_machine
     from storage.disk.lock import DirectoryLock
 
@@ -168,7 +168,7 @@ def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResou
         lock.release()
 
 
-def _mend_partition(
+def _repair_partition(
     machine: "HostResources", directory: Path, partition: Partition, *, dry_run: bool
 ) -> None:
     from storage.recovery.repair import carry_out, plan_repair
@@ -180,7 +180,7 @@ def _mend_partition(
     _print_repair(repair, partition, dry_run=dry_run)
 
 
-def _mend_journals(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
+def _repair_journals(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
     from coordinator.config.log_settings import log_settings
     from storage.recovery.journal_loss import AcceptedLoss, accept_loss, find_damage
 
@@ -195,7 +195,7 @@ def _mend_journals(machine: "HostResources", settings: Settings, *, accept: bool
 
 
 def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
-    """Bring what a crash has left in journals to the segments, as a start does. Raises StorageError."""
+    """Bring the data that a crash has left in journals to the segments, as a start does. Raises StorageError."""
     from coordinator.catalogue.startup_checks import refuse_half_done
     from coordinator.config.log_settings import log_settings
     from storage.log_manager import LogManager
@@ -204,7 +204,7 @@ def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     LogManager.open(settings.data_dir, log_settings(settings), fs).close()
 
 
-def _mend_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
+def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
     from coordinator.importer.lost_catalogue import carry_out, plan
 
     count = settings.offsets_topic_num_partitions
@@ -327,7 +327,7 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
     if dry_run:
         lines.append("dry run: nothing was changed")
     for line in lines:
-        tell(line)
+        print_line(line)
 
 
 def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
@@ -348,7 +348,7 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
             "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those since the last checkpoint"
         )
     for line in lines:
-        tell(line)
+        print_line(line)
 
 
 def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accepted: bool) -> None:
@@ -374,7 +374,7 @@ def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accep
             " TOPICS GET NEW IDS then, the partitions that offsets need and no settings, and others are gone"
         )
     for line in lines:
-        tell(line)
+        print_line(line)
 
 
 def _some(names: list[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flags that many commands have, and what becomes of them."""
+"""The flags that many commands share, and the objects made from them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +77,7 @@ NOTHING_DONE: Final = "dry run: nothing was changed; --execute does it"
 def connect(
     bootstrap: str, command_config: Path | None, timeout_s: float, flag: str = "--bootstrap"
 ) -> "Client":
-    """A client of the cluster that the flags name. Raises CommandError where they make no sense."""
+    """Return a client of the cluster that the flags name. Raises CommandError if they make no sense."""
     from coordinator.cli.cluster.client import Client
     from coordinator.cli.cluster.security import PLAINTEXT, read_security
 
@@ -86,7 +86,7 @@ def connect(
 
 
 def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
-    """HOST:PORT, several with commas between them. Raises CommandError."""
+    """Parse HOST:PORT, several with commas between them. Raises CommandError."""
     try:
         found = [Address.parse(part.strip()) for part in text.split(",") if part.strip()]
     except ValueError:
@@ -98,35 +98,35 @@ def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Which cluster a command is about."""
+    """The cluster that a command works on."""
 
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
     command_config: CommandConfig = None
     timeout: Timeout = 15.0
 
     def connect(self) -> "Client":
-        """A client of it. Raises CommandError where the flags make no sense."""
+        """Return a client of the cluster. Raises CommandError if the flags make no sense."""
         return connect(self.bootstrap, self.command_config, self.timeout)
 
 
 @dataclass(frozen=True)
 class GroupSelection:
-    """Which groups a command is about."""
+    """The groups that a command works on."""
 
     group: Groups = None
     all_groups: AllGroups = False
 
     @property
     def is_one(self) -> bool:
-        """Whether one group is named, by its id."""
+        """True if one group is named by its id."""
         from coordinator.cli.cluster.groups import is_pattern
 
         return self.group is not None and len(self.group) == 1 and not is_pattern(self.group[0])
 
     def chosen(self, client: "Client") -> list[str]:
-        """Their ids.
+        """Return the ids of the groups.
 
-        Raises CommandError where none is named, or none is like a pattern; of --all-groups there may be none.
+        Raises CommandError if none is named, or none matches a pattern; --all-groups may return none.
         """
         from coordinator.cli.cluster.groups import list_groups
 
@@ -150,9 +150,10 @@ class GroupSelection:
 
 @dataclass(frozen=True)
 class GroupsToChange(GroupSelection):
-    """Which groups a command changes: names are patterns only with --pattern.
+    """The groups that a command changes: names are patterns only with --pattern.
 
-    Without it, the name of a deleted group, like `orders-[eu]`, would match other groups when a script runs again.
+    Without --pattern, the name of a deleted group, like `orders-[eu]`, would match other groups when a script runs
+    again.
     """
 
     group: GroupNames = None
@@ -177,7 +178,7 @@ class GroupsToChange(GroupSelection):
 
 @dataclass(frozen=True)
 class TopicSelection:
-    """Which partitions of which topics a command is about."""
+    """The topics and partitions that a command works on."""
 
     topic: Topics = None
     all_topics: AllTopics = False

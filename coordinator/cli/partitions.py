@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper partitions list | move | drain`: who leads what among the workers of one data directory."""
+"""The commands `groupkeeper partitions list | move | drain`, which show and change which worker leads a partition."""
 
 import socket
 import time
@@ -86,7 +86,7 @@ def drain(
 
 
 def ask(data_dir: Path, order: Any) -> "Answer":
-    """Give an order to the supervisor of a data directory. Raises CommandError."""
+    """Send an order to the supervisor of a data directory and return its response. Raises CommandError."""
     import msgspec
 
     from coordinator.workers.orders import Answer, PathTooLong, socket_path
@@ -119,7 +119,7 @@ def ask(data_dir: Path, order: Any) -> "Answer":
 def wait_for(
     data_dir: Path, answer: "Answer", condition: Callable[["Answer"], bool], timeout_s: float, missing: str
 ) -> None:
-    """Ask again until `condition` holds. Raises CommandError with what is `missing` after `timeout_s`."""
+    """Ask again until `condition` holds. Raises CommandError with the text `missing` after `timeout_s`."""
     from coordinator.workers.orders import ListPartitions
 
     deadline = time.monotonic() + timeout_s

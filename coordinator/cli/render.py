@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the commands print what they found: tables for people, JSON for programs."""
+"""Prints the results of commands: tables for people, JSON for programs."""
 
 import sys
 from collections import Counter
@@ -16,12 +16,12 @@ from coordinator.telemetry.escaping import escape_unprintable, escape_unseen
 from coordinator.workers.orders import Answer
 
 PADDED_MAX: Final = 100
-"""Into a pipe no column is padded further than this: one name of 30 KB must not make each line as long."""
+"""The maximum padding of a column in a pipe, so that one name of 30 KB does not make each line as long."""
 LINES_MAX: Final = 3
-"""A row with a value of more lines than these does not decide how a terminal shows the other rows."""
+"""The number of lines above which a value does not decide how a terminal shows the other rows."""
 ABSENT: Final = "-"
 GAP: Final = 3
-"""How many spaces stand between columns."""
+"""The number of spaces between columns."""
 
 
 def print_json(found: object) -> None:
@@ -54,9 +54,9 @@ Cell = str | int | None
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows below their columns' names, without lines between them.
 
-    Where the terminal is too narrow for a row, each value has a line of its own, and nothing is cut or folded. Rows
-    with a value of several lines stand so behind the others, which may still be a table. Into a pipe each row is a
-    line, however long.
+    If the terminal is too narrow for a row, each value has a line of its own, and nothing is cut or folded. Rows with a
+    value of more than LINES_MAX lines are printed so after the others, which may still be a table. In a pipe each row
+    is one line, however long.
     """
     cells = [[shown(value) for value in row] for row in rows]
     if not sys.stdout.isatty():
@@ -75,7 +75,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
 
 
 def _as_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A line for each row, for grep and awk; what is longer than its column pushes the rest of its line alone."""
+    """Return a line for each row, for grep and awk; a value wider than its column shifts only its own line."""
     widest = [min(max(map(cell_len, column)), PADDED_MAX) for column in zip(columns, *rows, strict=True)]
     return "".join(
         "".join(
@@ -103,7 +103,7 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
 
 
 def as_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A line for each value of each row, and an empty line between rows."""
+    """Return a line for each value of each row, and an empty line between rows."""
     label = max(map(cell_len, columns)) + 1
     blocks = (
         "".join(f"{name:<{label}} {value}\n" for name, value in zip(columns, row, strict=True))
@@ -113,5 +113,5 @@ def as_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(value: Cell) -> str:
-    """The value as text, without the control characters that clients may have chosen."""
+    """Return the value as text, with control characters, which clients may have chosen, as escapes."""
     return ABSENT if value is None or value == "" else escape_unprintable(str(value))

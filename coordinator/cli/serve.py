@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper serve`: settings from all sources, then the node."""
+"""The command `groupkeeper serve`: reads settings from all sources, then runs the node."""
 
 import os
 import shutil
@@ -85,7 +85,7 @@ def _run(settings: Settings) -> int:
 
 
 def announce(out: TextIO, serving: "Serving") -> None:
-    """Print where the node listens and what to try, on a terminal; a pipe gets the log alone."""
+    """Print where the node listens and commands to try, on a terminal; a pipe gets the log alone."""
     if not out.isatty():
         return
     elsewhere = f" (clients connect to {serving.advertised})" if serving.advertised != serving.listen else ""

@@ -74,9 +74,9 @@ def _ctrl_c() -> Iterator[Wait]:
 
 
 def _once(show: Callable[[], None]) -> None:
-    shown, said = _Page(sys.stdout.isatty()), _Page(sys.stderr.isatty())
+    shown, errors = _Page(sys.stdout.isatty()), _Page(sys.stderr.isatty())
     try:
-        with redirect_stdout(shown), redirect_stderr(said):
+        with redirect_stdout(shown), redirect_stderr(errors):
             try:
                 show()
             except CommandError as error:
@@ -85,16 +85,16 @@ def _once(show: Callable[[], None]) -> None:
         Console(file=sys.stdout).clear()  # writes nothing where there is no terminal
         sys.stdout.write(shown.getvalue())
         sys.stdout.flush()
-        sys.stderr.write(said.getvalue())
+        sys.stderr.write(errors.getvalue())
 
 
 class _Page(io.StringIO):
-    """What is shown next, made as for the place where it will be shown."""
+    """The text of the next page, made as for the place where it will be shown."""
 
     def __init__(self, is_terminal: bool) -> None:
         super().__init__()
         self._is_terminal = is_terminal
 
     def isatty(self) -> bool:
-        """Whether it is for a terminal."""
+        """Return whether the page is for a terminal."""
         return self._is_terminal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no setting can break alone: checks of several beside each other. Each mistake is one line."""
+"""Checks of several settings together, for what no setting can break alone. Each mistake is one line."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -27,11 +27,11 @@ class _Checks:
 
     def _shown(self, key: str) -> str:
         value = getattr(self._settings, key.replace(".", "_"))
-        said = f"{key} = {value}" if value is not None else f"no {key}"
-        return f"{said} ({self._origins.get(key, 'its default')})"
+        shown = f"{key} = {value}" if value is not None else f"no {key}"
+        return f"{shown} ({self._origins.get(key, 'its default')})"
 
     def all(self) -> None:
-        """Check everything."""
+        """Check all settings against each other."""
         self._session_timeouts()
         self._ports()
         if self._settings.is_gateway:
@@ -40,7 +40,7 @@ class _Checks:
             self._gateway_tls()
         else:
             self._no_gateway()
-            self._told_address()
+            self._advertised_address()
 
     def _session_timeouts(self) -> None:
         settings = self._settings
@@ -59,12 +59,12 @@ class _Checks:
                 raise ConfigError(f"{self._shown(key)} leaves no ports for {self._shown('workers')}")
 
     def _count(self, key: str) -> int:
-        """How many ports there are from this address on: metrics have gateways, too."""
+        """Return the number of ports from this address on: gateways have metrics, too."""
         settings = self._settings
         gateways = settings.gateway_workers if settings.is_gateway and key == "metrics.listen" else 0
         return settings.workers + gateways
 
-    def _told_address(self) -> None:
+    def _advertised_address(self) -> None:
         settings = self._settings
         setting = "advertise" if settings.advertise else "listen"
         if (settings.advertise or settings.listen).is_wildcard:
@@ -72,7 +72,7 @@ class _Checks:
             raise ConfigError(f"clients cannot connect to {shown}: set advertise to the HOST:PORT they use")
 
     def _no_gateway(self) -> None:
-        """A gateway that lost its cluster's address must not become a node by itself, open to everybody."""
+        """Raise if a gateway has lost its cluster's address: it must not become a node by itself, open to everybody."""
         for key in self._origins:
             of_gateway = key.startswith(("gateway.", "upstream."))
             attribute = key.replace(".", "_")
@@ -97,7 +97,7 @@ class _Checks:
 
     def _gateway_addresses(self) -> None:
         settings = self._settings
-        if settings.gateway_told_host in ("", "0.0.0.0", "::"):  # noqa: S104 - recognised here, not bound to
+        if settings.gateway_advertised_host in ("", "0.0.0.0", "::"):  # noqa: S104 - recognised here, not bound to
             raise ConfigError(
                 "clients cannot connect to every address: set gateway.host to the host they use"
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Render deploy/config.example.toml from the settings themselves; `groupkeeper settings` prints it."""
+"""Renders deploy/config.example.toml from the settings themselves; `groupkeeper settings` prints it."""
 
 import json
 import textwrap
@@ -34,7 +34,7 @@ SECTIONS: Final = {
 
 
 def render() -> str:
-    """The text of the example file."""
+    """Return the text of the example file."""
     return "\n".join([HEAD, *_lines()])
 
 
@@ -52,7 +52,7 @@ def _lines() -> Iterator[str]:
 
 
 def toml(value: object) -> str:
-    """A setting's value as TOML has it; nothing is an empty text."""
+    """Return a setting's value as TOML; None becomes an empty text."""
     if value is None:
         return '""'
     if isinstance(value, (Address, Path)):

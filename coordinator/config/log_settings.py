@@ -6,10 +6,10 @@ from storage.settings import LogSettings
 
 
 def log_settings(settings: Settings) -> LogSettings:
-    """How the log is written."""
+    """Return the settings by which the log is written."""
     return LogSettings(
         segment_bytes=settings.offsets_topic_segment_bytes,
-        # What must be compacted by then must not be in the segment that is written to (LogConfig.maxSegmentMs).
+        # Records that must be compacted by then must not be in the active segment (LogConfig.maxSegmentMs).
         segment_ms=min(settings.segment_ms, settings.max_compaction_lag_ms),
         index_interval_bytes=settings.log_index_interval_bytes,
     )

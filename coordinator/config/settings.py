@@ -25,14 +25,14 @@ LongPositive = Annotated[int, Meta(ge=1, le=LONG_MAX)]
 # Kafka sets no bound; ours keeps a mistyped count from filling the memory.
 PartitionCount = Annotated[int, Meta(ge=1, le=100_000)]
 RATE_MAX: Final = 1.7976931348623157e308
-"""Java's largest double, which Kafka has for no limit."""
+"""Java's largest double, which in Kafka means no limit."""
 Rate = Annotated[float, Meta(ge=1, le=RATE_MAX)]
 Ratio = Annotated[float, Meta(ge=0, le=1)]
 BufferSize = Annotated[int, Meta(ge=1_024, le=INT_MAX)]
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 
 GATEWAY_NODE_ID: Final = 1_000_000
-"""In front of a Kafka cluster clients see our nodes under `node.id` and this much: ids that no broker has."""
+"""The number added to `node.id` for a gateway's clients, so that our nodes have ids that no broker has."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
@@ -212,7 +212,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = None
     end_unknown: Annotated[
         Literal["-1", "0", "error"],
-        "The end of a partition that is not known, as ListOffsets tells it to clients that name no leader epoch: no "
+        "The end of a partition that is not known, as ListOffsets returns it to clients that name no leader epoch: no "
         "offset, the start, or UNSUPPORTED_FOR_MESSAGE_FORMAT. All others, consumers mostly, get the start.",
     ] = "-1"
 
@@ -274,7 +274,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = True
     gateway_unreachable_timeout_ms: Annotated[
         LongNatural,
-        "How long no broker may have answered a process of the gateway before its /ready says 503.",
+        "How long no broker may have answered a process of the gateway before its /ready is 503.",
     ] = 10_000
     gateway_ssl_certificate_location: Annotated[
         Path | None,
@@ -290,11 +290,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     gateway_sni_port: Annotated[Port, "The one port of all nodes with `gateway.sni.pattern`."] = 9_093
     gateway_authorization_cache_ms: Annotated[
         LongNatural,
-        "How long a connection goes by what the cluster has said of its rights before it asks again.",
+        "How long a connection uses the permissions that the cluster has reported before it asks again.",
     ] = 10_000
     gateway_adopt: Annotated[
         Literal["off", "first-use"],
-        "Whether a group's committed offsets are taken over from the cluster when somebody first joins it.",
+        "Whether a group's committed offsets are taken over from the cluster when a member first joins it.",
     ] = "first-use"
     gateway_adopt_live_groups: Annotated[
         bool,
@@ -349,20 +349,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
 
     @property
     def is_gateway(self) -> bool:
-        """Whether this is a gateway to a Kafka cluster, whose topics are the ones there are."""
+        """True if this node is a gateway to a Kafka cluster, whose topics are the only ones."""
         return self.upstream_bootstrap_servers is not None
 
     @property
-    def gateway_told_host(self) -> str:
-        """The host that clients of a gateway hear, for brokers and for our own nodes."""
+    def gateway_advertised_host(self) -> str:
+        """The host that a gateway advertises to clients, for brokers and for our own nodes."""
         return self.gateway_host or (self.advertise or self.listen).host
 
     def advertised(self, bound_port: int) -> Address:
-        """The address that clients connect to, given the port that the listener has."""
+        """Return the address that clients connect to, given the port that the listener has."""
         host, port = self.advertise or self.listen
         return Address(host, port or bound_port)
 
     @property
     def offsets_retention_ms(self) -> int:
-        """`offsets.retention.minutes` in milliseconds."""
+        """The value of `offsets.retention.minutes` in milliseconds."""
         return self.offsets_retention_minutes * MINUTE_MS

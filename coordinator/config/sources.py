@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where settings come from, least to most important: defaults, the TOML file, the environment, flags.
+"""The sources of settings, least to most important: defaults, the TOML file, the environment, flags.
 
 Every mistake is a ConfigError with one line that names the setting, the value, where it was written and what
-would be right. A mistake counts even where a more important source overrides it.
+would be right. A mistake counts even if a more important source overrides it.
 """
 
 import re
@@ -18,12 +18,12 @@ from coordinator.config.values import ConfigError, SettingKind, kind_of
 
 ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
-"""Names the TOML file, as --config does."""
+"""The variable that names the TOML file, as --config does."""
 BOOTSTRAP_VARIABLE: Final = "GROUPKEEPER_BOOTSTRAP"
-"""Names the cluster that commands ask, as their --bootstrap does; no setting of a node."""
+"""The variable that names the cluster of commands, as their --bootstrap does; it is no setting of a node."""
 _NO_SETTINGS: Final = frozenset({CONFIG_VARIABLE, BOOTSTRAP_VARIABLE})
 
-# Kubernetes gives every container variables for the services beside it, and ours may well be called "groupkeeper" or
+# Kubernetes gives every container variables for all services around, and ours may well be called "groupkeeper" or
 # "groupkeeper-metrics": GROUPKEEPER_SERVICE_HOST, GROUPKEEPER_PORT_9092_TCP_ADDR, GROUPKEEPER_PORT=tcp://10.0.0.1:9092.
 _FROM_KUBERNETES: Final = re.compile(
     r"\w+_SERVICE_(HOST|PORT(_\w+)?)=.*"
@@ -35,7 +35,7 @@ _TOML_DOTTED_NAME: Final = re.compile(rf"\s*({_TOML_NAME}(?:\s*\.\s*{_TOML_NAME}
 
 
 class RawSetting(NamedTuple):
-    """One value as somebody wrote it, and where."""
+    """One value as it was written, and where."""
 
     key: str
     value: object
@@ -74,8 +74,8 @@ def load(
         try:
             values[field.attribute] = field.kind.read(item.value)
         except (ValueError, TypeError, KeyError):
-            said = f"bad value for {item.key}: {_shown(item.value)} ({item.origin})"
-            raise ConfigError(f"{said}, expected {field.kind.expected}") from None
+            shown = f"bad value for {item.key}: {_shown(item.value)} ({item.origin})"
+            raise ConfigError(f"{shown}, expected {field.kind.expected}") from None
         origins[item.key] = item.origin
     settings = Settings(**values)
     check_together(settings, origins)
@@ -83,7 +83,7 @@ def load(
 
 
 def read_toml(path: Path) -> Iterator[RawSetting]:
-    """The settings in a TOML file: names quoted ("a.b" = 1), dotted (a.b = 1) or in tables ([a] b = 1)."""
+    """Yield the settings in a TOML file: names quoted ("a.b" = 1), dotted (a.b = 1) or in tables ([a] b = 1)."""
     import tomllib
 
     try:
@@ -94,7 +94,7 @@ def read_toml(path: Path) -> Iterator[RawSetting]:
     except UnicodeDecodeError:
         raise ConfigError(f"cannot read the config file {path}: it is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        # a.b = 1 beside a.b.c = 2 is no TOML, and Kafka has such names
+        # a.b = 1 with a.b.c = 2 is no TOML, and Kafka has such names
         hint = '; put names in quotes: "log.flush" = "always"' if "overwrite" in str(error) else ""
         raise ConfigError(f"the config file {path} is not TOML: {error}{hint}") from None
     lines = _toml_lines(text)
@@ -116,7 +116,7 @@ def _flatten(prefix: str, table: Mapping[str, object]) -> Iterator[tuple[str, ob
 
 
 def _toml_lines(text: str) -> dict[str, int]:
-    """The line of each key, for messages; a text that tomllib has accepted."""
+    """Return the line number of each key, for messages, in a text that tomllib has accepted."""
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -133,7 +133,7 @@ def _toml_lines(text: str) -> dict[str, int]:
 
 
 def read_environment(environment: Mapping[str, str]) -> Iterator[RawSetting]:
-    """GROUPKEEPER_OFFSETS_RETENTION_MINUTES=10080 and the like."""
+    """Yield the settings in variables such as GROUPKEEPER_OFFSETS_RETENTION_MINUTES=10080."""
     for variable, value in sorted(environment.items()):
         ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS
         if ours and not _FROM_KUBERNETES.fullmatch(f"{variable}={value}"):
@@ -142,7 +142,7 @@ def read_environment(environment: Mapping[str, str]) -> Iterator[RawSetting]:
 
 
 def read_assignment(text: str) -> RawSetting:
-    """KEY=VALUE of a --set flag."""
+    """Return the setting in the KEY=VALUE of a --set flag. Raises ConfigError."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text}: expected KEY=VALUE, such as --set log.flush=os")

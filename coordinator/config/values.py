@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One setting's value: what it may be, in words, and how text or TOML becomes it."""
+"""The kinds of settings: which values each accepts, in words, and how they are read from text or TOML."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class ConfigError(ValueError):
 
 
 class Address(NamedTuple):
-    """Where a socket listens or is reached; port 0 lets the system choose one."""
+    """The address at which a socket listens or is reached; port 0 lets the system choose one."""
 
     host: str
     port: int
@@ -33,12 +33,12 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this names every interface of a machine, which is no name to connect to."""
+        """True if the host names every interface of a machine, which is no name to connect to."""
         return self.host in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound to
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Read HOST:PORT, [IPV6]:PORT or :PORT (every interface); ValueError for anything else."""
+        """Read HOST:PORT, [IPV6]:PORT or :PORT (every interface). Raises ValueError for anything else."""
         host, colon, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
@@ -52,14 +52,14 @@ class Address(NamedTuple):
 
 
 class SettingKind(NamedTuple):
-    """What one setting accepts: `read` raises ValueError or TypeError, `expected` says it in words."""
+    """The values that a setting accepts: `read` raises ValueError or TypeError, `expected` is a description."""
 
     read: Callable[[object], object]
     expected: str
 
 
 def kind_of(annotation: object) -> SettingKind:
-    """The kind behind a field's annotation, with the bounds of its msgspec.Meta."""
+    """Return the kind behind a field's annotation, with the bounds of its msgspec.Meta."""
     low: int | float | None = None
     high: int | float | None = None
     if get_origin(annotation) is Annotated:
@@ -122,7 +122,7 @@ def _read_text(value: object) -> str:
 
 
 def _read_addresses(value: object) -> tuple[Address, ...]:
-    """The list of Kafka's `bootstrap.servers`, in which a comma at the end is no mistake."""
+    """Read a list like Kafka's `bootstrap.servers`, in which a comma at the end is no mistake."""
     addresses = tuple(Address.parse(part.strip()) for part in _text(value).split(",") if part.strip())
     if not addresses or any(not address.host or not address.port for address in addresses):
         raise ValueError(value)

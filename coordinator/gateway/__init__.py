@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway: clients of a real Kafka cluster reach its brokers, and our coordinators, through it."""
+"""The gateway, through which clients of a real Kafka cluster reach its brokers and our coordinators."""

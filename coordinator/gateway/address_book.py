@@ -14,7 +14,7 @@ log = get_logger("gateway")
 
 PORT_MAX: Final = 65_535
 DISCOVERED_MAX: Final = 100
-"""The number of brokers that are learned from responses, each of which gets a port, until the supervisor names all."""
+"""The limit of brokers that are learned from responses, each of which gets a port, until the supervisor names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class OurNode:
     address: Address
     """The address that clients get; a gateway listens on its port."""
     private: Path | Address
-    """Where the node listens: the path of a Unix socket, which takes PROXY headers, or host and port."""
+    """The address on which the node listens: the path of a Unix socket, which takes PROXY headers, or host and port."""
 
 
 class AddressBook:
@@ -48,7 +48,7 @@ class AddressBook:
         """The id of the cluster's `__consumer_offsets`, or None while it is unknown."""
         self.cluster_id: str | None = None
         """The id of the cluster, or None while it is unknown."""
-        self._unconfirmed = 0  # how many brokers are known from answers alone
+        self._unconfirmed = 0  # the number of brokers that are known from responses alone
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:
         """Replace the brokers by those that the supervisor names."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group becomes ours when somebody joins it, or commits in it as no member: its offsets are here before the answer.
+"""Takes a group over, with its offsets, before a client joins it, or commits in it without being a member.
 
-What is known to be ours is remembered; a group that was given back is forgotten. Requests for a group that is being
-taken over wait for that together. One that cannot be taken now (it lives at the cluster, or the cluster does not
-answer) is refused, and is looked at again after a moment. `refusals` has the errors.
+Groups that are known to be ours are remembered; a group that was given back is forgotten. Requests for a group that
+is being taken over wait for that together. A group that cannot be taken over now (it lives at the cluster, or the
+cluster does not answer) is refused, and is tried again after a moment. `refusals` has the errors.
 """
 
 import asyncio
@@ -33,31 +33,35 @@ from protocol.names import GroupId
 log = get_logger("adoption")
 
 AT_A_TIME: Final = 16
-"""So many groups are taken over at a time by one process."""
+"""The limit of groups that one process takes over at a time."""
 REFUSED_MS: Final = 500
-"""How long a group that cannot be taken over is refused without looking again."""
+"""The time for which a group that cannot be taken over is refused without another attempt."""
 WAITED_MS: Final = 10_000
-"""For so long after a client has asked for a group that stays at the cluster the group counts as waited for."""
+"""The time for which a group that stays at the cluster counts as waited for after a client has asked for it."""
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
-_COUNTED: Final = {AdoptStatus.BUSY: "failed", AdoptStatus.SHARE: "live"}
+_COUNTED: Final = {
+    AdoptStatus.BUSY: "failed",
+    AdoptStatus.SHARE: "live",
+    AdoptStatus.CONFIRMED_ABSENT: "vacant",
+}
 _STAYS: Final = {
     AdoptStatus.LIVE: "a group has members at the cluster, and stays there until they are gone",
     AdoptStatus.SHARE: "a share group of this id is at the cluster, and stays there",
 }
-"""What the log says of a group that is not taken over for what it is at the cluster."""
+"""The log messages for groups that are not taken over because of their state at the cluster."""
 
 
 class AwaitedCounts(NamedTuple):
-    """How many groups clients wait for, and how many members those have at the cluster."""
+    """The number of groups that clients wait for, and of the members that these groups have at the cluster."""
 
     groups: int
     members: int
 
 
 class Adoption:
-    """Takes groups over through `here` and `there`; `adopt` is what PermissionGate asks."""
+    """Takes groups over from `there` to `here`; PermissionGate calls `adopt`."""
 
     def __init__(
         self,
@@ -68,18 +72,17 @@ class Adoption:
         *,
         take_live: bool,
     ) -> None:
-        """`take_live` takes groups that have members at the cluster, too."""
+        """Take groups with members at the cluster, too, if `take_live`."""
         self._here = here
         self._there = there
         self._tasks = tasks
         self._mono_ms = mono_ms
         self._take_live = take_live
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
-        """How often a group was taken over, was ours already, was nowhere, lives at the cluster, or could not be asked
-        about."""
+        """The attempts by outcome: taken over, already ours, in neither place, live at the cluster, or failed."""
         self._known: set[GroupId] = set()
         self._waiting: dict[GroupId, list[Promise[TakeoverErrors]]] = {}
-        self._given_back: set[GroupId] = set()  # while they were being asked about
+        self._given_back: set[GroupId] = set()  # while their takeover was under way
         self._refused: dict[
             GroupId, tuple[TakeoverErrors, int]
         ] = {}  # with the millisecond until which it counts
@@ -90,7 +93,7 @@ class Adoption:
         self._incidents = Incidents(log, mono_ms, "warning")
 
     async def adopt(self, group: str, wake: Wake, api_key: int) -> ErrorCode:
-        """NONE once the group is ours, or what a request of this api gets; nothing is awaited where it is."""
+        """Return NONE once the group is ours, or the error for a request of this api; known groups need no wait."""
         group_id = GroupId(group)
         if group_id in self._known:
             return ErrorCode.NONE
@@ -100,11 +103,11 @@ class Adoption:
         return refusal.to(api_key)
 
     def is_known(self, group: str) -> bool:
-        """Whether the group is known to be ours."""
+        """Return whether the group is known to be ours."""
         return group in self._known
 
     def forget(self, groups: Collection[str]) -> None:
-        """These were given back to the cluster."""
+        """Forget groups that were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
@@ -122,7 +125,7 @@ class Adoption:
         self._waited_for[group] = (members, self._mono_ms() + WAITED_MS)
 
     def _begin(self, group: GroupId, wake: Wake) -> Promise[TakeoverErrors]:
-        """Take a group over, unless others have that done already."""
+        """Take a group over, unless that is under way already."""
         if group not in self._waiting:
             self._waiting[group] = []
             self._tasks.start(self._take(group), "adopt a group")
@@ -141,11 +144,11 @@ class Adoption:
                 promise.resolve(refusal)
 
     def _note(self, group: GroupId, refusal: TakeoverErrors, outcome: AdoptStatus | None) -> None:
-        if group in self._given_back:  # what was heard of it may be older: it is asked about again
+        if group in self._given_back:  # the result may be older than the return: the next request tries again
             self._given_back.discard(group)
             return
-        # Counts for these requests, and not for later ones.
-        if outcome is AdoptStatus.VACANT or len(group) > REMEMBERED_NAME_MAX:
+        # The result counts for these requests only, and not for later ones.
+        if outcome is AdoptStatus.CONFIRMED_ABSENT or len(group) > REMEMBERED_NAME_MAX:
             return
         if refusal is PASS:
             if len(self._known) >= KNOWN_MAX:
@@ -158,7 +161,7 @@ class Adoption:
         self._refused[group] = (refusal, self._mono_ms() + REFUSED_MS)
 
     def _forget_refusals(self) -> None:
-        """Forget refusals that count no longer, and the oldest where there are too many."""
+        """Forget refusals that have expired, and the oldest ones if there are too many."""
         now_ms = self._mono_ms()
         while self._refused:
             group = next(iter(self._refused))
@@ -167,7 +170,7 @@ class Adoption:
             del self._refused[group]
 
     async def _adopt(self, group: GroupId) -> tuple[TakeoverErrors, AdoptStatus | None]:
-        """PASS once the group may be served; else what clients get, who try again where waiting helps."""
+        """Return PASS once the group may be served, else the error for clients, who retry if waiting helps."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
@@ -175,7 +178,7 @@ class Adoption:
             self._incidents.fails(group, "a group cannot be taken over now", group=group, reason=str(error))
             return to_all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
         except GroupNotServed as error:
-            # Of an id that no group can have the coordinator says that itself.
+            # For an id that no group can have, the coordinator itself returns the error.
             return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else to_all(error.code)), None
         except OSError as error:
             self.counts["failed"] += 1

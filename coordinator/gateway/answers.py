@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that are made in the gateway, as whole frames."""
+"""Responses that are made in the gateway, as whole frames."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -40,43 +40,45 @@ MEMBERS: Final[tuple[AnyApi, ...]] = (
     delete_groups.API,
     offset_delete.API,
 )
-"""What only the coordinator of a group answers."""
+"""The apis that only the coordinator of a group answers."""
 COORDINATED: Final[tuple[AnyApi, ...]] = (*MEMBERS, list_groups.API)
-"""What our nodes answer."""
+"""The apis that our nodes answer."""
 REFUSED: Final[tuple[AnyApi, ...]] = (consumer_group_heartbeat.API,)
-"""What is refused on every port, whatever the brokers say to it. No permission is asked for, as at a Kafka that has no
-groups of KIP-848."""
+"""The apis that are refused on every port, even if the brokers have them.
+
+No permission is asked for, as at a Kafka that has no groups of KIP-848.
+"""
 NO_DIRECTORY: Final = "no-records"
-"""A directory of our nodes for those who ask: Java's clients take a node without any for one that refuses to say."""
+"""The log directory that our nodes report: Java's clients take a node without any for one that refuses to list them."""
 NOT_SET_HERE: Final = (
     "{} is a node of a gateway: its settings are in its own configuration file, and brokers have other ids"
 )
-"""The error message for a setting of a node."""
+"""The error message for an attempt to set a configuration of a node of ours."""
 DELETE: Final = 1
-"""The operation of IncrementalAlterConfigs that takes a setting away."""
+"""The operation of IncrementalAlterConfigs that removes a setting."""
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
 def handled(frame: bytes) -> VersionedApi:
-    """The declaration of the api and version of a request; it is one of `DECLARED`."""
+    """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
     return DECLARED.routes[route_of(frame)]
 
 
 def versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
-    """What ApiVersions says of these apis."""
+    """Return the versions of these apis for ApiVersions."""
     keys = {int(api.key) for api in apis}
     return {offer.key: VersionRange(offer.min, offer.max) for offer in DECLARED.offers if offer.key in keys}
 
 
 def decoded(frame: bytes) -> Any:
-    """The request of a frame, one of `DECLARED`. Raises ProtocolError."""
+    """Decode a request of `DECLARED`. Raises ProtocolError."""
     api = handled(frame)
     _, pos = decode_request_header(frame, api.flexible)
     return api.decode(frame, pos)
 
 
 def answer(frame: bytes, response: object) -> bytes:
-    """The answer with this response to a request, one of `DECLARED`."""
+    """Return the frame of a response to a request of `DECLARED`."""
     api = handled(frame)
     header, _ = decode_request_header(frame, api.flexible)
     if api.adapt is not None:
@@ -85,14 +87,14 @@ def answer(frame: bytes, response: object) -> bytes:
 
 
 def request(frame: bytes, changed: object) -> bytes:
-    """Make the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
+    """Return the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
     codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return with_length(frame[:pos] + codec.encode_request(changed))
 
 
 def refusal(frame: bytes, error: ErrorCode) -> bytes:
-    """The answer with this error wherever the request, one of `DECLARED`, would have got an answer.
+    """Return a response with this error in every place that can hold one, to a request of `DECLARED`.
 
     Raises ProtocolError for bytes that are no request.
     """
@@ -100,14 +102,14 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
 
 
 def forwarded(frame: bytes) -> Any:
-    """The request of a frame that any broker may get. Raises ProtocolError."""
+    """Decode a request that any broker may get. Raises ProtocolError."""
     codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return codec.decode_request(frame, pos)
 
 
 def with_body(frame: bytes, body: bytes) -> bytes:
-    """The answer with this body to a request that any broker may get. Raises ProtocolError."""
+    """Return the response with this body to a request that any broker may get. Raises ProtocolError."""
     api_key = route_of(frame) >> 16
     flexible = codec_for(api_key, route_of(frame) & 0xFFFF).flexible
     header, _ = decode_request_header(frame, flexible)
@@ -115,7 +117,7 @@ def with_body(frame: bytes, body: bytes) -> bytes:
 
 
 def empty(frame: bytes) -> bytes:
-    """The answer that has nothing in it, neither items nor an error. Raises ProtocolError."""
+    """Return a response without items and without an error. Raises ProtocolError."""
     return with_body(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
 
 
@@ -133,7 +135,7 @@ def _empty_body(api_key: ApiKey, version: int) -> bytes:
 
 
 def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]) -> bytes:
-    """The answer to a DescribeConfigs of these resources that none of them has a setting. Raises ProtocolError."""
+    """Return the response to a DescribeConfigs that none of these resources has a setting. Raises ProtocolError."""
     version = route_of(frame) & 0xFFFF
     results = [
         DescribeConfigsResponse.DescribeConfigsResult(
@@ -151,10 +153,10 @@ def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.Describ
 
 
 def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
-    """The answer to an IncrementalAlterConfigs of these nodes of ours. Raises ProtocolError.
+    """Return the response to an IncrementalAlterConfigs of these nodes of ours. Raises ProtocolError.
 
-    To take settings away is done at once, since none is set: kafka-reassign-partitions does so at every node when it
-    ends a throttle, and stops at the first that refuses. To set one is INVALID_REQUEST.
+    Removing settings succeeds at once, since none is set: kafka-reassign-partitions does so at every node when it ends
+    a throttle, and stops at the first node that refuses. Setting one is an INVALID_REQUEST.
     """
     version = route_of(frame) & 0xFFFF
     kind: Any = classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
@@ -174,7 +176,7 @@ def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
 
 
 def unknown_api_versions(frame: bytes) -> bytes:
-    """The answer to an ApiVersions that is newer than ours, in version 0 (KIP-511). Raises ProtocolError."""
+    """Return the response, in version 0, to an ApiVersions that is newer than ours (KIP-511). Raises ProtocolError."""
     header, _ = decode_request_header(frame, False)
     make = api_versions.API.schema.response
     low, high = api_versions.API.versions

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ApiVersions v4 and v5 on the ports of a gateway. v5 names the cluster and the node that a client means (KIP-1242).
+"""ApiVersions v4 and v5 on the ports of a gateway; v5 names the cluster and the node that a client means (KIP-1242).
 
-Brokers do not know our nodes, and older ones lack these versions. So what is named is checked here, and a broker is
+Brokers do not know our nodes, and older ones lack these versions. So these names are checked here, and a broker is
 asked in a version that it has, without names.
 """
 
@@ -22,33 +22,33 @@ from protocol.headers import RequestHeader, decode_request_header
 from protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
 JUDGED_FROM: Final = 4
-"""What brokers before 3.9 lack."""
+"""The first version that brokers before 3.9 lack."""
 NAMELESS_MAX: Final = api_versions.MEANT_FROM - 1
 """The newest version that names neither cluster nor node."""
 
 ERROR_AT: Final = 8
-"""In an answer: behind its length and correlation id, in every version."""
+"""The position of the error code in a response, behind its length and correlation id, in every version."""
 UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class ApiVersions:
-    """Answers ApiVersions from v4 on, as the broker of a connection would for the node that was connected to."""
+    """Answers ApiVersions from v4 on as a connection's broker would for the node that the client has connected to."""
 
     def __init__(
         self, book: AddressBook, offered: OfferedVersions, offloader: Offloader, *, asks_for_login: bool
     ) -> None:
-        """`offered` is what there is on the ports; `asks_for_login` whether brokers take nothing before a login."""
+        """Report the versions in `offered`; `asks_for_login` if brokers accept no request before a login."""
         self._book = book
         self._changes = cache(partial(rewriting.api_versions, offered))
         self._offloader = offloader
         self._asks_for_login = asks_for_login
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        """Ask the broker, but where the request itself is wrong. Raises ProtocolError for what is none."""
+        """Ask the broker, unless the request itself is wrong. Raises ProtocolError for an unreadable request."""
         request: ApiVersionsRequest = answers.forwarded(frame)
         if not api_versions.is_valid(request, route.version):
             return _error(frame, request, ErrorCode.INVALID_REQUEST, route.version)
-        # A broker looks at what is meant only after the login, and closes if it is asked twice before.
+        # A broker checks the names only after the login, and closes the connection if it is asked twice before.
         is_checked = session.login_has_begun or not self._asks_for_login
         asked, answer = await self._ask(session, frame, request)
         if is_checked and not api_versions.means(request, self._book.cluster_id, session.node_id):
@@ -60,7 +60,7 @@ class ApiVersions:
     async def _ask(
         self, session: ClientSession, frame: bytes, request: ApiVersionsRequest
     ) -> tuple[int, bytes]:
-        """Ask in the newest version that the broker has; returns that, and the answer with its length."""
+        """Ask in the newest version that the broker has; return that version, and the response with its length."""
         answer = await session.ask(BROKER, _nameless(frame, request, NAMELESS_MAX))
         newest = _newest_instead(answer)
         if newest is None:
@@ -69,7 +69,7 @@ class ApiVersions:
 
 
 def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:
-    """The request in an older version, with its length and the correlation id of the client's."""
+    """Return the request in an older version, with its length and the correlation id of the client's request."""
     header, _ = decode_request_header(frame, True)
     older = ApiVersionsRequest(
         client_software_name=request.client_software_name,
@@ -81,16 +81,16 @@ def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:
 
 
 def _newest_instead(answer: bytes) -> int | None:
-    """The newest version that the broker has, None where it has that of the request (KIP-511).
+    """Return the newest version that the broker has, or None if it has that of the request (KIP-511).
 
-    Brokers before 2.4 do not tell it, and have version 0. Raises ProtocolError.
+    Brokers before 2.4 do not report it, and have version 0. Raises ProtocolError.
     """
     if answer[ERROR_AT : ERROR_AT + 2] != UNSUPPORTED_VERSION:
         return None
     codec = codec_for(ApiKey.API_VERSIONS, NAMELESS_MAX)
     response: ApiVersionsResponse = decode_answer(codec, ApiKey.API_VERSIONS, answer, LENGTH_BYTES)
-    told = (each.max_version for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS)
-    return min(next(told, 0), NAMELESS_MAX - 1)
+    offered = (each.max_version for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS)
+    return min(next(offered, 0), NAMELESS_MAX - 1)
 
 
 def _error(frame: bytes, request: ApiVersionsRequest, error: ErrorCode, version: int) -> Verdict:

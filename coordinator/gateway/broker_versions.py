@@ -20,7 +20,7 @@ DEAD: Final = "Dead"
 
 
 def described_anew(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
-    """A response of DescribeGroups v5 as one of v6, which calls an unknown group GROUP_ID_NOT_FOUND (KIP-1043)."""
+    """Return a DescribeGroups v5 response as v6, in which an unknown group is GROUP_ID_NOT_FOUND (KIP-1043)."""
     for group in response.groups:
         group.error_message = None
         if group.error_code == ErrorCode.NONE and group.group_state == DEAD:
@@ -30,9 +30,9 @@ def described_anew(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
 
 
 def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> OffsetFetchRequest:
-    """A request of OffsetFetch v10, which has the ids of topics, as one of v8 or v9, which has their names.
+    """Return an OffsetFetch v10 request, which has ids of topics, as one of v8 or v9, which has names.
 
-    `ids` are those of all topics by name. A topic with another id is left out.
+    `ids` has the ids of all topics by name. A topic with another id is left out.
     """
     names = {topic_id: name for name, topic_id in ids.items()}
 
@@ -50,10 +50,10 @@ def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> Off
 def named_by_ids(
     request: OffsetFetchRequest, response: OffsetFetchResponse, ids: Mapping[str, bytes]
 ) -> OffsetFetchResponse:
-    """The response of v8 or v9 to `named_by_names(request, ids)` as the response of v10 to `request`.
+    """Return the response of v8 or v9 to `named_by_names(request, ids)` as the response of v10 to `request`.
 
-    A topic whose id is unknown comes last, with UNKNOWN_TOPIC_ID in each partition; where all topics are asked for,
-    one without an id is left out.
+    A topic whose id is unknown comes last, with UNKNOWN_TOPIC_ID in each partition; if all topics are asked for, a
+    topic without an id is left out.
     """
     known = set(ids.values())
     unknown = {

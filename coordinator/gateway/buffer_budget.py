@@ -14,7 +14,7 @@ from coordinator.telemetry.logs import get_logger
 log = get_logger("gateway")
 
 COUNTED_FROM_BYTES: Final = 16 * 1024
-"""The least that is counted of a connection: most hold the beginning of their next request."""
+"""The least number of bytes that counts for a connection: most hold the beginning of their next request."""
 
 
 class BufferHolder(Protocol):
@@ -25,11 +25,11 @@ class BufferHolder(Protocol):
         """The client's address, for the log."""
 
     def abort(self) -> None:
-        """Close at once, and drop what was held."""
+        """Close the connection at once, and drop the bytes that it holds."""
 
 
 class BufferBudget:
-    """Counts the bytes that all connections of a process hold, and closes some where they are too many."""
+    """Counts the bytes that all connections of a process hold, and closes some if they hold too many."""
 
     def __init__(self, bytes_max: int, closed: Counter[str]) -> None:
         """Close connections while they hold more than `bytes_max` together (connections.unsent.max.bytes).

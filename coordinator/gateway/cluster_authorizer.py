@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds out what a client may do by asking its broker on the client's own connection.
 
-So the broker answers for that client, and a client that has not logged in gets no further than at a broker. The answers
-are cached per connection.
+So the broker answers for that client, and a client that has not logged in gets no further than at a broker. The
+responses are cached per connection.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 
 REMEMBERED_MAX: Final = 10_000
-"""The number of permissions in a connection's cache from which it drops the older ones; one answer may double it."""
+"""The number of permissions in a connection's cache from which it drops the older ones; one response may double it."""
 REMEMBERED_ALWAYS: Final = 50
 """The number of permissions that each connection may cache, even if REMEMBERED_IN_ALL_MAX is reached."""
 REMEMBERED_IN_ALL_MAX: Final = 100_000
@@ -31,12 +31,12 @@ QUERIES_AT_ONCE: Final = 20
 """The number of queries for one request that may be in flight."""
 
 NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
-"""In place of a cached decision: it has expired at millisecond 0."""
+"""The decision for permissions that are not cached, which has expired at millisecond 0."""
 
 
 @dataclass(slots=True, eq=False)
 class CachedPermissionCount:
-    """How many permissions all connections of a process have cached."""
+    """The number of permissions that all connections of a process have cached."""
 
     count: int = 0
 
@@ -46,13 +46,13 @@ class PermissionCache:
     """The cached permissions of one connection."""
 
     decisions: dict[Permission, tuple[ErrorCode, int]] = field(default_factory=dict)
-    """Each with the millisecond at which it expires."""
+    """The decisions by permission, each with the millisecond at which it expires."""
     counted: CachedPermissionCount = field(default_factory=CachedPermissionCount)
 
     def missing(
         self, permissions: Iterable[Permission], decisions: Decisions, now_ms: int
     ) -> list[Permission]:
-        """Put the decisions that are known of these permissions into `decisions`; return the others."""
+        """Add the cached decisions on these permissions to `decisions`; return the other permissions."""
         missing = []
         for permission in permissions:
             decision, until_ms = self.decisions.get(permission, NOT_KNOWN)
@@ -63,7 +63,7 @@ class PermissionCache:
         return missing
 
     def remember(self, decisions: Decisions, until_ms: int) -> None:
-        """Keep the decisions that are known, in place of older ones where there are many."""
+        """Cache the decisions that are known; if there are too many, drop the older ones."""
         lasting = {
             permission: (decision, until_ms)
             for permission, decision in decisions.items()
@@ -88,17 +88,17 @@ class PermissionCache:
 
 
 class ClusterAuthorizers:
-    """Makes the authorizers of a process; each client has its own."""
+    """Makes the authorizers of a process, one for each client."""
 
     def __init__(self, mono_ms: Callable[[], int], cache_ms: int, offloader: Offloader) -> None:
-        """Decisions are cached for `cache_ms`."""
+        """Cache decisions for `cache_ms` milliseconds."""
         self.mono_ms = mono_ms
         self.cache_ms = cache_ms
         self.offloader = offloader
         self.remembered = CachedPermissionCount()
 
     def of(self, session: ClientSession) -> "ClusterAuthorizer":
-        """The authorizer of this client."""
+        """Return the authorizer of this client."""
         found = session.memory
         if found is None:
             found = session.memory = ClusterAuthorizer(self, session)
@@ -106,7 +106,7 @@ class ClusterAuthorizers:
         return found
 
     def after_login(self, ask: Ask) -> Ask:
-        """Return what asks the client's broker something before it goes on as `ask` does, which asks no broker.
+        """Return a handler that asks the client's broker something before it calls `ask`, which asks no broker.
 
         A broker closes the connection of a client that has not logged in (SaslServerAuthenticator).
         """
@@ -136,15 +136,15 @@ class ClusterAuthorizer:
         self._cache = PermissionCache(counted=shared.remembered)
 
     def known(self, permissions: Collection[Permission]) -> Decisions | None:
-        """The decisions, if all of them are cached; else None."""
+        """Return the decisions if all of them are cached, else None."""
         decisions: Decisions = {}
         missing = self._cache.missing(permissions, decisions, self._shared.mono_ms())
         return None if missing else decisions
 
     async def check(self, permissions: Collection[Permission]) -> Decisions:
-        """The decisions; the broker is asked for those that are not cached.
+        """Return the decisions, after asking the broker for those that are not cached.
 
-        Raises ProtocolError if the broker's answer cannot be read.
+        Raises ProtocolError if the broker's response cannot be read.
         """
         look = partial(_look_up, self._cache, permissions, self._shared.mono_ms())
         many = len(permissions) > MANY_PERMISSIONS
@@ -166,14 +166,14 @@ class ClusterAuthorizer:
         return decisions
 
     def end(self) -> None:
-        """The connection is over."""
+        """Drop the cache, as the connection has ended."""
         self._cache.clear()
 
 
 def _look_up(
     cache: PermissionCache, permissions: Collection[Permission], now_ms: int
 ) -> tuple[Decisions, Iterator[PermissionQuery]]:
-    """The cached decisions, and the queries for the others."""
+    """Return the cached decisions, and the queries for the others."""
     decisions: Decisions = {}
     queries = permission_queries(cache.missing(permissions, decisions, now_ms))
     # Many queries are encoded here, in the thread, and not when the event loop takes them.

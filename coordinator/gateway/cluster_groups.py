@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about groups that are not here are answered with what the cluster has, and nothing moves by that.
+"""Answers requests about groups that are not here with the cluster's data, which moves no group.
 
-The client's node is asked which groups are here, on the client's own connection. The others are asked about at their
-coordinators in the cluster, as the gateway's user and after the client's own permissions were checked. A group may come
-here meanwhile. So the node is asked once more before the answer goes out, and for a group that is here by then the
-request goes to the node.
+The client's node is asked which groups are here, on the client's own connection. Requests for the others are sent to
+their coordinators in the cluster, as the gateway's user and after the client's own permissions were checked. A group
+may move here meanwhile. So the node is asked once more before the response is sent, and for a group that is here by
+then the request is sent to the node.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -41,12 +41,12 @@ log = get_logger("gateway")
 AT_A_TIME: Final = 16
 """The number of requests for which one process may ask the cluster at the same time. Others wait as bytes."""
 ROUNDS: Final = 2
-"""The number of times that the cluster is asked about a group whose coordinator has moved."""
+"""The number of attempts to get a group from the cluster if its coordinator has moved."""
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -8
 
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-"""Errors after which a coordinator is looked for once more."""
+"""The errors after which a coordinator is looked up once more."""
 NEEDS: Final = {
     ApiKey.DESCRIBE_GROUPS: ("DESCRIBE", ""),
     ApiKey.OFFSET_FETCH: ("DESCRIBE", "DESCRIBE"),
@@ -55,14 +55,14 @@ NEEDS: Final = {
 }
 """The permissions on groups and topics that each api needs at the cluster (KafkaApis)."""
 MANY: Final = 100
-"""Work on more groups than this is done in the thread."""
+"""The number of groups above which work on them is done in the thread."""
 NOT_ASKED: Final = "the cluster cannot be asked about groups that are not here"
 LACKING: Final = "the gateway's user lacks a permission at the cluster"
 
 Rows: TypeAlias = list[tuple[str, Any]]
-"""What is said of groups, each with the group's name."""
+"""The rows of a response about groups, each with the group's name."""
 Errors: TypeAlias = list[tuple[Sequence[str], UpstreamError | None]]
-"""Of each broker that was asked the groups, and why there is no answer about them; None where there is one."""
+"""The groups in each broker's request, with the error if the broker has not answered, or None."""
 
 
 class MissingPermission(NamedTuple):
@@ -74,7 +74,7 @@ class MissingPermission(NamedTuple):
 
 
 class ClusterGroups:
-    """Answers requests about groups that are not here; `answer` is what PermissionGate asks."""
+    """Answers requests about groups that are not here; PermissionGate calls `answer`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ClusterGroups:
         tasks: Tasks,
         mono_ms: Callable[[], int],
     ) -> None:
-        """`is_known` says of a group that it is known to be here."""
+        """Skip the question to the node for groups that are here by `is_known`."""
         self._questions = questions
         self._is_known = is_known
         self._offloader = offloader
@@ -97,9 +97,9 @@ class ClusterGroups:
     ) -> bytes | None:
         """Answer a request of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete about `groups`.
 
-        `frame` is the request without its length, the answer has it. None where all groups are here: the request is
-        for the node. So it is if the client is gone before the node has said where they are: the node's answer may
-        wait behind that to a JoinGroup. Raises NoResponse where the node is lost.
+        `frame` is the request without its length; the response has its length. Returns None if all groups are here, so
+        that the request is for the node. Also returns None if the client is gone before the node has reported which
+        groups are here: the node's response may wait behind that to a JoinGroup. Raises NoResponse if the node is lost.
         """
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
@@ -133,12 +133,12 @@ class ClusterGroups:
         long = long or are_long or (own is not None and is_long(own))
         return await run(session, partial(_joined, route, frame, request, rows, own), is_long=long)
 
-    # --- where groups are ---
+    # --- the location of groups ---
 
     async def _absent(
         self, session: ClientSession, groups: list[str], *, discard_readings: bool = False
     ) -> list[str]:
-        """Those of the groups that are not here, as the client's node says."""
+        """Return the groups that are not here, as the client's node reports."""
         if not groups:
             return []
         run, many = self._offloader.run, len(groups) > MANY
@@ -146,12 +146,12 @@ class ClusterGroups:
         answer = await session.ask(COORDINATOR, question)
         return await run(session, partial(_not_here, groups, answer), is_long=many)
 
-    # --- what the cluster has ---
+    # --- requests to the cluster ---
 
     async def _at_cluster(
         self, session: ClientSession, route: Route, frame: bytes, request: Any, groups: list[str]
     ) -> tuple[Rows, bool]:
-        """What the cluster says of the groups, and whether that is long."""
+        """Return the cluster's rows for the groups, and whether they are long."""
         rows: Rows = []
         are_long = False
         parts = parts_of(route.api_key, route.version)
@@ -188,7 +188,7 @@ class ClusterGroups:
         self._tasks.start(ask(), "ask the cluster about groups")
         return promise
 
-    # --- what the log says ---
+    # --- the log ---
 
     def _note_errors(self, errors: Errors) -> None:
         for groups, error in errors:
@@ -218,7 +218,7 @@ def _location(groups: list[str], discard_readings: bool) -> bytes:
 
 
 def _not_here(groups: list[str], answer: bytes) -> list[str]:
-    """A node that does not say where groups are answers for them itself, with its error."""
+    """Return the groups that are not here; none after an error of the node, which then answers for all."""
     located = decode_answer(LOCATE_GROUPS.schema.codecs[0], ApiKey.LOCATE_GROUPS, answer, LENGTH_BYTES)
     if located.error_code:
         return []
@@ -226,12 +226,12 @@ def _not_here(groups: list[str], answer: bytes) -> list[str]:
 
 
 def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> bytes:
-    """The part of a request that is about these groups, with its length."""
+    """Return the part of a request that is about these groups, with its length."""
     return answers.request(frame, parts_of(route.api_key, route.version).part(request, groups))
 
 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
-    """The answer, with its length, of rows of the cluster and the answer of our node."""
+    """Join the cluster's rows and the response of our node into one response, with its length."""
     parts = parts_of(route.api_key, route.version)
     nothing = answers.handled(frame).error_response(parts.part(request, ()), ErrorCode.NONE, route.version)
     if own is not None:
@@ -241,7 +241,7 @@ def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | N
 
 
 def _request(route: Route, request: Any, groups: Sequence[str], version: int, ids: TopicIds | None) -> Any:
-    """What a broker is asked about these groups."""
+    """Return the request to a broker about these groups."""
     part = parts_of(route.api_key, route.version).part(request, set(groups))
     if route.api_key == ApiKey.DESCRIBE_GROUPS:  # the operations that are reported are the client's
         return changed(part, include_authorized_operations=False)
@@ -251,9 +251,10 @@ def _request(route: Route, request: Any, groups: Sequence[str], version: int, id
 def _read(
     route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]
 ) -> tuple[Rows, set[MissingPermission], Errors]:
-    """What the cluster says of the groups, as the client's version has it.
+    """Return the cluster's rows for the groups in the client's version, the missing permissions, and the errors.
 
-    With what the gateway's user lacks there, and of each broker that was asked why it has not answered.
+    The permissions are those that the gateway's user lacks at the cluster; the errors state why brokers have not
+    answered.
     """
     rows: Rows = []
     errors: Errors = []
@@ -290,7 +291,7 @@ def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[MissingPermissio
 
 
 def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], error: ErrorCode) -> Rows:
-    """The rows with this error of groups about which no broker has said anything."""
+    """Return rows with this error for groups about which no broker has answered."""
     if not groups:
         return []
     parts = parts_of(route.api_key, route.version)
@@ -299,7 +300,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
 
 
 def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
-    """Return what a broker has answered, as the client's version has it. Raises UpstreamNotKafka."""
+    """Return the rows of a broker's response in the client's version. Raises UpstreamNotKafka."""
     parts = parts_of(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
     response = decoded(answer, f"broker {found.node_id}")

@@ -11,47 +11,47 @@ from coordinator.gateway.address_book import PORT_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """Plain values, out of the settings of the same names."""
+    """The values of the settings of the same names."""
 
     host: str
-    """What clients get to see."""
+    """The host name in the addresses that clients get."""
     port_base: int
-    """The port of a broker is its id more."""
+    """The base of the brokers' ports: the port of a broker is this plus its id."""
     bind_host: str = "127.0.0.1"
-    """Where the ports are bound."""
+    """The address to which the ports are bound."""
     max_connections: int
     max_connections_per_ip: int
     idle_ms: int
-    """connections.max.idle.ms"""
+    """The value of connections.max.idle.ms."""
     request_bytes_max: int
-    """socket.request.max.bytes"""
+    """The value of socket.request.max.bytes."""
     kept_bytes_max: int = 256 * 1024 * 1024
-    """connections.unsent.max.bytes: what all connections of the process may keep."""
+    """connections.unsent.max.bytes: the limit of bytes that all connections of the process may hold."""
     unread_ms_max: int = 60_000
-    """connections.unread.max.ms"""
+    """The value of connections.unread.max.ms."""
     message_bytes_max: int = 1024 * 1024
-    """message.max.bytes of our nodes, by which requests of groups may be longer."""
+    """message.max.bytes of our nodes, by which requests about groups may be longer."""
     connect_timeout_ms: int = 10_000
-    """How long a connection to a broker may take, with its TLS handshake."""
+    """The time within which a connection to a broker has to be made, with its TLS handshake."""
     unreachable_timeout_ms: int = 10_000
-    """gateway.unreachable.timeout.ms"""
+    """The value of gateway.unreachable.timeout.ms."""
     authorization_cache_ms: int = 5_000
     certificate: Path | None = None
-    """PEM: what is shown to clients. With it they speak TLS."""
+    """The certificate in PEM that clients get; with it they use TLS."""
     key: Path | None = None
     sni_pattern: str | None = None
-    """`broker-{id}.kafka.example`: one port for all, known apart by the names that clients ask for in TLS."""
+    """The names of nodes (`broker-{id}.kafka.example`) for which clients ask in TLS (SNI) if one port serves all."""
     sni_port: int = 0
     asks_for_login: bool = False
-    """Whether the brokers take no request of a client that has not logged in."""
+    """True if the brokers accept no request of a client that has not logged in."""
     upstream_tls: bool = False
     upstream_ca: Path | None = None
-    """PEM: who vouches for the brokers; None for whom the system trusts."""
+    """The authorities in PEM that certify the brokers; None for those that the system trusts."""
     upstream_names_checked: bool = True
-    """Whether a broker's certificate has to have the name under which it is reached."""
+    """True if a broker's certificate has to contain the name under which the broker is reached."""
 
     def place(self, node_id: int) -> Address | None:
-        """Where clients reach the broker with this id; None where its port would be none, or its id is one of ours."""
+        """Return the address at which clients reach a broker; None if it has no valid port or one of our ids."""
         if not 0 <= node_id < GATEWAY_NODE_ID:
             return None
         if self.sni_pattern is not None:

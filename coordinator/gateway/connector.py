@@ -38,7 +38,7 @@ class Connector:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, config: GatewayConfig, unconnected: Unconnected
     ) -> None:
-        """Raises ValueError where the certificates of the brokers' authority cannot be used."""
+        """Prepare connections. Raises ValueError if the certificates of the brokers' authority cannot be used."""
         self._loop = loop
         self._timeout_s = config.connect_timeout_ms / 1000
         self._unconnected = unconnected

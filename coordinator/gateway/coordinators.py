@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our coordinators, asked by a gateway for itself: over their private sockets, one connection for each question."""
+"""Sends the gateway's own requests to our coordinators: over their private sockets, one connection for each request."""
 
 import asyncio
 from socket import socket
@@ -30,7 +30,7 @@ FIND_COORDINATOR_VERSION: Final = 4
 
 
 class GroupNotServed(Exception):
-    """No coordinator serves the group now; `code` is Kafka's error, which passes."""
+    """No coordinator serves the group now; `code` is Kafka's error, which is temporary."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -49,13 +49,13 @@ class Coordinators:
         self._timeout_s = timeout_s
 
     async def mark(self, group: GroupId) -> OwnershipMarker:
-        """How it is with the group here."""
+        """Return the ownership marker that our coordinator has for the group."""
         answer = await self._adopt(group, None)
         _check(answer.error_code)
         return mark_of(answer)
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
-        """Store what was read of the cluster, unless the group is ours already or that is too old."""
+        """Store a reading of the cluster, unless the group is ours already or the reading is too old."""
         answer = await self._adopt(group, reading)
         stored = stored_of(answer, reading)
         if stored is None:
@@ -93,7 +93,7 @@ class Coordinators:
     async def _ask(
         self, node: OurNode, api: ApiKey, version: int, codec: Codec[Asked, Answered], body: list[bytes]
     ) -> Answered:
-        """The answer to a request whose body is in pieces."""
+        """Send a request whose body is in pieces; return the response."""
         asked = framed(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
             connected_socket = await self._connector.coordinator(node, None, None)

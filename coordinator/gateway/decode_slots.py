@@ -13,7 +13,7 @@ from coordinator.gateway.routing import ClientSession
 from coordinator.runtime.promise import Promise
 
 MANY_PERMISSIONS: Final = 100
-"""A request or response that needs more permissions than this needs a slot."""
+"""The number of needed permissions above which a request or response needs a slot."""
 SLOTS: Final = 4
 """The number of slots in a process."""
 
@@ -41,8 +41,8 @@ class DecodeSlot:
     async def acquire(self) -> None:
         """Wait until a slot is free.
 
-        The client takes all earlier answers first. Otherwise a client that reads nothing would hold a slot for as long
-        as it likes, because the broker's answers to permission queries are behind those that it does not read.
+        The client takes all earlier responses first. Otherwise a client that reads nothing would hold a slot for as
+        long as it likes, because the broker's responses to permission queries are behind those that it does not read.
         """
         await self._session.all_answered()
         if self._slots.free:
@@ -67,6 +67,6 @@ class DecodeSlot:
 
     def _receive(self) -> None:
         assert self._promise is not None, "a request in the queue waits for its promise"
-        # Before it runs on, so that it passes the slot on if its connection ends meanwhile.
+        # Set before the request goes on, so that it passes the slot on if its connection ends meanwhile.
         self.is_held = True
         self._promise.resolve(None)

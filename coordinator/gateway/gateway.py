@@ -41,7 +41,7 @@ REASONS: Final = ("protocol", "unread", "room", "idle", "fault")
 CHECKS: Final = 10
 """The number of checks within the time after which an idle or unread connection is closed."""
 GONE_S: Final = 30.0
-"""How long the requests of a client that is gone may wait for the cluster, in seconds."""
+"""The seconds for which the requests of a client that is gone may wait for the cluster."""
 
 Discovered = Callable[[int, Address], None]
 
@@ -71,13 +71,13 @@ class Gateway:
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
-        """Prepare; nothing listens yet.
+        """Prepare the process, without listening yet.
 
         `adopt` takes a group over, and `answer_absent` answers requests about groups that are not here. `discovered` is
-        called with a broker that an answer names and that was not known. A `gate` replaces the one that asks the
-        cluster for permissions.
+        called with each unknown broker that a response names. A `gate` replaces the one that asks the cluster for
+        permissions.
 
-        Raises ValueError where a file of certificates cannot be used.
+        Raises ValueError if a file of certificates cannot be used.
         """
         self.loop = loop
         self._config = config
@@ -93,7 +93,7 @@ class Gateway:
         self.relays: set[Relay] = set()
         """The open connections."""
         self._left: set[Relay] = set()
-        """The connections whose client is gone, and whose other sides are not closed yet."""
+        """The connections whose client is gone, and whose other sockets are not closed yet."""
         self.offloader = Offloader(lambda: machine.thread(loop, "groupkeeper-gate"))
         cache_ms = config.authorization_cache_ms
         authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
@@ -149,17 +149,17 @@ class Gateway:
 
     @property
     def is_listening(self) -> bool:
-        """Whether clients can connect."""
+        """True if clients can connect."""
         return self._started
 
     @property
     def ports(self) -> dict[int, int]:
-        """The numbers of the ports, by the ids of the nodes that clients find there."""
+        """The numbers of the ports, by the ids of the nodes that clients reach on them."""
         return self._listeners.ports
 
     @property
     def counts(self) -> ConnectionCounts:
-        """The connections: open now, accepted, refused because of a limit, and those of ours that could not be made."""
+        """The numbers of connections: open, accepted, refused at a limit, not made to a node, and closed."""
         listeners = self._listeners
         return ConnectionCounts(
             len(self.relays), listeners.accepted, listeners.refused, self.connector.failures, self.closed
@@ -206,7 +206,7 @@ class Gateway:
                 relay.finish()
         if self.offloader.has_run or self.buffer_budget.most_bytes:
             self.offloader.has_run, self.buffer_budget.most_bytes = False, self.buffer_budget.total_bytes
-            if not self.buffer_budget.total_bytes:  # else a collection walks through what has been decoded
+            if not self.buffer_budget.total_bytes:  # else a collection walks through all decoded requests
                 empty_free_lists()
             self.offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

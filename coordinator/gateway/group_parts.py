@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about groups in parts, each for the coordinator of some groups, and responses put together of theirs."""
+"""Splits requests about groups into parts for their coordinators, and joins the responses to the parts."""
 
 from collections import deque
 from collections.abc import Collection, Iterable
@@ -12,25 +12,25 @@ from protocol.apis import ApiKey
 
 
 class GroupParts(Protocol):
-    """How the requests of one api and version are taken apart. A row is what a response says of one group."""
+    """Splits the requests of one api and version, and joins responses; a row is a response's part about one group."""
 
     def part(self, request: Any, groups: Collection[str]) -> Any:
-        """The part of a request that is about these groups."""
+        """Return the part of a request that is about these groups."""
 
     def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
-        """The rows of the response to a request, each with its group."""
+        """Return the rows of the response to a request, each with its group."""
 
     def error(self, row: Any) -> int:
-        """Kafka's error code for the whole group of a row."""
+        """Return Kafka's error code for the whole group of a row."""
         code: int = row.error_code
         return code
 
     def joined(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:
-        """A response as `response` is, with these rows, in the order in which the request names their groups."""
+        """Return a copy of `response` with these rows, in the order in which the request names their groups."""
 
 
 class _One(GroupParts):
-    """The request names one group; the whole response is its row."""
+    """Passes requests that name one group; the whole response is the row of this group."""
 
     def part(self, request: Any, groups: Collection[str]) -> Any:
         return request
@@ -44,7 +44,7 @@ class _One(GroupParts):
 
 
 class _OneInPartitions(_One):
-    """As `_One`; the error of the group stands in each partition."""
+    """Does the same as `_One`, for responses that have the error of the group in each partition."""
 
     def error(self, row: Any) -> int:
         codes = {part.error_code for topic in row.topics for part in topic.partitions}
@@ -53,7 +53,7 @@ class _OneInPartitions(_One):
 
 @dataclass(frozen=True)
 class _Several(GroupParts):
-    """The request has a list of groups, by name or with what is asked about each; the response has a list of rows."""
+    """Splits requests with a list of groups, named alone or with details; the response has a list of rows."""
 
     asked: str
     answered: str
@@ -89,7 +89,7 @@ _SEVERAL: Final = {
 
 
 def parts_of(api_key: int, version: int) -> GroupParts:
-    """How requests of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete are taken apart."""
+    """Return the splitter for requests of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete."""
     if api_key == ApiKey.OFFSET_FETCH and version < GROUPS_FROM:
         return _ONE if version >= TOP_ERROR_FROM else _ONE_IN_PARTITIONS
     return _SEVERAL.get(ApiKey(api_key), _ONE)

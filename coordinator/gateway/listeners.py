@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accepts the clients of a gateway: its ports, the limits of connections, and TLS with SNI."""
+"""Accepts the clients of a gateway: binds its ports, limits the connections, and does TLS with SNI."""
 
 import errno
 import ssl
@@ -26,7 +26,7 @@ from protocol.proxy_header import Endpoint
 log = get_logger("gateway")
 
 NAMES: Final = -1
-"""In place of a node's id: the one port on which clients name the node in TLS (SNI)."""
+"""The place, instead of a node's id, of the one port on which clients name the node in TLS (SNI)."""
 
 
 class Listeners:
@@ -41,7 +41,7 @@ class Listeners:
         offloader: Offloader,
         after_login: AfterLogin,
     ) -> None:
-        """Raises ValueError for a certificate that cannot be used."""
+        """Prepare the ports, without binding them. Raises ValueError for a certificate that cannot be used."""
         self._context = context
         self._machine = machine
         self._config = config
@@ -71,7 +71,7 @@ class Listeners:
 
     @property
     def ports(self) -> dict[int, int]:
-        """The numbers of the ports, by the ids of the nodes that clients find there."""
+        """The numbers of the ports, by the ids of the nodes that clients reach on them."""
         return {node_id: listening.port for node_id, listening in self._listening.items()}
 
     def listen_for_broker(self, node_id: int) -> None:
@@ -82,7 +82,7 @@ class Listeners:
             return
         try:
             self._listen(node_id, place.port)
-        except OSError as error:  # the others are served all the same
+        except OSError as error:  # the other brokers are served all the same
             log.error("cannot listen on the port of a broker", broker=node_id, reason=str(error))
 
     def listen_for_node(self, node: OurNode) -> None:
@@ -94,7 +94,7 @@ class Listeners:
         if self._names is not None:
             place, number = NAMES, self._config.sni_port
         if place not in self._listening:
-            # Which the system would not refuse, as all processes share them.
+            # The system would not refuse it, as all processes share the ports.
             if number and number in self.ports.values():
                 raise OSError(errno.EADDRINUSE, f"port {number} is that of another node")
             sock = self._machine.bind_shared(Address(self._config.bind_host, number))
@@ -125,9 +125,9 @@ class Listeners:
         self.accepted += 1
         if self._tls is not None:
             try:
-                sock.getpeername()  # where that fails, wrapping would lose the descriptor
+                sock.getpeername()  # if that fails, wrapping would lose the descriptor
                 wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-            except OSError:  # it is gone again
+            except OSError:  # the client is gone again
                 sock.close()
                 self.left(peer)
             else:

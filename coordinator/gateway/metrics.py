@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Prometheus sees of one process of a gateway. No label holds what a client has chosen."""
+"""The Prometheus metrics of one process of a gateway. No label holds a value that a client has chosen."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,12 +24,12 @@ class GatewayCollector(Collector):
     """Collects the metrics of one process."""
 
     def __init__(self, counts: Callable[[], ConnectionCounts], adoption: Adoption | None) -> None:
-        """`adoption` takes groups over; None where that is not done."""
+        """Report the takeovers of `adoption`, or none if it is None."""
         self._counts = counts
         self._adoption = adoption
 
     def collect(self) -> Iterable[Metric]:
-        """All metrics."""
+        """Return all metrics with their current values."""
         counts = self._counts()
         yield GATEWAY_CONNECTIONS.family(counts.open)
         yield GATEWAY_ACCEPTED.family(counts.accepted)

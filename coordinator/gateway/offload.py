@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work on long requests and answers is done in a thread beside the event loop, so that all others go on meanwhile.
+"""Work on long requests and responses in a thread next to the event loop, so that other clients go on meanwhile.
 
-A request may name 50,000 groups or topics: to decode it, to see what its client may do, and to make what passes or is
-answered takes some tenths of a second. Whatever that needs of a connection stays as it is in that time, since the
-connection's next request is taken only afterwards.
+A request may name 50,000 groups or topics: to decode it, to check what its client may do, and to make the request or
+response that is sent takes some tenths of a second. The state of the connection that this needs does not change in that
+time, since the connection's next request is taken only afterwards.
 """
 
 import struct
@@ -27,23 +27,23 @@ from protocol.fixed import int32_at
 T = TypeVar("T")
 
 Change: TypeAlias = Callable[[bytes], bytes]
-"""(a whole answer with its length) -> what is sent in its place. Raises ProtocolError, IndexError, struct.error."""
+"""(a whole response with its length) -> the response to send. Raises ProtocolError, IndexError, struct.error."""
 
 LONG_BYTES: Final = 2 * 1024
-"""What is shorter is done at once: the dearest, 2,000 groups without a name, takes 15 ms."""
+"""The length up to which work is done at once: the most expensive, 2,000 groups without a name, takes 15 ms."""
 
 
 class Offloader:
-    """Does work at once where it is short, and else in the thread, which starts with the first long work."""
+    """Does short work at once, and long work in the thread, which starts with the first long work."""
 
     def __init__(self, start: Callable[[], Thread]) -> None:
         self._start = start
         self._started: Thread | None = None
         self.has_run = False
-        """Whether `run` has used the thread since this was last reset."""
+        """True if `run` has used the thread since the flag was last reset."""
 
     def close(self) -> None:
-        """Finish what is under way."""
+        """Finish the work that is under way."""
         if self._started is not None:
             self._started.close()
 
@@ -65,7 +65,7 @@ class Offloader:
         self._started.submit(work, done)
 
     def rewriting(self, change: Change) -> Rewrite:
-        """Rewrite an answer by `change` once all of it is there; a long one waits while that is done."""
+        """Return a rewriter that calls `change` once a response is complete; a long response waits for the thread."""
 
         def rewrite(session: ClientSession, frame: bytes) -> Rewriting:
             size = LENGTH_BYTES + int32_at(frame, 0)
@@ -81,7 +81,7 @@ class Offloader:
 
 
 def changed(change: Change, frame: bytes) -> tuple[bytes, int]:
-    """Rewrite a whole answer by `change`. Raises what that raises, and Truncated where the answer ends too early."""
+    """Rewrite a whole response by `change`. Raises what `change` raises, and Truncated if the response is cut."""
     try:
         made = change(frame)
     except (IndexError, struct.error):
@@ -90,5 +90,5 @@ def changed(change: Change, frame: bytes) -> tuple[bytes, int]:
 
 
 def is_long(frame: bytes) -> bool:
-    """Whether work on this request or answer is done in the thread."""
+    """Return whether work on this request or response is done in the thread."""
     return len(frame) > LONG_BYTES

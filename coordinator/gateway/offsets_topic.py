@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's `__consumer_offsets` is not read through a gateway: a Fetch gets TOPIC_AUTHORIZATION_FAILED for it.
+"""Refuses to read the cluster's `__consumer_offsets` through a gateway: a Fetch gets TOPIC_AUTHORIZATION_FAILED for it.
 
-Commits of groups that have moved here are not in it. A monitor that reads it would show offsets that stand still, and
-lag that grows for ever. Our own topic has only the groups that are here. So neither is what such a monitor looks for,
-and it is to ask by the admin apis. The error is the one that all clients show to their users.
+Commits of groups that have moved here are not in that topic. A monitor that reads it would show offsets that stand
+still, and lag that grows for ever. Our own topic has only the groups that are here. So such a monitor is misled by
+both, and is to use the admin apis. The error is the one that all clients show to their users.
 
-A Fetch that names the topic goes to the broker without it, and the topic's partitions are put into the answer. It goes
-outside of a fetch session (KIP-227), so that clients name all partitions each time, and get the error each time.
+A Fetch that names the topic is sent to the broker without it, and the topic's partitions are put into the response. It
+is sent outside of a fetch session (KIP-227), so that clients name all partitions each time, and get the error each
+time.
 """
 
 from collections.abc import Callable
@@ -47,11 +48,11 @@ TOPIC_IDS_FROM: Final = 13
 FLEXIBLE_FROM: Final = 12
 NO_SESSION: Final = 0
 SESSIONLESS: Final = -1
-"""The epoch of a Fetch that wants no session (FetchMetadata.FINAL_EPOCH)."""
+"""The epoch of a Fetch without a session (FetchMetadata.FINAL_EPOCH)."""
 BODY_AT: Final = 8
-"""In an answer without tags: behind its length and correlation id."""
+"""The position of the body in a response without tags, behind its length and correlation id."""
 ERROR_AT: Final = 4
-"""In a response: behind the throttle time."""
+"""The position of the error in a response body, behind the throttle time."""
 COUNT_BYTES_MAX: Final = 5
 REFUSED: Final = (
     "a client reads the cluster's __consumer_offsets, where groups that have moved here are missing"
@@ -62,7 +63,7 @@ INSTEAD: Final = (
 
 
 class OffsetsTopic:
-    """Finds what reads the cluster's `__consumer_offsets`, and refuses that."""
+    """Finds requests that read the cluster's `__consumer_offsets`, and refuses them."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class OffsetsTopic:
         self._incidents = Incidents(log, mono_ms, "warning")
 
     def screen(self, version: int) -> Callable[[bytes], Ask | None]:
-        """What decides over a Fetch of this version that seems to name the topic; None for others."""
+        """Return a function from a Fetch of this version to its handler, or to None if it cannot name the topic."""
         name = OFFSETS_TOPIC.encode()
 
         def screened(request: bytes) -> Ask | None:
@@ -95,14 +96,15 @@ class OffsetsTopic:
 
 
 def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tuple[Verdict, str | None]:
-    """What becomes of a Fetch; with the id of its client if it does name the topic."""
+    """Return the verdict on a Fetch, and the id of its client if the Fetch names the topic."""
     request = answers.forwarded(frame)
     named = [topic for topic in request.topics if _is_offsets_topic(topic, version, topic_id)]
     if not named:
         return Verdict(BROKER), None
     client_id = decode_request_header(frame, version >= FLEXIBLE_FROM)[0].client_id or ""
     if version >= SESSIONS_FROM and request.session_epoch > 0:
-        # A request within a fetch session leaves out what it has named before: the client has to start a new session.
+        # A request within a fetch session leaves out topics that it has named before: the client has to start a new
+        # session.
         error = FetchResponse(
             version=version, error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), responses=[]
         )
@@ -121,7 +123,7 @@ def _is_offsets_topic(topic: Any, version: int, topic_id: bytes | None) -> bool:
 
 
 def _refusals(version: int, named: list[Any]) -> bytes:
-    """The topics of a response in which every partition is refused, as they stand in its list."""
+    """Encode the topics of a response in which every partition is refused, as they stand in its list."""
     make = FetchResponse.FetchableTopicResponse
     rows = [
         make(
@@ -156,7 +158,7 @@ def _refused(version: int, partition: int) -> Any:
 
 
 def _with_refusals(version: int, refusals: bytes, count: int, _client: object, frame: bytes) -> Rewritten:
-    """An answer to a Fetch with more topics, at the beginning of its list."""
+    """Add topics at the beginning of the list in a response to Fetch."""
     head = BODY_AT + (1 if version >= FLEXIBLE_FROM else 0)
     pos = head + _count_at(version)
     if len(frame) < pos + COUNT_BYTES_MAX and len(frame) < LENGTH_BYTES + int32_at(frame, 0):
@@ -170,12 +172,12 @@ def _with_refusals(version: int, refusals: bytes, count: int, _client: object, f
 
 
 def _count_at(version: int) -> int:
-    """Where the number of topics stands in the body of a response: behind throttle time, error and session."""
+    """Return the position of the topic count in a response's body: behind throttle time, error and session."""
     return ERROR_AT + (6 if version >= SESSIONS_FROM else 0)
 
 
 def _count(data: bytes, pos: int, version: int) -> tuple[int, int]:
-    """How many topics a response has, and where the first one begins."""
+    """Return how many topics a response has, and where the first one begins."""
     if version < FLEXIBLE_FROM:
         return int32_at(data, pos), pos + 4
     count, end = read_uvarint(data, pos)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate before our coordinators: a request passes only as far as the cluster permits it to its client."""
+"""The gate before our coordinators, which passes a request only as far as the cluster permits it to its client."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -30,31 +30,31 @@ OF_MEMBERS: Final = frozenset({ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE
 ABOUT_ABSENT: Final = frozenset(
     {ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE}
 )
-"""What is done at the cluster with groups that are not here."""
+"""The apis that use the cluster for groups that are not here."""
 
 Adopt = Callable[[str, Wake, int], Coroutine[Any, Any, ErrorCode]]
-"""Takes a group over from the cluster; returns NONE once it is ours, else what a request of this api gets."""
+"""(group, wake, api key) -> NONE once the group is taken over or ours, else the error for a request of this api."""
 
 
 async def all_are_ours(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
-    """The `Adopt` of a gateway that takes no groups over."""
+    """Return NONE: the `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
 
 AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any, Any, bytes | None]]
-"""(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the answer with its length; None where
+"""(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the response with its length; None if
 all groups are here. Raises NoResponse."""
 
 
 async def all_are_here(_session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]) -> None:
-    """The `AnswerAbsent` of a gateway that takes no groups over."""
+    """Return None: the `AnswerAbsent` of a gateway that takes no groups over."""
 
 
 class NeededPermissions(NamedTuple):
     """A request or response, and the permissions that it needs."""
 
     message: Any
-    """None for a long one, which is decoded again when it is needed again."""
+    """The decoded message; None for a long one, which is decoded again when it is needed again."""
     permissions: list[Permission]
 
 
@@ -66,24 +66,24 @@ class Restricted(NamedTuple):
 
 
 class GateDecision(NamedTuple):
-    """What becomes of a request once its permissions are known."""
+    """The decision on a request whose permissions are known."""
 
     answer: bytes | None
-    """The answer, if it is refused or nothing of it is left."""
+    """The response, if the request is refused or nothing of it is left."""
     sent: bytes | None
-    """The request that the coordinator gets, if it is another one."""
+    """The request that the coordinator gets, if it is a changed one."""
     groups: list[str]
-    """The groups that it is about, where it matters whether they are here."""
+    """The groups that the request is about, if it matters whether they are here."""
     is_filtered: bool
-    """Whether the coordinator's response is changed before the client gets it."""
+    """True if the coordinator's response is changed before the client gets it."""
 
 
 FindNeeds = Callable[[bool], NeededPermissions | None]
-"""(whether a decode slot is held) -> what is needed; None if that needs a slot and none is held."""
+"""(whether a decode slot is held) -> the needed permissions; None if that takes a slot and none is held."""
 
 
 class PermissionGate:
-    """Judges what is bound for a coordinator."""
+    """Decides on requests for a coordinator."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class PermissionGate:
         adopt: Adopt = all_are_ours,
         answer_absent: AnswerAbsent = all_are_here,
     ) -> None:
-        """`adopt` makes groups ours before a JoinGroup, or a commit of nobody, passes.
+        """Take groups over with `adopt` before a JoinGroup, or a commit without a member, passes.
 
-        `answer_absent` answers what is asked about groups, or deleted, where some of them are not here.
+        `answer_absent` answers requests about groups, or deletions, if some of the groups are not here.
         """
         self._authorizer_of = authorizer_of
         self._offloader = offloader
@@ -103,7 +103,7 @@ class PermissionGate:
         self._slots = DecodeSlots()
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        """Decide on a request, and pass it on itself if the response has to be filtered by permissions.
+        """Decide on a request, and send it itself if the response has to be filtered by permissions.
 
         Waits if a permission is not cached, a group is not ours yet, or the request is long.
         """
@@ -148,7 +148,7 @@ class PermissionGate:
     async def _answered(
         self, session: ClientSession, route: Route, frame: bytes, outcome: GateDecision
     ) -> bytes | None:
-        """The answer of the coordinators; None where the request is for our node, and its response for the client."""
+        """Return the coordinators' response, or None if request and response pass between our node and the client."""
         if outcome.groups and route.api_key in ABOUT_ABSENT:
             left = frame if outcome.sent is None else outcome.sent[LENGTH_BYTES:]
             answer = await self._answer_absent(session, route, left, outcome.groups)
@@ -177,7 +177,7 @@ class PermissionGate:
 
 def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> NeededPermissions | None:
     request = answers.decoded(frame)
-    # The broker is asked something even if the request names nothing: the client may not have logged in.
+    # The broker gets a query even if the request names nothing: the client may not have logged in.
     permissions = RULES[route.api_key].permissions(request, route.version) or [DESCRIBE_CLUSTER]
     return _unless_many(request, permissions, is_long, has_slot)
 
@@ -213,7 +213,7 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
 
 
 def _is_of_member(api_key: int, request: Any) -> bool:
-    """Whether a member sends this. A group that is not here has no members here, so it is for our node in any case.
+    """Return whether a request is a member's: as an absent group has no members here, it is for our node.
 
     A JoinGroup with the empty id is for our node, too: no member can join that group, which only has committed offsets.
     """
@@ -233,7 +233,7 @@ def _needed_to_see(
 def _seen(
     route: Route, restrict: Callable[[], Restricted], answer: bytes, response: Any, decisions: Decisions
 ) -> bytes:
-    """The response without what the client may not see, and with the refused parts of the request."""
+    """Return the response without the parts that the client may not see, and with the refused parts of the request."""
     if response is None:
         response = rewriting.decoded_answer(route.api_key, route.version, answer)
     result = restrict().result

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may do, asked of the broker that it is connected to, as itself. What it does not say is not allowed.
+"""Asks a client's broker, as the client, about the client's permissions; only permissions that it grants are granted.
 
-Any broker can be asked, whether it coordinates the group or not: permissions are looked at before anything else. A
-Heartbeat of nobody and an OffsetDelete of nothing change nothing, and say whether the group may be read and deleted; of
-topics, and of the cluster, the broker says itself what is allowed (KIP-430).
+Any broker can be asked, whether it coordinates the group or not: it checks permissions first. A Heartbeat without a
+member and an OffsetDelete without topics change nothing, and show whether the group may be read and deleted. For
+topics, and for the cluster, the broker reports the allowed operations itself (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ from protocol.names import GroupId, MemberId
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -7
-NOBODY: Final = MemberId("")
+NO_NODE: Final = MemberId("")
 
 HEARTBEAT_VERSION: Final = 0
 OFFSET_DELETE_VERSION: Final = 0
@@ -70,7 +70,7 @@ ALLOWED: Final[Mapping[ApiKey, frozenset[ErrorCode]]] = {
     },
     ApiKey.OFFSET_DELETE: _COORDINATION | {ErrorCode.NON_EMPTY_GROUP},
     ApiKey.DESCRIBE_GROUPS: _COORDINATION,
-    # With one of these the operations of the topic say what is allowed.
+    # With one of these errors the operations of the topic state what is allowed.
     ApiKey.METADATA: frozenset(
         {
             NONE,
@@ -83,24 +83,24 @@ ALLOWED: Final[Mapping[ApiKey, frozenset[ErrorCode]]] = {
 """The error codes, by the api of the query, that show that the client has the permission.
 
 KafkaApis checks permissions first, so an error of a later step is one of them. Every other code is the decision itself:
-that of DENIED, or that it is not known.
+the one of DENIED, or one that stands for "not known".
 """
 
 _KNOWN_CODES: Final = frozenset(map(int, ErrorCode))
 
 UNKNOWN: Final = ErrorCode.UNKNOWN_SERVER_ERROR
-"""The decision where a broker's answer has no code that says why it is not known."""
+"""The decision if a broker's response has no code that states why the permission is not known."""
 
 
 class PermissionQuery(NamedTuple):
-    """A request, whole with its length, and how its answer is read."""
+    """A request, whole with its length, and the function that reads its response."""
 
     frame: bytes
     read: Callable[[bytes], Decisions]
 
 
 def permission_queries(permissions: Iterable[Permission]) -> Iterator[PermissionQuery]:
-    """The requests that find out about these permissions, each made when it is taken; one may ask about several."""
+    """Yield the queries about these permissions, each made when it is taken; one may cover several."""
     described: list[str] = []
     names: list[str] = []
     ids: list[bytes] = []
@@ -131,12 +131,12 @@ def _query(api: ApiKey, version: int, request: object, decide: Callable[[Any], D
 
 
 def _about_group(permission: Permission) -> PermissionQuery:
-    """Whether a group may be read, or deleted."""
+    """Return the query whether a group may be read, or deleted."""
     name = str(permission.name)
     request: object
     if permission.operation is Operation.READ:
         api, version = ApiKey.HEARTBEAT, HEARTBEAT_VERSION
-        request = HeartbeatRequest(group_id=GroupId(name), generation_id=-1, member_id=NOBODY)
+        request = HeartbeatRequest(group_id=GroupId(name), generation_id=-1, member_id=NO_NODE)
     else:
         assert permission.operation is Operation.DELETE, "nothing else can be found out"
         api, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
@@ -145,7 +145,7 @@ def _about_group(permission: Permission) -> PermissionQuery:
 
 
 def _about_groups(names: Collection[str]) -> PermissionQuery:
-    """Whether groups may be described."""
+    """Return the query whether groups may be described."""
     api, version = ApiKey.DESCRIBE_GROUPS, DESCRIBE_GROUPS_VERSION
 
     def decide(response: DescribeGroupsResponse) -> Decisions:
@@ -159,7 +159,7 @@ def _about_groups(names: Collection[str]) -> PermissionQuery:
 
 
 def _about_cluster() -> PermissionQuery:
-    """Whether the cluster may be described; a broker that cannot tell gives no operations."""
+    """Return the query whether the cluster may be described; a broker that does not know gives no operations."""
 
     def decide(response: MetadataResponse) -> Decisions:
         return {DESCRIBE_CLUSTER: _by_operations(DESCRIBE_CLUSTER, response.authorized_operations)}
@@ -168,13 +168,13 @@ def _about_cluster() -> PermissionQuery:
 
 
 def _about_topics(names: Collection[str]) -> PermissionQuery:
-    """What may be done with topics, whether they are there or not."""
+    """Return the query about operations on topics, which may or may not exist."""
     asked = [{"name": name} for name in names]
     return _metadata(METADATA_BY_NAME_VERSION, asked, partial(_of_topics, names, attrgetter("name")))
 
 
 def _about_topic_ids(ids: Collection[bytes]) -> PermissionQuery:
-    """What may be done with topics by their ids; of one that the broker does not have it is not known."""
+    """Return the query about operations on topics by id; for an id without a topic the decision is not known."""
     asked = [{"topic_id": UUID(bytes=each), "name": None} for each in ids]
     return _metadata(METADATA_BY_ID_VERSION, asked, partial(_of_topics, ids, _topic_id))
 
@@ -207,7 +207,7 @@ def _of_topics(
     name_of: Callable[[MetadataResponse.MetadataResponseTopic], str | bytes | None],
     response: MetadataResponse,
 ) -> Decisions:
-    """What may be done with each topic; of one that was not found it is not known."""
+    """Return the decisions on each topic; for a topic that was not found they are not known."""
     found = {name_of(topic): topic for topic in response.topics}
     decisions: Decisions = {}
     for name in names:
@@ -223,14 +223,14 @@ def _of_topics(
 
 
 def _by_operations(permission: Permission, operations: Collection[int] | None) -> ErrorCode:
-    """The decision by the operations that a broker gives for the resource; one that cannot tell gives None."""
+    """Decide by the operations that a broker reports for the resource, or None if it does not know them."""
     if operations is None:
         return UNKNOWN
     return NONE if permission.operation in operations else DENIED[permission.resource]
 
 
 def _decision(api: ApiKey, error_code: int) -> ErrorCode:
-    """NONE if the code says that the client has the permission, else the code."""
+    """Return NONE if the code shows that the client has the permission, else the code."""
     if error_code not in _KNOWN_CODES:
         return UNKNOWN  # of a newer broker
     error = ErrorCode(error_code)

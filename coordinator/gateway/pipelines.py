@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The responses on their way to the client: their order, and which bytes of a pipeline leave when.
+"""The responses on their way to the client: their order, and which bytes of a pipeline are sent when.
 
 A pipeline is a connection to a broker, or to a coordinator of ours, that answers requests in order. Every request that
 will be answered stands in the queue `pending`, and in the queue of its pipeline. A response is passed on only while its
-request is the client's oldest, so correlation ids stay as they are; until then it is held, and the pipeline is read no
+request is the client's oldest, so correlation ids stay unchanged; until then it is held, and the pipeline is read no
 further. A response that passes unchanged is never stored whole.
 """
 
@@ -33,7 +33,7 @@ from protocol.fixed import int32_at
 REWRITTEN_AT_ONCE: Final = 50
 """The number of responses that are rewritten or read in one step, before other connections have their turn."""
 ANSWERS_BYTES_MAX: Final = 256 * 1024
-"""The limit of the responses made here that wait for others; above it no request is taken."""
+"""The limit of the bytes of waiting responses that were made here; above it no request is taken."""
 
 _RESPONSE_BYTES: Final = 8  # the length, the correlation id
 _SMALLEST_RESPONSE: Final = 4
@@ -47,8 +47,8 @@ class PendingResponse:
     def __init__(self, correlation_id: int, rewrite: Rewrite | None) -> None:
         self.correlation_id = correlation_id
         self.rewrite = rewrite
-        self.answer: bytes | None = None  # the frame, where it was made here
-        self.promise: Promise[bytes] | None = None  # of the answer to a request of our own
+        self.answer: bytes | None = None  # the frame, if it was made here
+        self.promise: Promise[bytes] | None = None  # of the response to a request of our own
         self.refusal: Callable[[ErrorCode], bytes] | None = None
 
 
@@ -59,12 +59,12 @@ class Pipeline:
 
     def __init__(self) -> None:
         self.queue: deque[PendingResponse] = deque()
-        self.inbox: memoryview = NOTHING  # what has come and was not passed on
-        self.more = bytearray()  # what has come after it of an answer that is collected
-        self.missing = 0  # how much more has to come before it is looked at again
-        self.rewriting: Coroutine[Any, Any, tuple[bytes, int]] | None = None  # the first answer of the inbox
-        self.left = 0  # bytes that are still to come of the answer that is being passed on
-        self.blocked = False  # whether the inbox waits for the other pipeline's answer
+        self.inbox: memoryview = NOTHING  # the bytes that have come and were not passed on
+        self.more = bytearray()  # further bytes of a response that is collected
+        self.missing = 0  # the number of bytes that have to come before the inbox is read again
+        self.rewriting: Coroutine[Any, Any, tuple[bytes, int]] | None = None  # of the inbox's first response
+        self.left = 0  # the bytes that are still to come of the response that is being passed on
+        self.blocked = False  # whether the inbox waits for a response of the other pipeline
 
     @property
     def kept_bytes(self) -> int:
@@ -75,15 +75,15 @@ class Pipeline:
 
 
 class Pipelines:
-    """The responses that the client waits for, from the broker, from a coordinator, and made here."""
+    """The responses that the client waits for: the broker's, a coordinator's, and those made here."""
 
     __slots__ = ("_answers_bytes", "_io", "_rewritten", "delivered_bytes", "pending", "pipelines")
 
     def __init__(self, io: SessionIO) -> None:
         self._io: SessionIO = io
         self.pending: deque[PendingResponse] = deque()
-        self._answers_bytes = 0  # of what was answered here and waits
-        self._rewritten = 0  # answers in this step
+        self._answers_bytes = 0  # the bytes of waiting responses that were made here
+        self._rewritten = 0  # the responses rewritten or read in this step
         self.delivered_bytes = 0
         """The bytes of the coordinator's responses that the coroutine of the current request holds."""
         self.pipelines: Final = [Pipeline(), Pipeline()]
@@ -99,12 +99,12 @@ class Pipelines:
 
     @property
     def is_full(self) -> bool:
-        """Whether the responses made here that wait have reached ANSWERS_BYTES_MAX."""
+        """True if the bytes of waiting responses that were made here exceed ANSWERS_BYTES_MAX."""
         return self._answers_bytes > ANSWERS_BYTES_MAX
 
     @property
     def has_enough(self) -> bool:
-        """Whether this step has rewritten its share, so that other connections have their turn."""
+        """True if this step has rewritten its share, so that other connections have their turn."""
         return self._rewritten >= REWRITTEN_AT_ONCE
 
     def begin(self) -> None:
@@ -126,7 +126,7 @@ class Pipelines:
             pipeline.queue.clear()
             _empty(pipeline)
 
-    # --- what the client waits for ---
+    # --- requests that wait ---
 
     def expect(self, pipeline: int, pending: PendingResponse) -> None:
         """Add a request of the client that is sent to this pipeline."""
@@ -140,7 +140,7 @@ class Pipelines:
         self.pipelines[pipeline].queue.append(pending)
 
     def answer(self, frame: bytes) -> None:
-        """Send a response that was made here, once all responses before it have left."""
+        """Send a response that was made here, once all responses before it were sent."""
         if not self.pending:
             self._io.to_client(frame)
             return
@@ -172,7 +172,7 @@ class Pipelines:
         lost = list(pipeline.queue)
         pipeline.queue.clear()
         _empty(pipeline)
-        pipeline.blocked = False  # what it held back is gone
+        pipeline.blocked = False  # the response that blocked it is gone
         for pending in lost:
             if pending.promise is not None:
                 pending.promise.resolve(NoResponse())
@@ -180,14 +180,14 @@ class Pipelines:
                 self._wait(pending, pending.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True
 
-    # --- what comes back ---
+    # --- responses that come back ---
 
     def add(self, number: int, data: memoryview) -> bool:
         """Add bytes that a pipeline has sent; return whether `take` can do something with them."""
         pipeline = self.pipelines[number]
         if (
             len(data) < pipeline.missing
-        ):  # joined seldom, or an answer in small pieces would be copied for each
+        ):  # joined seldom, or a response in small pieces would be copied for each
             pipeline.missing -= len(data)
             pipeline.more += data
             return False
@@ -199,7 +199,7 @@ class Pipelines:
         return True
 
     def take(self, client: ClientSession) -> None:
-        """Send the client all responses whose turn it is, of both pipelines and those made here."""
+        """Send the client all responses whose turn it is, from both pipelines and those made here."""
         while True:
             some = self._send_answers()
             for pipeline in self.pipelines:
@@ -266,7 +266,7 @@ class Pipelines:
             self._io.to_client(data)
 
     def _must_wait(self, pending: PendingResponse) -> bool:
-        """Whether other responses, or other connections, come before this response."""
+        """Return whether a response has to wait for other responses, or for other connections."""
         if pending.promise is None and pending is not self.pending[0]:
             return True
         return self.has_enough and (pending.promise is not None or pending.rewrite is not None)
@@ -286,10 +286,10 @@ class Pipelines:
     def _take_response(
         self, client: ClientSession, pipeline: Pipeline, pending: PendingResponse, data: bytes, whole: int
     ) -> Rewritten:
-        """Rewrite a response of `whole` bytes as far as it has come, or take one to a request of our own.
+        """Rewrite a response of `whole` bytes as far as it has come, or take the response to a request of our own.
 
-        Returns the bytes that replace its beginning, and how many bytes they replace; the rest passes unchanged. None
-        while more of it is needed.
+        Returns the bytes that replace its beginning, and how many bytes they replace; the rest passes unchanged.
+        Returns None while more of it is needed.
         """
         if len(data) > COLLECTED_BYTES_MAX or (pending.promise is not None and whole > COLLECTED_BYTES_MAX):
             raise FrameTooLarge(f"an answer of {whole - LENGTH_BYTES} bytes cannot be rewritten")
@@ -305,9 +305,9 @@ class Pipelines:
         assert pending.rewrite is not None, "others pass"
         made = _rewritten(client, pipeline, pending.rewrite, data)
         if made is None:
-            if len(data) == whole:  # it waits for something else
+            if len(data) == whole:  # the rewriting waits for something else
                 pipeline.blocked = True
-            pipeline.missing = min(whole - len(data), len(data))  # twice as much, as the head of it may do
+            pipeline.missing = min(whole - len(data), len(data))  # twice as much, as the head may suffice
             return None
         pipeline.left = whole - made[1]
         if not pipeline.left:
@@ -315,7 +315,7 @@ class Pipelines:
         return made
 
     def _finished(self, pipeline: Pipeline) -> None:
-        """Remove the pipeline's oldest request, which is the client's oldest, as its response has left."""
+        """Remove the pipeline's oldest request, which is the client's oldest, as its response was sent."""
         pipeline.queue.popleft()
         self.pending.popleft()
 

@@ -21,14 +21,14 @@ log = get_logger("gateway")
 
 ACCEPTED_AT_ONCE: Final = 64
 PAUSE_S: Final = 0.5
-"""How long no connection is accepted after the process had no descriptor left, in seconds."""
+"""The seconds for which no connection is accepted after the process has run out of descriptors."""
 
 Shuffle = Callable[[list[Address]], list[Address]]
 Accept: TypeAlias = "Callable[[socket, Endpoint], None]"
 
 
 class BrokerPort:
-    """The port of a broker; the nodes that it leads to come in the order in which to try them."""
+    """The port of a broker, with the nodes that its connections lead to in the order in which to try them."""
 
     def __init__(self, book: AddressBook, routes: Routes, node_id: int) -> None:
         self._book = book
@@ -105,7 +105,7 @@ class PortListener:
 
     @property
     def port(self) -> int:
-        """The number of the port."""
+        """The number of the port to which the socket is bound."""
         return int(self._sock.getsockname()[1])
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether clients can connect through a process of the gateway, as its /ready shows it."""
+"""The readiness of a gateway process for clients, as its /ready shows it."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from coordinator.upstream.protocol_probe import what_is_wrong
 log = get_logger("gateway")
 
 CHECK_MS: Final = 2_000
-"""How often a broker is asked, and how long its answer may take."""
+"""The interval at which a broker is asked, and the timeout of its response, in milliseconds."""
 
 
 class GatewayReady(Ready):
-    """What a process of a gateway says of itself."""
+    """The fields of /ready of a gateway process."""
 
     listening: bool
     nodes: int
-    """How many of our nodes it knows."""
+    """The number of our nodes that the process knows."""
     unreachable_since: float | None
-    """Seconds since the epoch; None while a broker answers."""
+    """The time in seconds since the epoch since which no broker answers; None while one does."""
     unreachable: dict[str, str]
-    """Why not, for each broker that the newest check has asked in vain, by its id."""
+    """The errors of the brokers that did not answer the newest check, by broker id."""
 
 
 class GatewayReadiness:
@@ -40,7 +40,7 @@ class GatewayReadiness:
     def __init__(
         self, config: GatewayConfig, book: AddressBook, clock: Clock, is_listening: Callable[[], bool]
     ) -> None:
-        """Raises ValueError where the certificates of the brokers' authority cannot be used."""
+        """Prepare checks. Raises ValueError if the certificates of the brokers' authority cannot be used."""
         self._book = book
         self._clock = clock
         self._is_listening = is_listening
@@ -54,7 +54,7 @@ class GatewayReadiness:
         """The broker that answered last."""
 
     async def run(self) -> None:
-        """Check until cancelled."""
+        """Check every CHECK_MS until cancelled."""
         while True:
             await self.check()
             await asyncio.sleep(CHECK_MS / 1000)
@@ -89,7 +89,7 @@ class GatewayReadiness:
         return {str(node_id): error for node_id, error in sorted(self._errors.items())}
 
     def shown(self) -> GatewayReady:
-        """The fields of /ready: `complete` while a broker answers and a node of ours is there, too."""
+        """Return the fields of /ready: `complete` while a broker answers and a node of ours is known, too."""
         answered_ms, since_ms = self._answered_ms, self._failing_since_ms
         is_listening, nodes = self._is_listening(), len(self._book.nodes)
         is_reached = answered_ms is not None and (

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a JoinGroup, or a commit of nobody, gets for a group that cannot be taken over: a broker's error, or "wait".
+"""The errors of a JoinGroup, or a commit without a member, for a group that cannot be taken over.
 
-A gateway of classic groups stands where a broker coordinates groups of all kinds. So a client gets here what Kafka 4.3
-and 4.4 answer it there:
+A gateway of classic groups takes the place of a broker that coordinates groups of all kinds. So a client gets here the
+responses of Kafka 4.3 and 4.4:
 
 | the group at the cluster | JoinGroup | OffsetCommit without a generation |
 |---|---|---|
-| classic or consumer (KIP-848), with members | joins beside them | UNKNOWN_MEMBER_ID |
+| classic or consumer (KIP-848), with members | joins them | UNKNOWN_MEMBER_ID |
 | streams (KIP-1071), with members | INCONSISTENT_GROUP_PROTOCOL | UNKNOWN_MEMBER_ID |
 | classic, consumer or streams, without any | a classic group with its offsets | is stored |
 | share (KIP-932), with members or without | INCONSISTENT_GROUP_PROTOCOL | GROUP_ID_NOT_FOUND |
 
 (GroupMetadataManager.classicGroupJoin, and validateOffsetCommit of ClassicGroup, ConsumerGroup, StreamsGroup and
-ShareGroup.) Those of the third row are taken over. Nobody can join beside members that are at the cluster, so there
-COORDINATOR_LOAD_IN_PROGRESS lets a client wait until they are gone, or have come here.
+ShareGroup.) Groups of the third row are taken over. No client can join members that are at the cluster, so the error
+COORDINATOR_LOAD_IN_PROGRESS lets it wait until they are gone, or have moved here.
 """
 
 from typing import Final, NamedTuple
@@ -26,18 +26,18 @@ LOADING: Final = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class TakeoverErrors(NamedTuple):
-    """The errors for requests that take a group over; both are NONE where it may be served."""
+    """The errors for requests that take a group over; both are NONE if the group may be served."""
 
     join: ErrorCode
     commit: ErrorCode
 
     def to(self, api_key: int) -> ErrorCode:
-        """The error for a JoinGroup, or for an OffsetCommit without a generation."""
+        """Return the error for a JoinGroup, or for an OffsetCommit without a generation."""
         return self.join if api_key == ApiKey.JOIN_GROUP else self.commit
 
 
 def to_all(error: ErrorCode) -> TakeoverErrors:
-    """One error for both requests."""
+    """Return one error for both requests."""
     return TakeoverErrors(error, error)
 
 
@@ -49,7 +49,7 @@ _SHARE: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.
 
 
 def refusal_of(result: AdoptResult) -> TakeoverErrors:
-    """What requests get after this attempt to take their group over."""
+    """Return the errors for requests after this attempt to take their group over."""
     if result.outcome.may_be_served:
         return PASS
     state = result.state or ClusterGroupState.none()

@@ -42,7 +42,7 @@ class RelayContext(Protocol):
         """Serve a client that has connected."""
 
     def left(self, relay: "Relay") -> None:
-        """Count a connection no longer, as its client's socket is closed; other sockets of it may still be open."""
+        """Count a connection no longer, as its client's socket is closed; its other sockets may still be open."""
 
     def gone(self, relay: "Relay") -> None:
         """Forget a connection, as all its sockets are closed."""
@@ -66,7 +66,7 @@ class Relay(SessionIO, StreamOwner):
         self._has_left = False
         self._is_counted = False
         self._has_received = False
-        # When a side was last seen to have said something, and the client to have taken its answers.
+        # When a side was last seen to have sent something, and the client to have taken its responses.
         self._active_s = self._taken_s = context.loop.time()
         self._taken_bytes = 0
         self._client.read(READ_BYTES)
@@ -84,25 +84,25 @@ class Relay(SessionIO, StreamOwner):
 
     @property
     def has_client(self) -> bool:
-        """Whether the client's socket is open."""
+        """True if the client's socket is open."""
         return not self._client.is_gone
 
     @property
     def is_gone(self) -> bool:
-        """Whether all its sockets are closed."""
+        """True if all sockets of the connection are closed."""
         return all(stream.is_gone for stream in self._streams())
 
     def _streams(self) -> Iterator[SocketStream]:
         return (stream for stream in (self._client, *self._pipelines) if stream is not None)
 
     def idle_s(self, now_s: float) -> float:
-        """Return for how long no side has sent anything, as far as regular calls of this can tell."""
+        """Return for how long no side has sent anything, as far as regular calls of the method show."""
         if self._has_received:
             self._active_s, self._has_received = now_s, False
         return now_s - self._active_s
 
     def unread_s(self, now_s: float) -> float:
-        """Return for how long the client has read nothing of what waits, as far as regular calls of this can tell."""
+        """Return for how long the client has read nothing of what waits, as far as regular calls of the method show."""
         taken_bytes = self._client.sent_bytes
         if not self._client.is_full or taken_bytes != self._taken_bytes:
             self._taken_s, self._taken_bytes = now_s, taken_bytes
@@ -111,7 +111,7 @@ class Relay(SessionIO, StreamOwner):
     # --- called by the streams ---
 
     def received(self, stream: SocketStream, data: memoryview) -> None:
-        """Hand bytes that have come to the session."""
+        """Pass the bytes that a socket has received to the session."""
         self._has_received = True
         if stream is self._client:
             self.session.requested(data)
@@ -120,7 +120,7 @@ class Relay(SessionIO, StreamOwner):
         self._settle()
 
     def drained(self, stream: SocketStream) -> None:
-        """Read the other sides again, as all that waited for this stream has left."""
+        """Read the other sides again, as all waiting bytes for this stream were sent."""
         self._call_later()
         self._settle()
 
@@ -136,7 +136,7 @@ class Relay(SessionIO, StreamOwner):
         self._pipeline_ended(self._pipeline_of(stream))
 
     def gone(self, stream: SocketStream) -> None:
-        """Update what is counted of this connection, as one of its sockets is closed."""
+        """Update the counted bytes of this connection, as one of its sockets is closed."""
         if self._over and self._is_counted:
             self._count()
         self._leave()
@@ -161,11 +161,11 @@ class Relay(SessionIO, StreamOwner):
 
     @property
     def _client_is_full(self) -> bool:
-        """Whether responses wait for the client; those for a client that is gone are dropped and never wait."""
+        """True if responses wait for the client; those for a client that is gone are dropped and never wait."""
         return self._client.is_full and self.has_client
 
     def _settle(self) -> None:
-        """Read each side only while the other side takes what it sends."""
+        """Read each side only while the other side takes what was read."""
         if self._over:
             return
         session = self.session
@@ -224,7 +224,7 @@ class Relay(SessionIO, StreamOwner):
                 call()
 
     def went_on(self) -> None:
-        """Read the sides again that the session wants to read."""
+        """Read again the sides that the session wants to read."""
         self._settle()
 
     def broken(self, error: ProtocolError) -> None:
@@ -276,7 +276,7 @@ class Relay(SessionIO, StreamOwner):
         for name, connect_to in choices.items():
             try:
                 sock, preface = await connect_to()
-            except (OSError, ValueError) as error:  # of a name that can be none, ValueError
+            except (OSError, ValueError) as error:  # ValueError for an invalid host name
                 self._context.connector.failed(name, error)
             else:
                 self._context.connector.reached(name, wanted)
@@ -291,7 +291,7 @@ class Relay(SessionIO, StreamOwner):
     # --- the end ---
 
     def finish(self) -> None:
-        """Close every side once what was written to it has left, also one that is still being connected to."""
+        """Close every side once all written bytes have been sent, also one that is still being connected to."""
         if self._close():
             for stream in self._streams():
                 stream.end()

@@ -2,7 +2,7 @@
 """The requests of a client, which are split by their lengths and routed by their first four bytes.
 
 Most pass to the broker in the pieces in which they come. The others are collected, and a verdict is asked for: they are
-answered here, or go to a coordinator.
+answered here, or sent to a coordinator.
 """
 
 from collections.abc import Coroutine
@@ -38,7 +38,7 @@ PENDING_MAX: Final = 1_000
 ASKED_AT_ONCE: Final = 50
 """The number of requests whose verdict is asked for in one step, before other connections have their turn."""
 ASKED_BYTES_AT_ONCE: Final = 2 * 1024
-"""The bytes of those requests: the time depends on how much they name."""
+"""The bytes of those requests in one step: the time depends on how much they name."""
 
 _REQUEST_BYTES: Final = 12  # the length, API key and version, the correlation id
 _SMALLEST_REQUEST: Final = 10
@@ -54,7 +54,7 @@ class PendingVerdict(NamedTuple):
 
 
 class RequestReader:
-    """Reads the requests of one client, and holds what was not passed on yet."""
+    """Reads the requests of one client, and holds those that were not passed on yet."""
 
     __slots__ = (
         "_asked",
@@ -79,25 +79,25 @@ class RequestReader:
         self._found = routes.found
         self._pipelines = pipelines
         self._bytes_max = bytes_max
-        self._inbox: memoryview = NOTHING  # requests that are not complete, or wait
-        self._more = bytearray()  # what has come after the inbox of a request that is collected
-        self._missing = 0  # how much of that is still to come
+        self._inbox: memoryview = NOTHING  # requests that are incomplete, or wait
+        self._more = bytearray()  # further bytes of a request that is collected
+        self._missing = 0  # the number of its bytes that are still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
-        self._deciding: PendingVerdict | None = None  # about the request before the inbox
-        self._asked = 0  # how many requests were asked about in this step
-        self._asked_bytes = 0  # and how long they were
+        self._deciding: PendingVerdict | None = None  # the verdict on the request before the inbox
+        self._asked = 0  # the number of verdicts that were asked for in this step
+        self._asked_bytes = 0  # the bytes of their requests
         self.is_waiting = False
-        """Whether no request is taken until `ClientSession.go_on` is called."""
+        """True if no request is taken until `ClientSession.go_on` is called."""
         self.client_is_gone = False
-        """Whether the client has closed; unsent responses then no longer limit how many requests are taken."""
+        """True if the client has closed; unsent responses then no longer limit how many requests are taken."""
 
     @property
     def wants_more(self) -> bool:
-        """Whether the client should be read."""
+        """True if the client should be read."""
         return not self.is_waiting and not self._has_enough_pending() and not self.client_is_gone
 
     def _has_enough_pending(self) -> bool:
-        """Whether the next request has to wait for answers to those before it."""
+        """Return whether the next request has to wait for responses to those before it."""
         pipelines = self._pipelines
         return (pipelines.is_full or len(pipelines.pending) >= PENDING_MAX) and not self.client_is_gone
 
@@ -113,7 +113,7 @@ class RequestReader:
 
     @property
     def can_be_taken(self) -> bool:
-        """Whether there may be something for `take` to do."""
+        """True if there may be something for `take` to do."""
         if self.is_waiting:
             return False
         return self._deciding is not None or (self._inbox is not NOTHING and not self._missing)
@@ -160,7 +160,7 @@ class RequestReader:
         return True
 
     def take(self, client: ClientSession) -> None:
-        """Pass on, answer or collect what the inbox has, once the request before it has its verdict."""
+        """Pass on, answer or collect the requests of the inbox, once the request before it has its verdict."""
         if self._deciding is None or self._decide(self._deciding):
             self._take_inbox(client)
 
@@ -213,10 +213,10 @@ class RequestReader:
         return pos + step
 
     def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
-        """Whether the verdict on a request may be asked for in this step.
+        """Return whether the verdict on a request may be asked for in this step.
 
-        `length` and `missing` are its bytes, and how many of them have not come. After many requests other connections
-        have their turn first.
+        `length` is the number of its bytes, and `missing` the number of those that have not come. After many requests
+        other connections have their turn first.
         """
         if self._is_cut(missing):
             return False

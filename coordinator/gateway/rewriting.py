@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is changed in the answers of brokers: addresses, the list of what is offered, and the ways to authenticate."""
+"""Changes responses of brokers: addresses, the offered versions, and the mechanisms to authenticate."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -26,22 +26,22 @@ from protocol.wire import INT32, skip_tags
 Response = TypeVar("Response")
 
 HIDDEN_FEATURES: Final = frozenset({"group.version", "share.version", "streams.version"})
-"""What is coordinated for groups of these kinds is not offered."""
+"""The features of brokers that are not offered, because they are for kinds of groups that are not coordinated here."""
 KERBEROS: Final = "GSSAPI"
-"""Its tickets name the broker that they are for, so it cannot pass through a gateway."""
+"""The mechanism that cannot pass through a gateway, because its tickets name the broker that they are for."""
 
 
 class OfferedVersions(NamedTuple):
-    """What can be had on one kind of port, by api key."""
+    """The versions that are offered on one kind of port, by api key."""
 
     forwarded: Mapping[int, VersionRange]
-    """As far as the brokers have it, too."""
+    """The versions of apis that pass to brokers, as far as the brokers have them, too."""
     here: Mapping[int, VersionRange]
-    """Whatever the brokers have."""
+    """The versions of apis that are answered here, whatever the brokers have."""
 
 
 def metadata(book: AddressBook, version: int) -> Callable[[object, bytes], Rewritten]:
-    """Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
+    """Return a rewriter for Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def rewrite(_client: object, frame: bytes) -> Rewritten:
         head = read_metadata_head(frame, version)
@@ -53,12 +53,12 @@ def metadata(book: AddressBook, version: int) -> Callable[[object, bytes], Rewri
 
 
 def produce(book: AddressBook, version: int) -> Change:
-    """Produce from v10 on: the leaders that it names."""
+    """Return a change of Produce from v10 on: the addresses of the leaders that it names become the gateway's."""
     return endpoint_mover(version, book.move)
 
 
 def describe_cluster(book: AddressBook, version: int) -> Change:
-    """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
+    """Return a change of DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def change(response: DescribeClusterResponse) -> None:
         by_id = {broker.broker_id: broker for broker in response.brokers}
@@ -77,7 +77,7 @@ def describe_cluster(book: AddressBook, version: int) -> Change:
 
 
 def find_coordinator(book: AddressBook, version: int) -> Change:
-    """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
+    """Return a change of FindCoordinator for transactions: the brokers' addresses become the gateway's."""
 
     def change(response: FindCoordinatorResponse) -> None:
         for found in response.coordinators if version >= 4 else [response]:
@@ -91,7 +91,7 @@ def find_coordinator(book: AddressBook, version: int) -> Change:
 
 
 def sasl_handshake(version: int, *, refused: bool) -> Change:
-    """SaslHandshake: Kerberos is not among what can be chosen, and was not chosen where it is `refused`."""
+    """Return a change of SaslHandshake that removes Kerberos from the mechanisms, and sets the error if `refused`."""
 
     def change(response: SaslHandshakeResponse) -> None:
         response.mechanisms = [name for name in response.mechanisms if name != KERBEROS]
@@ -101,16 +101,16 @@ def sasl_handshake(version: int, *, refused: bool) -> Change:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: OfferedVersions, asked: int, told: int) -> Change:
-    """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are.
+def api_versions(ours: OfferedVersions, asked: int, answered: int) -> Change:
+    """Return a change of ApiVersions: the versions that both the broker and `ours` have, and all answered here.
 
-    `asked` is the version of the answer that is changed, `told` that of the answer that is made.
+    The first version is that of the response that is changed, the second that of the new response.
     """
 
-    @lru_cache(maxsize=16)  # all brokers of a cluster say the same, but for the number of the features
+    @lru_cache(maxsize=16)  # all brokers of a cluster report the same, except the number of the features
     def rewritten(body: bytes) -> bytes:
         response = codec_for(ApiKey.API_VERSIONS, asked).decode_response(body, 0)
-        version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else told
+        version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else answered
         if response.error_code == ErrorCode.NONE:
             theirs = {
                 each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys
@@ -128,7 +128,7 @@ def api_versions(ours: OfferedVersions, asked: int, told: int) -> Change:
 
 
 def common_offers(ours: OfferedVersions, theirs: Mapping[int, VersionRange]) -> list[Offer]:
-    """What is offered where a broker offers `theirs`: the versions that both have, and all that are answered here."""
+    """Return the offers for a broker that offers `theirs`: the versions that both have, and all answered here."""
     common = []
     for key, mine in sorted(ours.forwarded.items()):
         low, high = theirs.get(key, (1, 0))
@@ -146,7 +146,7 @@ def _hide_features(response: ApiVersionsResponse) -> None:
 
 
 def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
-    """The response in an answer, whole with its length. Raises ProtocolError."""
+    """Return the response in a frame with its length. Raises ProtocolError."""
     codec = codec_for(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
     try:
@@ -156,14 +156,14 @@ def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
 
 
 def encoded(api_key: int, version: int, frame: bytes, response: object) -> bytes:
-    """The answer, whole with its length, that has this response in place of that of `frame`."""
+    """Return the frame, with its length, of a response that takes the place of the one in `frame`."""
     codec = codec_for(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
     return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
 
 def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> Change:
-    """Decodes an answer, has it changed, and encodes it again."""
+    """Return a change that decodes a response, calls `change`, and encodes the response again."""
 
     def make(frame: bytes) -> bytes:
         response: Response = decoded_answer(api_key, version, frame)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of each api: on the port of a broker, and on that of a node of ours.
+"""The routes of each api: on the port of a broker, and on the port of a node of ours.
 
-The first table has what passes to a broker, in the versions that Kafka 4.4 has, so far as a gateway can pass them on:
-the answers to Fetch from v16 on have addresses at their end. (Those to DescribeQuorum have the controllers', to which
-no client of a broker connects.) The other tables have what is done with some of them on the way. An api that is in none
-of them is not offered, and ends its connection, as in Kafka.
+The first table has the apis that pass to a broker, in the versions of Kafka 4.4, so far as a gateway can pass them on:
+the responses to Fetch from v16 on have addresses at their end. (Those to DescribeQuorum have the controllers', to which
+no client of a broker connects.) The other tables have the changes to some of them on the way. An api that is in none of
+them is not offered, and ends its connection, as in Kafka.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -41,7 +41,7 @@ FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.LIST_OFFSETS: VersionRange(1, 11),
     ApiKey.METADATA: VersionRange(0, 13),
     ApiKey.FIND_COORDINATOR: VersionRange(0, 6),
-    ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),  # behind v0 come tokens that are no frames
+    ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),  # tokens without frames follow v0
     ApiKey.API_VERSIONS: VersionRange(0, 5),
     ApiKey.CREATE_TOPICS: VersionRange(2, 7),
     ApiKey.DELETE_TOPICS: VersionRange(1, 6),
@@ -84,17 +84,17 @@ FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.LIST_CONFIG_RESOURCES: VersionRange(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: VersionRange(0, 0),
 }
-"""What passes to a broker. Not offered: transactions that commit offsets, and share and streams groups."""
+"""The apis that pass to a broker. Not offered: transactions that commit offsets, and share and streams groups."""
 
 NOT_ON_OURS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""What a broker asks of a client is asked by brokers; without these apis clients stop asking (KIP-714)."""
+"""The apis by which brokers ask clients for telemetry; without these apis clients stop asking (KIP-714)."""
 EMPTY_ON_OURS: Final = frozenset({ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACTIONS})
-"""Tools ask every node for these, and would count the same things again."""
+"""The apis for which tools ask every node, and would count the same things again."""
 
 NODE_RESOURCES: Final = frozenset({4, 8})
-"""A broker's settings and its loggers, as requests about settings name them."""
+"""The resource types of a broker's settings and of its loggers, in requests about settings."""
 OF_NODES_BYTES_MAX: Final = 4_096
-"""A request about settings that is longer names more than a node, and so topics, of which brokers speak."""
+"""The length above which a request about settings names more than nodes, and so topics, which are for brokers."""
 
 GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
@@ -102,7 +102,7 @@ SEVERAL_KEYS_FROM: Final = 4
 NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
 
 AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
-"""(a request about settings, the nodes of ours that it names) -> its answer."""
+"""(a request about settings, the nodes of ours that it names) -> its response."""
 
 
 class PortRoutes:
@@ -119,10 +119,11 @@ class PortRoutes:
         offsets_topic: OffsetsTopic | None = None,
         after_login: AfterLogin = at_any_time,
     ) -> None:
-        """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
+        """Route the requests on the port of a node of ours, where its groups are served, if `ours`; else of a broker.
 
-        `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups. `offsets_topic`
-        refuses what reads the cluster's. What a client may hear only after its login is passed through `after_login`.
+        `message_bytes_max` is the longest batch that our nodes take, and with it requests about groups. `offsets_topic`
+        refuses requests that read the cluster's. Handlers whose responses are only for clients that have logged in are
+        wrapped by `after_login`.
         """
         self._book = book
         self._gate = gate
@@ -149,7 +150,7 @@ class PortRoutes:
                 self._put(Route(api.key, version, ask=ask, bytes_max=bytes_max, changes=changes))
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
-        """ApiVersions is answered in every version, as in Kafka; what else is not offered is not."""
+        """Return a route that answers ApiVersions in every other version, as in Kafka; other apis have none."""
         return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
 
     def _put(self, added: Route) -> None:
@@ -159,7 +160,7 @@ class PortRoutes:
         for version in range(versions.min, versions.max + 1):
             ask = self._ask_before(key, version)
             rewrite = None if ask else self._rewrite(key, version)
-            # A coordinator that is lost does not end a connection that is a broker's.
+            # The loss of a coordinator does not end a connection to a broker.
             refusal = answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None
             answered = has_answer if key is ApiKey.PRODUCE else None
             self._put(
@@ -176,13 +177,13 @@ class PortRoutes:
             )
 
     def _screen(self, key: ApiKey, version: int) -> Callable[[bytes], Ask | None] | None:
-        """What finds requests among those that pass over which something decides."""
+        """Return the function that finds the requests among passing ones that need a handler, or None."""
         if key is not ApiKey.FETCH or self._offsets_topic is None:
             return None
         return self._offsets_topic.screen(version)
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
-        """What is done with the answers that a broker gives."""
+        """Return the function that rewrites the responses of a broker, or None."""
         if key is ApiKey.METADATA:
             return rewriting.metadata(self._book, version)
         if key is ApiKey.API_VERSIONS:
@@ -194,7 +195,7 @@ class PortRoutes:
         return None
 
     def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
-        """What decides over a request where it does not simply pass."""
+        """Return the handler of requests that do not simply pass, or None."""
         if key is ApiKey.FIND_COORDINATOR:
             rewrite = self._offloader.rewriting(rewriting.find_coordinator(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
@@ -227,7 +228,7 @@ def _here(answer: Callable[[bytes], bytes], _session: ClientSession, _route: Rou
 def _settings_of_nodes(
     book: AddressBook, answer: AnswerOfNodes, _session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict:
-    """Of nodes of ours alone, as tools ask that ask every node: nothing is set. A broker would refuse their ids."""
+    """Answer a request about our nodes alone, as of tools that ask every node; a broker would refuse their ids."""
     if len(frame) > OF_NODES_BYTES_MAX:
         return Verdict(BROKER)
     request = answers.forwarded(frame)
@@ -250,15 +251,15 @@ async def _refused(
 def _find_coordinator(
     gate: Ask, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict | Coroutine[Any, Any, Verdict]:
-    """Groups are found at our nodes, everything else at the brokers."""
+    """Find groups at our nodes, and everything else at the brokers."""
     if _key_type(asked.version, frame) == GROUP:
         return gate(session, asked, frame)
     return Verdict(BROKER, rewrite=rewrite)
 
 
 def _key_type(version: int, frame: bytes) -> int:
-    """Of what a coordinator is to be found. Raises ProtocolError."""
-    if version >= SEVERAL_KEYS_FROM:  # it comes first, and what follows may be long
+    """Return the type of key for which a coordinator is wanted. Raises ProtocolError."""
+    if version >= SEVERAL_KEYS_FROM:  # the key type comes first, and the rest may be long
         _, pos = decode_request_header(frame, answers.handled(frame).flexible)
         return frame[pos] if pos < len(frame) else GROUP
     return GROUP if version < KEY_TYPE_FROM else int(answers.decoded(frame).key_type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types in which a gateway describes where requests go and what becomes of responses."""
+"""The types with which a gateway describes the routes of requests and the handling of responses."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -14,7 +14,7 @@ Bytes: TypeAlias = bytes | memoryview
 BROKER: Final = 0
 COORDINATOR: Final = 1
 HERE: Final = 2
-"""The three that can answer a request; the first two are pipelines, HERE is this process."""
+"""The numbers of those that can answer a request; the first two are pipelines, HERE is this process."""
 
 LENGTH_BYTES: Final = 4
 """The size of the length before each request and response."""
@@ -43,7 +43,7 @@ class ClientSession(Protocol):
     """State of the permission gate for this connection."""
 
     login_has_begun: bool
-    """Whether the client has asked for a mechanism to log in."""
+    """True if the client has asked for a mechanism to log in."""
 
     @property
     def node_id(self) -> int:
@@ -51,7 +51,7 @@ class ClientSession(Protocol):
 
     @property
     def client_is_gone(self) -> bool:
-        """Whether the client has closed its connection, so that responses are not read any more."""
+        """True if the client has closed its connection, so that responses are not read any more."""
 
     def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
@@ -82,12 +82,12 @@ Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewriting]
 
 
 class Verdict(NamedTuple):
-    """The decision about a collected request."""
+    """The decision on a collected request."""
 
     way: int
     """BROKER, COORDINATOR or HERE."""
     frame: bytes | None = None
-    """With its length: for HERE the response, else a replacement of the request, or None for the request itself."""
+    """The response for HERE, else a replacement of the request or None for the request itself; with its length."""
     rewrite: Rewrite | None = None
     """Rewrites the response of the pipeline, if given."""
 
@@ -107,7 +107,7 @@ def at_any_time(ask: Ask) -> Ask:
 
 
 class Route(FieldsValue):
-    """How requests of one api and version are handled on one kind of port."""
+    """The handling of requests of one api and version on one kind of port."""
 
     __match_args__: Final = (
         "api_key", "version", "ask", "bytes_max", "rewrite", "refusal", "changes", "has_answer", "screen",
@@ -129,7 +129,7 @@ class Route(FieldsValue):
         self.api_key: Final = api_key
         self.version: Final = version
         self.ask: Final = ask
-        """Decides about collected requests; without it requests pass to the broker in pieces as they come."""
+        """Decides on collected requests; without it requests pass to the broker in pieces as they come."""
         self.bytes_max: Final = bytes_max
         """The longest request that is collected or screened."""
         self.rewrite: Final = rewrite
@@ -138,7 +138,7 @@ class Route(FieldsValue):
         """(a request without its length, error) -> the response if the coordinator is lost; without it the loss closes
         the connection."""
         self.changes: Final = changes
-        """Whether a request may change something; one that does not is dropped when its client is gone."""
+        """True if a request may change something; one that does not is dropped when its client is gone."""
         self.has_answer: Final = has_answer
         """(the head of a request, version) -> whether it will be answered; None if more of it is needed."""
         self.screen: Final = screen
@@ -168,7 +168,7 @@ def head_of(data: memoryview, pos: int) -> bytes:
 
 
 def copied(data: memoryview) -> memoryview:
-    """Copy a part of the shared read buffer; a part that is most of immutable bytes is returned as it is."""
+    """Copy a part of the shared read buffer; a part that makes up most of immutable bytes is returned unchanged."""
     if not data:
         return NOTHING
     whole = data.obj

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client connection, without its sockets: where each request goes, and in which order responses leave.
+"""One client connection, without its sockets: where each request is sent, and in which order responses are sent.
 
-`requests` handles the client's requests, `pipelines` the responses. A session runs both after each input, and ends
-when one of them finds that a side breaks the protocol.
+`requests` handles the client's requests, `pipelines` the responses. A session runs both after each input, and ends when
+one of them finds that a side breaks the protocol.
 """
 
 import struct
@@ -44,7 +44,7 @@ class Session:
         self.memory: Memory | None = None
         """State of the permission gate for this connection."""
         self.login_has_begun = False
-        """Whether the client has asked for a mechanism to log in."""
+        """True if the client has asked for a mechanism to log in."""
         self._all_answered: Promise[None] | None = None
         self._busy = False
         self._ended = False
@@ -58,12 +58,12 @@ class Session:
 
     @property
     def wants_requests(self) -> bool:
-        """Whether the client should be read."""
+        """True if the client should be read."""
         return self._requests.wants_more and not self._ended
 
     @property
     def wanted_bytes(self) -> int:
-        """The most to read from the client at a time; 0 for nothing."""
+        """The most bytes to read from the client at a time; 0 to read nothing."""
         if self.wants_requests:
             return READ_BYTES
         if self._ended or self._requests.client_is_gone or self._requests.inbox_bytes >= PROBE_BYTES:
@@ -71,22 +71,22 @@ class Session:
         return PROBE_BYTES
 
     def wants_answers(self, pipeline: int) -> bool:
-        """Whether this pipeline should be read."""
+        """Return whether this pipeline should be read."""
         return not self._pipelines.pipelines[pipeline].blocked
 
     @property
     def is_done(self) -> bool:
-        """Whether the client is gone, and each request that it has sent whole was passed on or refused."""
+        """True if the client is gone, and each request that it has sent whole was passed on or refused."""
         return self._requests.client_is_gone and not self._requests.is_waiting
 
     @property
     def client_is_gone(self) -> bool:
-        """Whether the client has closed its connection, so that responses are not read any more."""
+        """True if the client has closed its connection, so that responses are not read any more."""
         return self._requests.client_is_gone
 
     @property
     def is_idle(self) -> bool:
-        """Whether no response is pending."""
+        """True if no response is pending."""
         return not self._pipelines.pending
 
     @property
@@ -172,10 +172,10 @@ class Session:
         promise = self._all_answered
         if promise is not None and (self.is_idle or self._requests.client_is_gone):
             self._all_answered = None
-            self._io.soon(partial(promise.resolve, None))  # once the client takes what it is sent
+            self._io.soon(partial(promise.resolve, None))  # once the client takes the bytes that it is sent
 
     def _break(self, error: ProtocolError) -> None:
-        error.__traceback__ = None  # it would keep this session alive
+        error.__traceback__ = None  # the traceback would keep this session alive
         io = self._io
         self.end()
         io.broken(error)
@@ -197,7 +197,7 @@ class Session:
             self._break(error)
         except struct.error as error:  # a name of bytes that are no UTF-8 is longer when it is sent again
             self._break(ProtocolError(f"what it sends makes a message that cannot be written: {error}"))
-        except Exception:  # noqa: BLE001 - it is logged there; others that wait for what this one did go on
+        except Exception:  # noqa: BLE001 - `failed` logs it, and other connections go on
             io = self._io
             self.end()
             io.failed()

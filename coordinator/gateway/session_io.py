@@ -29,10 +29,10 @@ class SessionIO:
         """Schedule a call for after other connections have had their turn."""
 
     def went_on(self) -> None:
-        """Read the sides again that the session wants to read; called when a wait has ended without input."""
+        """Read again the sides that the session wants to read; called when a wait has ended without input."""
 
     def broken(self, error: ProtocolError) -> None:
-        """End the connection because a side has broken the protocol, once what was sent has left."""
+        """End the connection, once all written bytes have been sent, because a side has broken the protocol."""
 
     def failed(self) -> None:
         """End the connection at once because of an unexpected exception, the one that is being handled."""

@@ -20,7 +20,7 @@ from protocol.mypyc_shim import mypyc_attr, trait
 ENDS_AT_ONCE: Final = 100
 """The number of streams that end in one turn of the event loop: a host that dies closes thousands at once."""
 LINGER_S: Final = 5.0
-"""How long an ended stream may take to send what waits and see its peer close, in seconds."""
+"""The seconds within which an ended stream has to send its waiting bytes and see its peer close."""
 _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -90,7 +90,7 @@ class SocketStream:
         """Read into `buffer`, which all sockets of the process share, and report the end through `ends`."""
         self._loop = loop
         self._ends = ends
-        self._owner: StreamOwner | None = owner  # None of a stream that is gone
+        self._owner: StreamOwner | None = owner  # None if the stream is gone
         self._buffer = buffer
         self.sock: socket | None = None
         self._waiting: deque[memoryview] = deque()
@@ -105,7 +105,7 @@ class SocketStream:
         """The bytes that have been sent of those that had to wait."""
 
     def connected(self, sock: socket, preface: bytes = b"") -> None:
-        """Use this connected socket, and send `preface` before all that waits; a TLS handshake is done already."""
+        """Use this connected socket, and send `preface` before all waiting bytes; a TLS handshake is done already."""
         if self.is_gone:
             sock.close()
             return
@@ -124,7 +124,7 @@ class SocketStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether something waits to be sent, or there is no connection yet."""
+        """True if bytes wait to be sent, or there is no connection yet."""
         return bool(self._waiting) or self.sock is None
 
     @property
@@ -172,12 +172,12 @@ class SocketStream:
         elif not self._ending and self._owner is not None:
             self._owner.received(self, view[:size])
         if self._tls is not None and self._tls.pending():
-            self._loop.call_soon(self._readable)  # what is decrypted already makes no socket readable
+            self._loop.call_soon(self._readable)  # bytes that are decrypted already make no socket readable
 
     # --- writing ---
 
     def write(self, data: Bytes) -> None:
-        """Send data; what the socket does not take at once waits."""
+        """Send data; the bytes that the socket does not take at once wait."""
         if self.is_gone or self._ending:
             return
         if self.is_full:
@@ -196,7 +196,7 @@ class SocketStream:
             self._update_writing()
 
     def _keep(self, data: Bytes, sent: int) -> None:
-        """Store what was not sent: immutable bytes as they are, anything else as a copy."""
+        """Store the unsent bytes: immutable bytes without a copy, anything else as a copy."""
         left = memoryview(data)[sent:]
         self._waiting.append(left if isinstance(data, bytes) else memoryview(bytes(left)))
 
@@ -238,7 +238,7 @@ class SocketStream:
     # --- the end ---
 
     def end(self) -> None:
-        """Close once what waits has been sent; until then everything that the peer sends is dropped."""
+        """Close once all waiting bytes have been sent; until then everything that the peer sends is dropped."""
         if self.is_gone or self._ending:
             return
         if self.sock is None and not self._waiting:
@@ -271,7 +271,7 @@ class SocketStream:
             owner.ended(self)
 
     def abort(self) -> None:
-        """Close at once, and drop what waits."""
+        """Close at once, and drop the bytes that wait."""
         if self.is_gone:
             return
         self.is_gone = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS on both sides of a gateway: what it shows its clients, whom it believes in the cluster, and names for nodes."""
+"""TLS on both sides of a gateway: its own certificate, the authorities of the brokers, and names for nodes."""
 
 import re
 import ssl
@@ -9,11 +9,11 @@ from weakref import WeakKeyDictionary
 from coordinator.gateway.config import GatewayConfig
 
 ID: Final = "{id}"
-"""Stands in `gateway.sni.pattern` for the id of a node."""
+"""The part of `gateway.sni.pattern` that stands for the id of a node."""
 
 
 def client_context(config: GatewayConfig) -> ssl.SSLContext | None:
-    """What clients are shown; None where they speak without TLS.
+    """Return the TLS context for clients, or None if they use no TLS.
 
     Raises ValueError, with the setting, for files that cannot be used.
     """
@@ -30,7 +30,7 @@ def client_context(config: GatewayConfig) -> ssl.SSLContext | None:
 
 
 def broker_context(config: GatewayConfig) -> ssl.SSLContext | None:
-    """Whom to believe among the brokers; None where they are spoken to without TLS.
+    """Return the TLS context for brokers, or None if they use no TLS.
 
     Raises ValueError, with the setting, for a file that cannot be used.
     """
@@ -51,10 +51,10 @@ def _reason(error: Exception) -> str:
 
 
 class ServerNames:
-    """Tells connections apart by the name that a client asks for in TLS (SNI)."""
+    """Finds the node of a connection by the name that a client asks for in TLS (SNI)."""
 
     def __init__(self, pattern: str, context: ssl.SSLContext) -> None:
-        """Handshakes of this context that ask for a name not like `pattern` fail."""
+        """Let handshakes of this context fail if they ask for a name that does not match `pattern`."""
         before, _, after = pattern.partition(ID)
         self._like = re.compile(f"{re.escape(before)}([0-9]{{1,10}}){re.escape(after)}", re.IGNORECASE)
         self._asked: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -68,10 +68,10 @@ class ServerNames:
         return None
 
     def node_id(self, name: str) -> int | None:
-        """The id of the node with this name; None for other names."""
+        """Return the id of the node with this name, or None for other names."""
         found = self._like.fullmatch(name)
         return None if found is None else int(found[1])
 
     def asked(self, sock: ssl.SSLSocket) -> int | None:
-        """The id of the node that a client asked for; None where it asked for nobody."""
+        """Return the id of the node that a client asked for, or None if it asked for none."""
         return self._asked.get(sock)

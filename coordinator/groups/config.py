@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a group needs to know about its surroundings."""
+"""The settings and the environment that groups use."""
 
 from collections.abc import Callable
 from typing import Final
@@ -51,9 +51,9 @@ class GroupConfig(FieldsValue):
 
 @mypyc_attr(acyclic=True)
 class Environment(FieldsValue):
-    """The settings, the one source of randomness, and the node's books.
+    """The settings, the one source of randomness, and the node's totals.
 
-    `new_member_suffix` gives the uuid of a new member's id.
+    `new_member_suffix` returns the uuid for a new member's id.
     """
 
     __match_args__: Final = ("config", "new_member_suffix", "usage")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a partition and its offsets need of a group, of whatever kind it is."""
+"""The interface by which a partition and its offsets use a group of any kind."""
 
 import enum
 from collections.abc import Callable, Sequence
@@ -13,89 +13,89 @@ from protocol.names import GroupId
 from storage.format.records import OffsetAndMetadata, Record
 
 Since = Callable[[OffsetAndMetadata], int]
-"""From when on the retention time of an offset counts, in milliseconds of the wall clock."""
+"""Returns the start of an offset's retention time, in milliseconds of the wall clock."""
 
 
 class Group(Protocol):
-    """A group as its runner sees it: it decides, says when it wants to be called, and can be taken away."""
+    """A group as its runner sees it: it decides, names the moment of its next `expire`, and can be removed."""
 
     wakeup_ms: int
-    """The earliest moment at which `expire` has something to do, monotonic milliseconds; NEVER for none."""
+    """The earliest moment at which `expire` has something to do, in monotonic milliseconds, or NEVER."""
 
     @property
     def group_id(self) -> GroupId:
-        """The group's name."""
+        """The id of the group."""
 
     @property
     def kind(self) -> str:
-        """What ListGroups calls its type."""
+        """The group's type in ListGroups."""
 
     @property
     def protocol_type(self) -> str | None:
-        """What its members call what they do; None for a group that never had any."""
+        """The protocol type of the members; None if the group never had any."""
 
     @property
     def generation_id(self) -> int:
-        """How often its membership has changed; 0 where the log holds nothing of the group itself."""
+        """The number of the group's generation; 0 if the log holds no record of the group itself."""
 
     @property
     def state(self) -> enum.Enum:
-        """Where it is; the value is the spelling that clients see."""
+        """The group's state; its value is the spelling that clients see."""
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has left memory, or is about to."""
+        """True if the group has left memory, or is about to."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and takes commits from outside."""
+        """True if the group has no members, and accepts commits without a generation."""
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether there is anything of it that is not in the log alone: members, or ids that were given out."""
+        """True if the group has more than the log does: members, or ids that were given out."""
 
     # --- steps ---
 
     def on_loaded(self, env: Environment, now: Instant) -> Outcome:
-        """It has come from the log."""
+        """Begin the group's sessions after it was loaded from the log."""
 
     def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
-        """Do everything that was due by `due_ms`, and set `wakeup_ms`."""
+        """Expire everything that was due by `due_ms`, and set `wakeup_ms`."""
 
     def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
-        """What an outcome becomes whose records the log did not take."""
+        """Return the outcome that replaces one whose records the log refused."""
 
     def abandon(self, error: ErrorCode) -> list[Reply]:
-        """Its partition is lost: it is Dead, and the requests that wait in it get the error."""
+        """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""
 
     def enter_memory(self) -> None:
-        """It counts in the node's books from now on."""
+        """Count the group in the node's totals from now on."""
 
     def leave_memory(self) -> None:
-        """It counts no more; it is Dead."""
+        """Make the group Dead, and subtract it from the node's totals."""
 
     def begin_deletion(self) -> None:
-        """Its offsets are being deleted in steps: it is Dead meanwhile."""
+        """Make the group Dead while its offsets are deleted in steps."""
 
     def end_deletion(self) -> None:
-        """It is Empty as before, with the offsets that are left."""
+        """Make the group Empty again, with the offsets that remain."""
 
-    # --- what it says of offsets ---
+    # --- offsets ---
 
     def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
-        """Whether this commit may be taken."""
+        """Return NONE if this commit is accepted, else its error."""
 
     def validate_delete_group(self) -> ErrorCode:
-        """Whether the group may be deleted."""
+        """Return NONE if the group may be deleted, else the error."""
 
     def validate_delete_offsets(self) -> ErrorCode:
-        """Whether offsets of the group may be deleted."""
+        """Return NONE if offsets of the group may be deleted, else the error."""
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member consumes the topic now, as far as can be known."""
+        """Return whether a member consumes the topic now, as far as known."""
 
     def retention(self) -> tuple[Since | None, frozenset[str]]:
-        """From when on an offset's retention time counts, None for never; and the topics that do not expire at all."""
+        """Return the start of an offset's retention time, None for never, and the topics that do not expire."""
 
     def tombstones(self) -> Sequence[Record]:
-        """The records that remove the group itself from the log."""
+        """Return the records that remove the group itself from the log."""

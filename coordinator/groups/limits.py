@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node takes on: limits of what it keeps for all groups, and what is said beyond them.
+"""The limits of what a node holds for all groups, and the errors for requests beyond these limits.
 
-Kafka has none of these. A limit refuses only what is new: members that are there may rejoin as they are, offsets that
-are there may be committed again, and loading takes whatever the log holds. Where room may come, because something
-expires or the limit is raised, it is COORDINATOR_NOT_AVAILABLE: clients look for the coordinator and try again.
+Kafka has none of these. A limit refuses only what is new: present members may rejoin unchanged, present offsets may be
+committed again, and loading takes whatever the log holds. If room may become free, because something expires or the
+limit is raised, the error is COORDINATOR_NOT_AVAILABLE: clients find the coordinator again and retry.
 """
 
 from typing import Final
@@ -23,15 +23,15 @@ from storage.format.records import OffsetCommits
 _MIB: Final = 1024 * 1024
 _NONE: Final = (
     ErrorCode.NONE
-)  # looked up here once: finding a member of an enum takes hundreds of instructions
+)  # looked up once because each lookup of a member of the enum takes hundreds of instructions
 
 REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
-"""More than the metadata of one commit can take: its frame is shorter."""
+"""An upper bound of one commit's metadata: its frame is shorter."""
 
 
 @mypyc_attr(acyclic=True)
 class Limits(FieldsValue):
-    """The most that a node keeps in memory; each has a setting of its name with dots."""
+    """The most that a node holds in memory; each limit has a setting of its name with dots."""
 
     __match_args__: Final = (
         "max_groups",
@@ -63,7 +63,7 @@ class Limits(FieldsValue):
         self.max_members_bytes: Final = max_members_bytes
         self.max_pending_members: Final = max_pending_members
         self.group_members_max_bytes: Final = group_members_max_bytes
-        """Of one group: its leader gets the metadata of all members in one answer."""
+        """The limit for one group, whose leader gets the metadata of all members in one response."""
         self.max_offsets: Final = max_offsets
         self.max_offsets_metadata_bytes: Final = max_offsets_metadata_bytes
 
@@ -76,7 +76,7 @@ def _refuse(
 
 
 def new_group(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
-    """Whether there is room for one more group: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
     if usage.group_id_bytes + text_bytes(group_id) > limits.max_group_ids_bytes:
@@ -85,14 +85,14 @@ def new_group(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCod
 
 
 def new_offsets(limits: Limits, usage: GroupTotals, count: int) -> ErrorCode:
-    """Whether there is room for so many more offsets: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
 def new_pending_member(limits: Limits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
-    """Whether one more member id may be given out: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
     if usage.member_bytes + text_bytes(member_id) > limits.max_members_bytes:
@@ -101,9 +101,9 @@ def new_pending_member(limits: Limits, usage: GroupTotals, member_id: MemberId) 
 
 
 def new_member(limits: Limits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
-    """Whether there is room for one more member, in the node (NONE or COORDINATOR_NOT_AVAILABLE) and in its group.
+    """Return NONE if the node and the group have room for one more member, else COORDINATOR_NOT_AVAILABLE.
 
-    A group whose members would be too large together says GROUP_MAX_SIZE_REACHED: its own clients have to change.
+    If the group's members would be too large together it is GROUP_MAX_SIZE_REACHED: its own clients have to change.
     """
     if usage.members >= limits.max_members:
         return _refuse(usage, "max.members")
@@ -111,7 +111,7 @@ def new_member(limits: Limits, usage: GroupTotals, group: GroupMetadata, member:
 
 
 def more_member_bytes(limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int) -> ErrorCode:
-    """Whether members of a group may take so many bytes more; fewer are always welcome."""
+    """Return NONE if a group's members may take `more_bytes`, else an error as `new_member`."""
     if more_bytes <= 0:
         return _NONE
     if group.member_bytes + more_bytes > limits.group_members_max_bytes:
@@ -122,7 +122,7 @@ def more_member_bytes(limits: Limits, usage: GroupTotals, group: GroupMetadata, 
 
 
 def has_ample_room(limits: Limits, usage: GroupTotals) -> bool:
-    """Whether any commit fits, however many offsets one request can have: what the hot path has to know."""
+    """Return whether any commit fits, with the most offsets that one request can have; used by the hot path."""
     return (
         usage.offsets + ITEMS_MAX <= limits.max_offsets
         and usage.offset_metadata_bytes + REQUEST_METADATA_BYTES_MAX <= limits.max_offsets_metadata_bytes
@@ -130,7 +130,7 @@ def has_ample_room(limits: Limits, usage: GroupTotals) -> bool:
 
 
 class OffsetRoom:
-    """The room that is left for the offsets of one commit, whose topics use it up one after the other."""
+    """The room that is left for the offsets of one commit, which its topics use up one after the other."""
 
     def __init__(self, limits: Limits, usage: GroupTotals) -> None:
         self._usage = usage
@@ -140,10 +140,10 @@ class OffsetRoom:
     def fit(
         self, offsets: CommittedOffsets, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
     ) -> None:
-        """Take out of `commits` what there is no room for, and put its errors into `answers`.
+        """Remove from `commits` the offsets that do not fit, and put their errors into `answers`.
 
-        New offsets beyond the limit are COORDINATOR_NOT_AVAILABLE, metadata that is longer than what an offset had
-        before is OFFSET_METADATA_TOO_LARGE.
+        New offsets beyond the limit get COORDINATOR_NOT_AVAILABLE; metadata beyond the limit that is longer than an
+        offset had before gets OFFSET_METADATA_TOO_LARGE.
         """
         known = offsets.of(commits.topic)
         refused: dict[int, ErrorCode] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a decision about a group asks of its runner: the one shape that all of them have."""
+"""The outcome of a decision about a group, in the form that its runner carries out."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
@@ -13,7 +13,7 @@ from storage.format.records import Record
 
 
 class RequestRef(Protocol):
-    """One request as a group sees it. The caller is also the name of its reply: a parked join or sync keeps it."""
+    """One request as a group sees it. The request also identifies its reply: a parked join or sync holds it."""
 
     @property
     def client_id(self) -> str: ...
@@ -24,9 +24,9 @@ class RequestRef(Protocol):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that an operator may want to read in the log: `name` is the message, `fields` its values.
+    """An event that an operator may want to read in the log: `name` is the message, `fields` its values.
 
-    A `notable` one is logged at info, another at debug. With a `cause` it is the begin of a rebalance.
+    A `notable` event is logged at info, another at debug. An event with a `cause` reports the begin of a rebalance.
     """
 
     name: str
@@ -41,20 +41,20 @@ _ORDINARY: Final = frozenset(
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The answer to one request, which need not be the one being handled."""
+    """The response to one request, which need not be the one being handled."""
 
     caller: RequestRef
     response: Any
 
 
 class Outcome:
-    """What a decision comes to: its records are appended and applied first, then the answer and the replies leave.
+    """The result of a decision: its records are appended and applied first, then the answer and replies are sent.
 
-    `answer` is for the request itself: None where a reply to it is among the `replies`, or comes later. The records
-    are taken all or none, in one batch. Those that are `independent` of each other, as tombstones are, may be in
-    several if one batch does not hold them. Where the log takes none because they are too large, replies say so; the
-    group then begins a rebalance if it `starts_over`. Without replies and that, RecordTooLarge is raised to the caller
-    of the decision.
+    `answer` is for the request itself: None if a reply to it is among the `replies`, or comes later. The records
+    are appended all or none, in one batch. Those that are `independent` of each other, as tombstones are, may be in
+    several if one batch does not hold them. If the log refuses them because they are too large, the replies get an
+    error and the group begins a rebalance if it `starts_over`. Without either, RecordTooLarge is raised to the
+    caller of the decision.
     """
 
     __slots__ = ("answer", "ended_rebalance", "events", "independent", "records", "replies", "starts_over")
@@ -73,23 +73,23 @@ class Outcome:
         self.independent = independent
         self.starts_over = False
         self.ended_rebalance: RebalanceProgress | None = None
-        """The rebalance that is over once the records are taken."""
+        """The rebalance that is over once the records are appended."""
 
     def __repr__(self) -> str:
         return f"Outcome({self.answer!r}, {self.records!r}, {self.replies!r}, {self.events!r})"
 
     def reply(self, caller: RequestRef, response: Any) -> "Outcome":
-        """Answer `caller`; returns self, so that a refusal can be one expression."""
+        """Add the reply to `caller`, and return self, so that a refusal can be one expression."""
         self.replies.append(Reply(caller, response))
         return self
 
     def note(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
-        """Leave an event for the log at debug; the begin of a rebalance at info, unless members just come and leave."""
+        """Add an event for the log at debug; the begin of a rebalance at info, unless members just join and leave."""
         notable = cause is not None and cause not in _ORDINARY
         self.events.append(Event(name, fields, cause, notable))
 
     def report(self, name: str, **fields: Any) -> None:
-        """Leave an event for the log at info."""
+        """Add an event for the log at info."""
         self.events.append(Event(name, fields, None, True))
 
 

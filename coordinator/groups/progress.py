@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a rebalance began, how long it takes, and for whom it waited: soft state, for metrics and the log alone."""
+"""The cause and the times of a rebalance: soft state, only for metrics and the node's log lines."""
 
 import enum
 
 
 class RebalanceCause(enum.Enum):
-    """Why a rebalance began; the label of a metric, so the set is fixed."""
+    """The cause of a rebalance; it is the label of a metric, so the set is fixed."""
 
     MEMBER_JOINED = "member_joined"
     MEMBER_REJOINED = "member_rejoined"
@@ -18,15 +18,13 @@ class RebalanceCause(enum.Enum):
     OVER_CAPACITY = "over_capacity"
     STORE_FAILED = "store_failed"
 
-    __hash__ = (
-        object.__hash__
-    )  # Enum's own is written in Python, and each rebalance asks for it a dozen times
+    __hash__ = object.__hash__  # Enum's own is written in Python, and each rebalance calls it a dozen times
 
 
 class RebalanceProgress:
-    """One rebalance, from its begin to the assignment that ends it. All times in monotonic milliseconds.
+    """The times of one rebalance, from its begin to the assignment that ends it, in monotonic milliseconds.
 
-    One that has to begin anew before it is over goes on under its first cause: its members have done no work meanwhile.
+    A rebalance that begins anew before its end keeps its first cause: its members have done no work meanwhile.
     """
 
     __slots__ = (
@@ -43,39 +41,39 @@ class RebalanceProgress:
         self.cause = cause
         self.began_ms = began_ms
         self.formed_ms = began_ms
-        """When the newest generation of it was formed, which the leader has to assign to."""
+        """The moment at which its newest generation was formed, for which the leader makes the assignment."""
         self.ended_ms = began_ms
         self.slowest_join_ms = 0
-        """By how much the last member to rejoin, or one that did not come, was later than all others."""
+        """The time by which the last member to rejoin, or one that did not, was later than all others."""
         self._joined_ms = began_ms
         self._last_gap_ms = 0
 
     def joined(self, now_ms: int) -> None:
-        """A member has rejoined."""
+        """Note that a member has rejoined."""
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
 
     def begun_again(self, now_ms: int) -> None:
-        """Before it was over all members have to rejoin once more."""
+        """Note that all members have to rejoin once more before the rebalance has ended."""
         self._joined_ms = now_ms
         self._last_gap_ms = 0
 
     def formed(self, now_ms: int, *, waited: bool = True) -> None:
-        """The joins are answered; not `waited` when a set delay has ended, or no member is left."""
+        """Note that the generation is formed; not `waited` if a set delay has ended, or no member is left."""
         if waited:
             self.slowest_join_ms += now_ms - self._joined_ms or self._last_gap_ms
         self.formed_ms = now_ms
 
     def ended(self, now_ms: int) -> None:
-        """The leader has brought the assignment, or no member is left; where the log refuses that, it goes on."""
+        """Note the assignment, or that no member is left; if the log refuses the record, the rebalance goes on."""
         self.ended_ms = now_ms
 
     @property
     def duration_ms(self) -> int:
-        """From its begin to its end."""
+        """The time from its begin to its end."""
         return self.ended_ms - self.began_ms
 
     @property
     def assignment_ms(self) -> int:
-        """How long the leader took for the assignment."""
+        """The time that the leader took for the assignment."""
         return self.ended_ms - self.formed_ms

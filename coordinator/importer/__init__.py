@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking over the groups and offsets of a Kafka broker that has been stopped (`groupkeeper import`).
+"""The import of groups and offsets from a Kafka broker that has been stopped (`groupkeeper import`).
 
 `source` finds what the broker's log directories hold, `survey` reads it, `target` makes a data directory of it.
 Nothing is written in the broker's directories.
 
 The partitions are copied as they are, and the data directory takes on the broker's number of them. To place every
-group anew by another number would lose what cannot be taken apart: open transactions, their markers, and records of
+group anew by another number would lose what cannot be split: open transactions, their markers, and records of
 kinds that are not served here; and the directory could not go back to its broker.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data directory whose catalogue is missing or damaged: making one of what the offsets name.
+"""Makes a catalogue, for a data directory whose own is missing or damaged, of the topics that offsets name.
 
-The ids of topics and whatever else was set for them are lost then, and so are topics in which nothing is committed.
+The ids of topics and their configs are lost, and so are topics in which nothing is committed.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
 
 
 class LostCatalogue(msgspec.Struct):
-    """What is wrong with a catalogue, and what one in its place holds; `aside` is where a damaged one was put."""
+    """The damage of a catalogue, and the contents of its replacement; `aside` is where a damaged one was put."""
 
     damage: StorageError
     topics: list[Topic]
@@ -34,7 +34,7 @@ class LostCatalogue(msgspec.Struct):
 
 
 def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
-    """Why a node would not start with this catalogue, None if it would. Raises StorageError."""
+    """Return why a node would not start with this catalogue; None if it would. Raises StorageError."""
     file = CatalogueFile(fs, data_dir)
     try:
         file.read()
@@ -49,9 +49,9 @@ def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
 
 
 def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
-    """What a new catalogue would hold; None where none is needed. Changes nothing.
+    """Return what a new catalogue would hold; None if none is needed. Changes nothing.
 
-    Raises CannotImport where groups are in other partitions than with this number of them, and StorageError.
+    Raises CannotImport if groups are in other partitions than with this number of them, and StorageError.
     """
     fs = machine.fs
     damage = find_damage(fs, data_dir)
@@ -63,7 +63,7 @@ def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCat
         raise storage_error(data_dir, error, "looking for partitions") from error
     survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
     if later_count(survey.placements) is not None or earlier_count(survey.placements) is None:
-        # A topic that has got more partitions since has such groups, too.
+        # A topic whose partitions were increased has such groups, too.
         for line in describe_misplaced(survey.placements):
             raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
     skipped: list[str] = []
@@ -71,7 +71,7 @@ def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCat
 
 
 def carry_out(machine: HostResources, data_dir: Path, lost: LostCatalogue, num_partitions: int) -> None:
-    """Put the new catalogue in place; a damaged one is kept beside it. Raises StorageError."""
+    """Put the new catalogue in place; a damaged one is kept under another name. Raises StorageError."""
     fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log directories of a stopped broker hold."""
+"""The contents of a stopped broker's log directories."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -26,18 +26,18 @@ TOPICS_NOT_TAKEN: Final = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 
 
 class CannotImport(Exception):
-    """The import cannot be made; the message is one line for the person who asked for it."""
+    """The import cannot be made; the message is one line for the user."""
 
 
 class DirectoryTopic(msgspec.Struct):
-    """A topic as its directories show it: `partitions` is the highest number found and one; `id` may be unknown."""
+    """A topic as its directories show it: `partitions` is the highest number found, plus one; `id` may be unknown."""
 
     partitions: int
     id: bytes | None = None
 
 
 class BrokerDirectories(msgspec.Struct):
-    """A broker's offsets partitions, by number, with the log directory that each is in; and its other topics."""
+    """The log directory of each of a broker's offsets partitions, by number, and its other topics."""
 
     log_dirs: list[Path]
     offsets: dict[Partition, Path]
@@ -47,14 +47,14 @@ class BrokerDirectories(msgspec.Struct):
 
     @property
     def num_partitions(self) -> int:
-        """How many partitions `__consumer_offsets` has."""
+        """The number of partitions of `__consumer_offsets`."""
         return len(self.offsets)
 
 
 def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
-    """Keep brokers out of these directories until the stack is closed. Raises CannotImport if one runs there.
+    """Keep brokers out of these directories until the stack is closed. Raises CannotImport if a broker runs on one.
 
-    Only locks that are there are taken, and nothing is written.
+    Only existing lock files are locked, and nothing is written.
     """
     for log_dir in log_dirs:
         try:
@@ -67,9 +67,9 @@ def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
 
 
 def find(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
-    """Look through all log directories of a broker.
+    """Return the contents of all log directories of a broker.
 
-    Raises CannotImport for what is not, or not all, of a broker's groups, and StorageError.
+    Raises CannotImport if they do not hold all groups of one broker, and StorageError.
     """
     source = BrokerDirectories(list(log_dirs), {}, {}, None, [])
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a broker's partitions: how many groups and offsets there are, and which topics they name."""
+"""Reads a broker's partitions: the number of groups and offsets, and the topics that they name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +19,9 @@ from storage.recovery.check import Damage, check_partition
 
 
 class Survey(msgspec.Struct):
-    """What is there to be taken over. `topics` are those that offsets name, with the partitions they need.
+    """The contents of a broker's partitions. `topics` are those that offsets name, with the partitions they need.
 
-    `placements` say of each partition where its groups belong.
+    `placements` has an entry for each partition: where its groups belong.
     """
 
     groups: int = 0
@@ -39,8 +39,8 @@ class Survey(msgspec.Struct):
 def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
     """Read partitions, one after the other; changes nothing. Raises StorageError.
 
-    `offsets` has the log directory of each, `num_partitions` is how many the topic has in all. Behind damage it goes
-    on, so that one sees what a repair would leave.
+    `offsets` has the log directory of each, `num_partitions` is the topic's number of them. Reading goes on behind
+    damage, so that the survey shows what a repair would leave.
     """
     survey = Survey()
     loader = RecordLoader()
@@ -74,7 +74,7 @@ def _count(shard: Shard, survey: Survey) -> None:
 
 
 def refuse_missing_partitions(survey: Survey) -> None:
-    """Raise CannotImport where a larger number of partitions than were found explains where the groups are."""
+    """Raise CannotImport if a larger number of partitions than were found explains where the groups are."""
     count = later_count(survey.placements)
     if count is not None:
         there = len(survey.placements)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making a data directory of a broker's partitions: all of it, or nothing.
+"""Makes a data directory of a broker's partitions: all of it, or nothing.
 
-It is built in `importing/` within the data directory, recovered there as after a crash, and moved into place by
-renames, the catalogue last. A node does not start where that has been left half done.
+The copy is built in `importing/` within the data directory, recovered there as after a crash, and moved into place by
+renames, the catalogue last. A node does not start on an import that was left half done.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,16 +41,16 @@ from storage.recovery.recovery import topic_id_on_disk
 from storage.settings import LogSettings
 
 _ASIDE: Final = "before-import-"
-"""Directories in a data directory that begin so hold what was there before an import."""
+"""The name prefix of directories that hold what was in a data directory before an import."""
 _LOST_AND_FOUND: Final = "lost+found"
-"""Stands in every new file system of some kinds, and belongs to root."""
+"""A directory of every new file system of some kinds, which belongs to root."""
 _COPY_BYTES: Final = 4 << 20
 # What a broker derives from the log, or was about to throw away.
 _NOT_COPIED: Final = (*INDEX_SUFFIXES, CLEANED_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
 
 
 class ImportResult(msgspec.Struct):
-    """What became of it. `set_aside` is where --force put what was in the data directory."""
+    """The result of an import. `set_aside` is where --force put what was in the data directory."""
 
     topics: int
     skipped_topics: list[str]
@@ -60,7 +60,7 @@ class ImportResult(msgspec.Struct):
 
 
 class DirectoryIdentity(msgspec.Struct, frozen=True):
-    """Whose data directory it will be."""
+    """The node and the cluster of the new data directory."""
 
     node_id: int
     cluster_id: str | None
@@ -75,7 +75,7 @@ def make(
     *,
     force: bool,
 ) -> ImportResult:
-    """Import into `data_dir`. Raises CannotImport when something is there and not `force`, and StorageError."""
+    """Import into `data_dir`. Raises CannotImport if that is not empty and not `force`, and StorageError."""
     fs = machine.fs
     try:
         fs.mkdir(data_dir)
@@ -115,7 +115,7 @@ def _make_room(fs: FileSystem, data_dir: Path, *, force: bool, now: datetime) ->
     try:
         _move(fs, names, data_dir, aside)
     except OSError:
-        # Another file system may be mounted there: then all stays as it was.
+        # Another file system may be mounted in it: then all is moved back.
         _move(fs, fs.listdir(aside), aside, data_dir)
         fs.rmdir(aside)
         raise
@@ -140,7 +140,7 @@ def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Par
 
 
 def _copy_log_starts(fs: FileSystem, source: BrokerDirectories, staging: Path) -> None:
-    """What lies before them is copied, too, and counts as little as it did there."""
+    """Copy the log start offsets: records before them are copied, too, and count as little as at the broker."""
     keys = {(OFFSETS_TOPIC, partition): log_dir for partition, log_dir in source.offsets.items()}
     starts = {key: read_log_start(fs, log_dir, key) for key, log_dir in keys.items()}
     if any(starts.values()):
@@ -168,7 +168,7 @@ def _settle(
     survey: Survey,
     identity: DirectoryIdentity,
 ) -> ImportResult:
-    """Recover the copies, as a node does that starts after a crash, and write the catalogue and whose they are."""
+    """Recover the copies, as a node does that starts after a crash, and write the catalogue and the identity."""
     fs = machine.fs
     topic_id = topic_id_on_disk(fs, staging, OFFSETS_TOPIC)
     manager = LogManager.open(staging, LogSettings(), fs)
@@ -186,9 +186,9 @@ def _settle(
 def topics_of(
     known: Mapping[str, DirectoryTopic], survey: Survey, skipped: list[str], new_topic_id: Callable[[], bytes]
 ) -> Iterator[Topic]:
-    """Topics that are known, and those that only offsets name: clients could not commit to them otherwise.
+    """Yield the known topics, and those that only offsets name, to which clients could not commit otherwise.
 
-    Those that cannot be had here are added to `skipped`.
+    Topics that cannot exist here are added to `skipped`.
     """
     keys = {collision_key(OFFSETS_TOPIC)}
     ids: set[bytes] = set()

@@ -22,7 +22,7 @@ log = get_logger("cleaner")
 
 
 def cleaner_settings(settings: Settings) -> CleanerSettings:
-    """What of a node's settings is about compaction."""
+    """Return the settings of a node that concern compaction."""
     rate = settings.log_cleaner_io_max_bytes_per_second
     return CleanerSettings(
         min_cleanable_dirty_ratio=settings.min_cleanable_dirty_ratio,
@@ -35,7 +35,7 @@ def cleaner_settings(settings: Settings) -> CleanerSettings:
 
 
 class CleanerTask:
-    """Cleans one log after the other until none needs it; `on_log_failed` hears when the log must be repaired."""
+    """Compacts one log after the other until none needs it; `on_log_failed` is called if the log must be repaired."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class CleanerTask:
         self._closed = False
 
     def run(self) -> None:
-        """Look for something to clean, unless that is under way."""
+        """Look for a log to compact, unless a run is under way."""
         if not self._busy and not self._closed:
             self._busy = True
             self._stats.cleaner_last_run_ms = self._clock.wall_ms()
@@ -66,7 +66,7 @@ class CleanerTask:
             self._thread.submit(self._cleaner.clean_dirtiest, self._done)
 
     def close(self) -> None:
-        """Give up what is under way, and wait until that is so."""
+        """Stop the run that is under way, and wait until it has ended."""
         self._closed = True
         self._cleaner.stop()
         self._thread.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All committed offsets of a node, to be looked at in steps while they go on changing."""
+"""All committed offsets of a node, read in steps while they go on changing."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,9 +11,9 @@ from storage.format.records import OffsetAndMetadata
 def all_committed(
     manager: GroupMetadataManager,
 ) -> Iterator[tuple[GroupId, Iterator[tuple[str, int, int]]]]:
-    """Each group that has committed offsets, with them: topic, partition, offset.
+    """Yield each group that has committed offsets, with their rows: topic, partition, offset.
 
-    What comes or goes between two steps may be missed; a topic's partitions are taken at once.
+    Offsets that come or go between two steps may be missed; a topic's partitions are read at once.
     """
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where partitions end, as groups of this node have said it: for the lag in metrics, which need not be exact."""
+"""The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
 
 from collections.abc import Collection, Mapping
 
@@ -14,13 +14,13 @@ from storage.format.records import OffsetAndMetadata
 OFFSETS_PER_STEP = 1_000
 
 DeclaredEnds = Mapping[str, Mapping[int, OffsetAndMetadata]]
-"""By topic and partition, what the topic's end group has committed, now and whatever comes."""
+"""The offsets of each topic's end group, by topic and partition; a view that follows later commits."""
 
 
 async def declared_ends(
     manager: GroupMetadataManager, topics: Collection[Topic], settings: Settings
 ) -> DeclaredEnds:
-    """The ends of all topics whose end groups this node leads, found in slices."""
+    """Return the ends of all topics whose end groups this node leads, found in slices."""
     ends: dict[str, Mapping[int, OffsetAndMetadata]] = {}
     slices = Slices(manager.clock.nanos)
     for topic in topics:
@@ -34,7 +34,7 @@ async def declared_ends(
 
 
 async def lag_of(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
-    """How far a group is behind these ends in all; partitions without one, or beyond theirs, count nothing."""
+    """Return how far a group is behind these ends in all; partitions without an end, or beyond it, count 0."""
     lag = 0
     for topic in list(kept.offsets.by_topic) if ends else ():
         known = ends.get(topic)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done by the clock in the io thread: write-behind, checkpoints, and the syncs of `log.flush = interval`."""
+"""The periodic jobs of the io thread: write-behind, checkpoints, and the syncs of `log.flush = interval`."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +17,7 @@ log = get_logger("node")
 
 
 class DiskJobs:
-    """Jobs for the scheduler; `on_log_failed` is called where the log refuses appends after one."""
+    """Jobs for the scheduler; `on_log_failed` is called if the log refuses appends after one."""
 
     def __init__(
         self,
@@ -33,23 +33,23 @@ class DiskJobs:
         self._on_log_failed = on_log_failed
         self._incidents = Incidents(log, clock.mono_ms)
         self.space: Space | None = None
-        """The room on the disk when it was last looked at; None where it never could be."""
+        """The room on the disk when it was last read; None if it never could be."""
         self._look_for_space()
 
     def write_behind(self, end: End) -> None:
-        """Put what waits into the segments, or take a checkpoint where the journal has grown large."""
+        """Write what waits into the segments, or take a checkpoint if the journal has grown large."""
         if self._log.journal_bytes > self._checkpoint_bytes:
             self.checkpoint(end)
         else:
             self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
 
     def _look_for_space(self) -> None:
-        with suppress(OSError):  # which other things will say
+        with suppress(OSError):  # which other jobs will report
             self.space = self._log.file_system.space(self._log.data_dir)
 
     def _write_segments(self) -> int:
         self._look_for_space()
-        # Where nothing waits for the disk, nothing else would show that the files are gone.
+        # If nothing waits for the disk, nothing else would show that the files are gone.
         if self._log.failed is None:
             self._log.check_there()
         return self._log.write_behind() if self._log.pending_bytes else 0
@@ -62,16 +62,16 @@ class DiskJobs:
         self._io.submit(self._log.checkpoint, lambda result: end(self._failed("checkpoint", result)))
 
     def sync(self, end: End) -> None:
-        """Sync the journal."""
+        """Sync the journal to disk."""
         self._io.submit(self._log.sync, lambda result: end(self._failed("sync", result)))
 
     def _failed(self, what: str, result: object) -> bool:
-        """Whether a job failed; the log is repaired where it must be."""
+        """Return whether a job failed, and have the log repaired if it must be."""
         if not isinstance(result, BaseException):
             self._incidents.is_over(what, "writing to disk succeeds again", what=what)
             return False
         # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
-        if not isinstance(result, StorageFailed):  # else something else has failed before, and has a line
+        if not isinstance(result, StorageFailed):  # else an earlier failure is in the log already
             self._incidents.fails(what, "writing to disk failed", what=what, reason=str(result))
         if self._log.failed is not None:
             # A sync failed: until the repair, appends are refused, and there may be none for a while.

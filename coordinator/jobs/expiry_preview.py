@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the expiry task will remove, and when, if the groups stay as they are."""
+"""A preview of what the expiry task will remove, and when, if the groups stay as they are."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -13,11 +13,11 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 
 ROWS_MAX: Final = 20_000
-"""So many rows are listed at most; all are counted."""
+"""The most rows that are listed; all are counted."""
 
 
 class ExpiringTopic(msgspec.Struct):
-    """Offsets of one group in one topic. Times are milliseconds since the epoch."""
+    """Expiring offsets of one group in one topic. Times are milliseconds since the epoch."""
 
     group: str
     state: str
@@ -28,10 +28,10 @@ class ExpiringTopic(msgspec.Struct):
 
 
 class ExpiryPreview(msgspec.Struct):
-    """What goes between `now_ms` and `within_ms` later; what is due already is in it, and counted in `due`.
+    """The offsets that expire from `now_ms` to `within_ms` later, with those due already, which `due` counts.
 
-    `groups` have offsets among that, `finished_groups` of them are then left with none, and go as well. Groups of
-    the `missing_partitions`, which are loading or failed, are not in it.
+    `groups` is the number of groups with such offsets, `finished_groups` of which are left with none and expire as
+    well. Groups of the `missing_partitions`, which are loading or failed, are not included.
     """
 
     now_ms: int
@@ -46,7 +46,7 @@ class ExpiryPreview(msgspec.Struct):
     missing_partitions: list[int] = []
 
     def add(self, kept: GroupEntry) -> None:
-        """Look at one group."""
+        """Add the expiring offsets of one group."""
         group = kept.group
         until_ms = self.now_ms + self.within_ms
         by_topic: dict[str, ExpiringTopic] = {}
@@ -73,14 +73,14 @@ class ExpiryPreview(msgspec.Struct):
 
 
 def preview_of(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
-    """Look at groups that are used here alone."""
+    """Add groups, which no other code uses meanwhile, to a preview and return it."""
     for kept in groups:
         preview.add(kept)
     return preview
 
 
 def merged(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
-    """The previews of several nodes as one."""
+    """Return the previews of several nodes as one."""
     whole = previews[0]
     for other in previews[1:]:
         whole.offsets += other.offsets
@@ -96,7 +96,7 @@ def merged(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
 async def preview_expiry(
     manager: GroupMetadataManager, failed_partitions: Iterable[int], clock: Clock, within_ms: int
 ) -> ExpiryPreview:
-    """Look at every group of the owned partitions, in slices that leave the event loop to others."""
+    """Preview all groups of the owned partitions, in slices between which the event loop serves others."""
     preview = ExpiryPreview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
     preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
     slices = Slices(clock.nanos)

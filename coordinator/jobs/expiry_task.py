@@ -15,13 +15,13 @@ log = get_logger("expiry")
 
 
 LOG_LINE: Final = "Removed {} expired offsets in {} milliseconds."
-"""Word for word Kafka's, by which operators find it."""
+"""Kafka's own line, word for word, by which operators find it."""
 
 
 async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) -> int:
-    """Look at every group once; returns how many offsets were removed (GroupMetadataManager.cleanupGroupMetadata).
+    """Remove the expired offsets of all groups; return their number (GroupMetadataManager.cleanupGroupMetadata).
 
-    The tombstones wait for no acknowledgement: what a crash takes back expires again at the next check.
+    The task does not wait for the tombstones: offsets that a crash restores expire again at the next check.
     """
     began_ms = clock.mono_ms()
     now_wall_ms = clock.wall_ms()
@@ -30,7 +30,7 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             if kept.group.is_dead or shard.is_lost:
-                continue  # went while we gave way to others
+                continue  # removed while this task yielded to the event loop
             try:
                 for expired in manager.cleanup_steps(kept, now_wall_ms):
                     removed += expired
@@ -46,7 +46,7 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
 
 
 async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptions, clock: Clock) -> int:
-    """Take the marks away of groups that began behind a gateway and are gone; returns how many that were."""
+    """Remove the marks of groups that began behind a gateway and are gone; return the number of marks."""
     removed = 0
     slices = Slices(clock.nanos)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting the groups of each state, and finding those that do most: there may be hundreds of thousands of them."""
+"""Counts the groups of each state, and finds the most active of what may be hundreds of thousands."""
 
 import enum
 import heapq
@@ -14,15 +14,15 @@ from protocol.names import GroupId
 
 
 class GroupCounts(msgspec.Struct):
-    """All groups of a node, but for those that come and go while they are counted."""
+    """The counts of all groups of a node, except groups that come or go during the count."""
 
     states: Counter[enum.Enum] = msgspec.field(default_factory=Counter)
     commits: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
-    """Of the groups that have committed most, how many offsets since they are in memory; most first."""
+    """The groups that have committed most, with the number of offsets since they are in memory; most first."""
     rebalances: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
-    """Of the groups that have rebalanced most, how often since they are in memory; most first."""
+    """The groups that have rebalanced most, with the number of times since they are in memory; most first."""
     lags: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
-    """Of the groups that are furthest behind the ends that are declared, by how much in all; most first."""
+    """The groups that are furthest behind the declared ends, with their lag in all; most first."""
 
 
 class _Top:
@@ -33,7 +33,7 @@ class _Top:
         self._lowest_first: list[tuple[int, GroupId]] = []
 
     def offer(self, count: int, group_id: GroupId) -> None:
-        """Consider a group; one that has done nothing is in no list."""
+        """Consider a group; one with a count of 0 is in no list."""
         if not count:
             return
         if len(self._lowest_first) < self._size:
@@ -42,16 +42,16 @@ class _Top:
             heapq.heapreplace(self._lowest_first, (count, group_id))
 
     def highest_first(self) -> list[tuple[int, GroupId]]:
-        """Those that are left."""
+        """Return the groups that are left, with their counts."""
         return sorted(self._lowest_first, reverse=True)
 
 
 async def count_groups(
     manager: GroupMetadataManager, top: int = 0, ends: DeclaredEnds | None = None
 ) -> GroupCounts:
-    """Count them in slices that leave the event loop to others, and find the `top` groups by what they do.
+    """Count the groups in slices between which the event loop serves others; find the `top` most active groups.
 
-    With `ends` also those that are furthest behind these.
+    With `ends`, also find the groups that are furthest behind these ends.
     """
     counts = GroupCounts()
     commits, rebalances, lags = _Top(top), _Top(top), _Top(top)

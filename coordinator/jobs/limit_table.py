@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which limits a node has, and how much of each is used."""
+"""The limits of a node, and how much of each is used."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from coordinator.jobs.limit_watch import Limit
 def limits_of(
     settings: Settings, usage: GroupTotals, totals: Callable[[], Totals], unsent_bytes: Callable[[], int]
 ) -> list[Limit]:
-    """The node's limits: `totals` gives what there is of topics now, `unsent_bytes` what peers have not taken yet."""
+    """Return the node's limits: `totals` returns the totals of topics, `unsent_bytes` the bytes not yet sent."""
     used: dict[str, Callable[[], int] | None] = {
         "connections_unsent_max_bytes": unsent_bytes,
         "group_members_max_bytes": None,

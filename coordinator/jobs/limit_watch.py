@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near a node is to its limits, said before they are reached and when something is refused."""
+"""Logs that a node nears its limits, before they are reached, and when something is refused."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -13,13 +13,13 @@ log = get_logger("limits")
 INTERVAL_MS: Final = 1_000
 NEAR_PERCENT: Final = 80
 FAR_PERCENT: Final = 70
-"""Once a limit was near, it is said again only after it was less than this."""
+"""A limit that was near is logged again only after its use was less than this."""
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """What may be used of something: `name` is the setting that says how much, `used` gives how much there is.
+    """A limit on something: `name` is the setting with the maximum, `used` returns how much is in use.
 
-    None stands for a limit of single things, such as groups, of which the largest is not asked for.
+    `used` is None for a limit of single things, such as groups, of which the largest is not looked up.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class LimitWatch:
-    """Leaves one line in the log when a limit is nearly reached, and one when it first refuses something."""
+    """Writes one line to the log when a limit is nearly reached, and one when it first refuses something."""
 
     def __init__(self, limits: Sequence[Limit], refusals: Mapping[str, int]) -> None:
         self.limits = limits
@@ -39,7 +39,7 @@ class LimitWatch:
         self._refusing: set[str] = set()
 
     def check(self) -> None:
-        """Look at all limits; to be called every `INTERVAL_MS`."""
+        """Check all limits; to be called every `INTERVAL_MS`."""
         for limit in self.limits:
             used = None if limit.used is None else limit.used()
             self._look_for_refusals(limit, used)

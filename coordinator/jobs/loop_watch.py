@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices when the event loop was kept from running."""
+"""Measures how long the event loop was kept from running."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ from coordinator.telemetry.stats import Stats
 
 TICK_MS: Final = 25
 RECENT_MS: Final = 60_000
-"""A pause is recent for so long, and for at most twice as long."""
+"""The shortest time for which a pause counts as recent; the longest is twice as long."""
 
 
 class LoopWatch:
-    """Asks to be called every `TICK_MS` and counts by how much that came too late.
+    """Sets a timer every `TICK_MS` and measures how late it is called.
 
     A pause shows as at least its length less one tick. `Stats.loop_pause_ms_max` holds the longest since the start,
     `Stats.recent_loop_pause_ms_max` that of this minute and the one before.
@@ -29,13 +29,13 @@ class LoopWatch:
         self._last_minute_ms = 0
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to measure pauses."""
         now_ms = self._clock.mono_ms()
         self._minute_ends_ms = now_ms + RECENT_MS
         self._next(now_ms)
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop the measuring of pauses."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the wall clock can be believed: what expires by a clock that is wrong for a moment is gone for good."""
+"""A guard against a wall clock that is wrong for a moment: what expires by it is gone for good."""
 
 from coordinator.runtime.clock import Clock
 from coordinator.telemetry.logs import get_logger
@@ -12,7 +12,7 @@ class WallClockGuard:
     """Compares how far the wall clock went with the monotonic one, from one check to the next.
 
     A difference of more than `tolerance_ms`, forward or back, is a jump: the time counts only once the next check
-    finds both clocks in step again. A machine that slept jumps, too: its monotonic clock stood still.
+    finds both clocks in step again. A sleep of the machine is a jump, too: its monotonic clock stood still.
     """
 
     def __init__(self, clock: Clock, stats: Stats, tolerance_ms: int) -> None:
@@ -26,7 +26,7 @@ class WallClockGuard:
         return now.wall - now.mono
 
     def confirmed(self) -> bool:
-        """Whether nothing jumped since the last call, or since this was made."""
+        """Return whether the clock has not jumped since the last call, or since the guard was made."""
         ahead_ms = self._read()
         jump_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms
         if abs(jump_ms) <= self._tolerance_ms:

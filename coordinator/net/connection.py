@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client connection: frames in, replies out in the order of their requests.
+"""One client connection: requests in, replies out in the order of the requests.
 
-A request is handled as soon as it is read. Its reply may have to wait (`replies`): for a flush that makes what it says
-durable, or, when it was parked (a join, a sync, a long poll), for the rest of the group. Later requests go on
-being handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a
-connection one at a time, and clients rely on a request behind a join seeing what the join did.
+A request is handled as soon as it is read. Its reply may have to wait (`replies`): for a flush that makes its content
+durable, or, if the request was parked (a join, a sync, a long poll), for the rest of the group. Later requests are
+handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a connection one
+at a time, and clients rely on a request behind a join seeing what the join did.
 
-Nor are requests handled while too many bytes of answers wait, for the disk or for a peer that does not read: a
-few bytes can ask for megabytes; what all connections owe together has a budget, too (budget.py). Nor once the
-requests of all connections have taken their time in one turn of the event loop. A request that is long itself, or
-whose handler has much to do, is parked and worked on in slices. What is read and not handled yet is the backlog; when
-it is full, no more is read.
-A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
+Requests are not handled while too many bytes of responses wait, for the disk or for a peer that does not read: a few
+bytes can ask for megabytes. The unsent bytes of all connections together have a budget, too (response_budget.py).
+Requests also wait once those of all connections have used up their time in one turn of the event loop. A request that
+is long itself, or whose handler has much to do, is parked and worked on in slices. Requests that are read and not
+handled yet form the backlog; when it is full, no more is read. A request that breaks the protocol ends the connection
+after the responses to the requests before it, as in Kafka.
 
 After a connection is closed, by either side, the requests that were read whole and change something are still carried
-out, in order. The other requests are dropped, and no answers are sent. The remaining requests count towards the budget
-but never wait for it, and they get the same shares of turns as those of open connections. The connection keeps its
-place under the connection limits until they are done. A parked join or sync does not hold back the requests behind it,
-because the members that it waits for may depend on them.
+out, in order. The other requests are dropped, and no responses are sent. The remaining requests count towards the
+budget but never wait for it, and they get the same shares of turns as those of open connections. The connection keeps
+its place under the connection limits until they are done. A parked join or sync does not hold back the requests behind
+it, because the members that it waits for may depend on them.
 """
 
 import asyncio
@@ -45,16 +45,17 @@ from protocol.non_kafka import NotKafka
 log = get_logger("connection")
 
 ANSWERS_BYTES_MAX: Final = 1024 * 1024
-"""A connection's requests are handled no further while answers of more bytes than these wait."""
+"""The bytes of waiting responses above which no further request of the connection is handled."""
 
 SMALL_REQUEST_BYTES: Final = 2048
-"""Longer requests may have hundreds of things in them: those beyond `Handled.small_bytes` are handled in slices."""
+"""The length above which a request beyond `Handled.small_bytes` is handled in slices, as it may name hundreds."""
 
 
 class Connection:
     """The asyncio.Protocol of one socket (see the module's docstring).
 
-    It does not inherit from that, which has nothing to inherit: so it can be compiled to a class of its own.
+    The class does not inherit from asyncio.Protocol, which has nothing to inherit, so that it can be compiled to a
+    class of its own.
     """
 
     __slots__ = (
@@ -90,16 +91,16 @@ class Connection:
         self._unsent = UnsentBytes(server.budget, server.stats, server.pieces_from_bytes)
         self._replies = Replies(server.stats, self._unsent)
         self._going_on = False  # whether `_go_on` will be called
-        self._failure: str | None = None  # what broke the protocol behind the backlog
-        self._last_words = b""  # what a client of another protocol understands
+        self._failure: str | None = None  # the error that broke the protocol behind the backlog
+        self._last_words = b""  # a response in another protocol, for a client of that protocol
         self._parked: RequestContext | None = None
-        self._long = LongRequest(server.fair_queue, server.long_requests)  # that answers the parked request
+        self._long = LongRequest(server.fair_queue, server.long_requests)  # answers the parked request
         self._paused_for_backlog = False
-        self._asked = 0  # a bit for each api of `is_first`
+        self._asked = 0  # one bit for each api, for `is_first`
         self._closing = False
         self._is_lost = False  # whether the transport is gone
         self._undone_bytes = (
-            0  # what the requests that a closed connection still carries out take of the budget
+            0  # the bytes in the budget of requests that a closed connection still carries out
         )
         self._client_host = ""
         self.peer = ""
@@ -108,7 +109,7 @@ class Connection:
     # --- the transport's calls ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the socket, unless there are too many."""
+        """Accept the socket, unless there are too many connections."""
         peername = transport.get_extra_info("peername")
         address = peername[0] if peername else ""
         self.accept(transport, address, f"{address}:{peername[1]}" if peername else "?")
@@ -134,7 +135,7 @@ class Connection:
     # --- requests that a closed connection still carries out ---
 
     def _begin_end(self) -> None:
-        """Send no more answers, and keep only the requests that change something."""
+        """Send no more responses, and keep only the requests that change something."""
         if self._closing:
             return
         self._closing = True
@@ -147,7 +148,7 @@ class Connection:
         if self._undone_bytes:
             self._server.budget.add(self._undone_bytes)
         if self._has_to_do:
-            # The old one may hold half a long request.
+            # The old reader may hold half of a long request.
             self._reader = FrameReader(self._server.request_bytes_max)
         if self._backlog:
             self.go_on_soon()
@@ -159,7 +160,7 @@ class Connection:
         if not (api.may_change if ctx.request is None else api.changes(ctx.request)):
             self._long.drop()
             ctx.abandon()
-            # The garbage collector does not look into a request's context, which refers to its connection.
+            # The garbage collector does not traverse a request's context, which refers to its connection.
             self._parked = None
         elif self._long.is_under_way:
             self._long.go_on_soon()  # it may have waited for the budget
@@ -167,7 +168,7 @@ class Connection:
             self._let_pass(ctx)
 
     def _let_pass(self, ctx: RequestContext) -> None:
-        """On a closed connection, let the next request go on if this one is answered or waits for other members."""
+        """Let the next request of a closed connection go on if this one is answered or waits for other members."""
         if self._parked is ctx and (ctx.frame is not None or ctx.api.waits_for_members):
             self._parked = None
 
@@ -187,7 +188,7 @@ class Connection:
             self._server.leave(self, self._client_host[1:])
 
     def drop(self) -> None:
-        """Close, and drop the requests that are not carried out yet: the node is about to end."""
+        """Close the connection, and drop the requests that are not carried out yet: the node is about to end."""
         self._begin_end()
         self._backlog.clear()
         self._parked = None
@@ -196,17 +197,17 @@ class Connection:
         self.close()
 
     def eof_received(self) -> None:
-        """The peer sends no more: the transport closes itself."""
+        """Do nothing, as the transport closes itself when the peer sends no more."""
 
     def pause_writing(self) -> None:
-        """The peer does not read: do not read from it either."""
+        """Stop reading from the peer, as it does not read either."""
         self._unsent.is_full = True
         self._server.budget.full(self)
         self.settle()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
-        """The peer reads again."""
+        """Write and read again, as the peer reads again."""
         self._server.budget.empty(self)
         self._unsent.emptied()
         self._unsent.write_on(self._transport)
@@ -215,19 +216,19 @@ class Connection:
         self._pause_or_resume()
 
     def data_received(self, data: bytes) -> None:
-        """Handle what is complete; a stream that breaks the protocol ends its connection and no other."""
+        """Handle the complete requests; a stream that breaks the protocol ends its connection and no other."""
         if self._closing or self._failure is not None:
             return
         server = self._server
         server.stats.bytes_received += len(data)
-        # Not the loop's clock: asking which loop runs is a system call, for the id of the process.
+        # Not the loop's clock: to find the running loop takes a system call, for the id of the process.
         now_ns = server.fair_queue.nanos()
         self.last_active_ns = now_ns
         try:
             frames = self._reader.feed(data)
         except ProtocolError as error:
-            # The reader keeps the error (`_break_behind` has it from there), whose traceback would keep this
-            # connection until the garbage collector comes, which is rarely.
+            # The reader keeps the error (`_break_behind` takes it from the reader), whose traceback would keep this
+            # connection until the garbage collector runs, which is rare.
             error.__traceback__ = None
             frames = []
         if self._parked is not None or self._backlog or self._unsent.is_full:
@@ -241,7 +242,7 @@ class Connection:
             self._break_behind(failure)
 
     def _share_reading(self) -> None:
-        """Read the rest of a long request in a later turn of the event loop, if this one's time is over."""
+        """Read the rest of a long request in a later turn of the event loop, if this turn's time is over."""
         fair_queue = self._server.fair_queue
         now_ns = fair_queue.nanos()
         ends_ns = fair_queue.ends_ns(now_ns)
@@ -275,7 +276,7 @@ class Connection:
             self._after_sending()
 
     def _count(self, answered: RequestContext | None, began_ns: int) -> int:
-        """The time, after a request that was begun with at `began_ns`, which counts if it is answered."""
+        """Return the time; count a request that was begun at `began_ns`, if it is answered."""
         server = self._server
         now_ns = server.fair_queue.nanos()
         if answered is not None:
@@ -283,12 +284,12 @@ class Connection:
         return now_ns
 
     def _handle(self, frame: bytes, out: list[bytes], now_ns: int) -> RequestContext | None:
-        """Handle a request; returns it where its answer is in `out` now."""
+        """Handle a request; return its context if its response is in `out` now."""
         server = self._server
         is_large = False
         request: Any = None
         try:
-            # Where it goes is known before anything is decoded.
+            # The route is known before anything is decoded.
             found = server.routes.get(route_of(frame))
             api: VersionedApi = server.capabilities.unrouted(frame) if found is None else found
             header, pos = decode_request_header(frame, api.flexible)
@@ -306,7 +307,7 @@ class Connection:
             return None
         ctx = self._begin(api, header, request, now_ns)
         if is_large:
-            # Once those have had their turn who ask less.
+            # After the requests of clients that ask for less have had their turn.
             ctx.is_large = True
             if not self._closing:
                 self._replies.queue.append(ctx)
@@ -332,12 +333,12 @@ class Connection:
         return ctx
 
     def _answer(self, api: VersionedApi, ctx: RequestContext) -> bool:
-        """Have the handler answer a request, or park it; False where that ends the connection."""
+        """Let the handler answer a request, or park it; return False if that ends the connection."""
         server = self._server
         server.stats.handled(ctx.api_key)
         try:
             response = api.handle(server.node, ctx.request, ctx)
-        except ProtocolError as error:  # no answer could be read
+        except ProtocolError as error:  # no response could be read
             self._parked = None
             self._break_here(error)
             return False
@@ -349,7 +350,7 @@ class Connection:
         return True
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
-        """Whether the reply is in `out`; else it, or the place for it, is kept among those that wait."""
+        """Return whether the reply is in `out`; otherwise the reply, or its place, is added to the waiting ones."""
         if self._closing:
             self._let_pass(ctx)
             return False
@@ -370,30 +371,30 @@ class Connection:
         return False
 
     def encode(self, ctx: RequestContext, response: Any) -> None:
-        """Make the frame of a request's answer; one that cannot be made ends the connection."""
+        """Encode the response to a request; a response that cannot be encoded ends the connection."""
         if response is SILENT or self._closing:
             ctx.frame = b""
             return
         try:
             frame = encode_answer(self._server.stats, ctx, response)
         except ProtocolError as error:
-            # A parked request is completed by somebody else's, who must not suffer from this.
+            # A parked request is completed by the request of another client, which must not suffer from this.
             log.exception("an answer cannot be written", api=ctx.api.name, peer=self.peer)
             self._break(error)
             frame = b""
         self._unsent.put(ctx, frame, None)
 
-    # --- what is done in slices ---
+    # --- work in slices ---
 
     def in_slices(self, ctx: RequestContext, work: Work) -> None:
-        """Do the work that answers the parked request; as much of it as one share at once."""
+        """Start the work that answers the parked request, with one share of it at once."""
         if self._parked is not ctx:
             work.close()
         else:
             self._long.begin(self, ctx, work)
 
     def finish(self, ctx: RequestContext, result: Any) -> None:
-        """Long work is done: `result` is the response, the pieces of its body, or PARKED."""
+        """Take the result of long work: the response, the pieces of its body, or PARKED."""
         if result is PARKED:
             if self._closing:
                 self._let_pass(ctx)
@@ -406,9 +407,10 @@ class Connection:
         self._go_on_behind(ctx)
 
     def fail(self, ctx: RequestContext, error: Exception) -> None:
-        """Long work has failed. A request whose answer would be too long hears that, if it is short itself.
+        """Answer a request whose long work has failed; a long request ends the connection unless it was refused.
 
-        What is refused is answered, however long the request: its client is to try again.
+        A refused request gets its error however long it is, because its client is to try again. A short request whose
+        response would be too long gets an error, too.
         """
         if isinstance(error, ProtocolError):
             self._end_with(ctx, error)
@@ -422,7 +424,7 @@ class Connection:
         self._go_on_behind(ctx)
 
     def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
-        """End the connection at the parked request, which is not answered."""
+        """End the connection at the parked request, which gets no response."""
         if ctx.request is None:
             count_refused(self._server.stats, error)
         self._parked = None
@@ -433,15 +435,15 @@ class Connection:
     # --- replies ---
 
     def is_first(self, api_key: int) -> bool:
-        """Whether this is asked for the first time about this api, for what is to be said once on a connection."""
+        """Return whether this is the first call for an api, so that a response can contain something only once."""
         bit = 1 << api_key
         first = not self._asked & bit
         self._asked |= bit
         return first
 
     def complete(self, ctx: RequestContext, response: Any) -> None:
-        """Answer a parked request; only the first answer counts, and none is sent on a connection that is gone."""
-        if ctx.frame is not None or ctx.is_void:
+        """Answer a parked request; only the first response counts, and none is sent on a closed connection."""
+        if ctx.frame is not None or ctx.is_replaced:
             return
         in_pieces = ctx.api.in_pieces
         long = None if in_pieces is None or self._closing else in_pieces(response, ctx.api_version)
@@ -452,10 +454,10 @@ class Connection:
         self._go_on_behind(ctx)
 
     def _go_on_behind(self, ctx: RequestContext) -> None:
-        """The parked request has its answer: what came behind it is handled now."""
+        """Handle the requests behind the parked one soon, as it has its response."""
         if self._parked is ctx and (self._closing or self._replies.is_newest(ctx)):
             self._parked = None
-            # Not now: what completes this is in the middle of a step of the same group, perhaps.
+            # Not now: the caller may be in the middle of a step of the same group.
             self.go_on_soon()
 
     def release(self) -> None:
@@ -471,11 +473,11 @@ class Connection:
         self._write(self._replies.take_ready(self, self._server.fair_queue.nanos()))
 
     def refuse_lost(self) -> None:
-        """Make every reply void that depends on what was lost, also of requests that are still being answered."""
+        """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
         self._replies.refuse_lost(self)
 
     def give_up(self) -> None:
-        """What the parked request waits for, or is being made for it, is not its answer any more."""
+        """Drop the parked request and its work, as an error takes the place of its response."""
         self._long.drop()
         self._parked = None
 
@@ -486,30 +488,30 @@ class Connection:
     # --- flow ---
 
     def settle(self) -> bool:
-        """Find out what the full transport keeps; returns whether the peer has taken something since the last time."""
+        """Update how many bytes the full transport holds; return whether the peer has taken any since the last call."""
         return self._unsent.settle(self._transport.get_write_buffer_size())
 
     @property
     def unread_bytes(self) -> int:
-        """What the peer has not taken, as far as that is known."""
+        """The bytes that the peer has not taken, as of the last `settle`."""
         return self._unsent.unread_bytes
 
     def abort(self) -> None:
-        """Close at once; what the peer has not taken is lost."""
+        """Close at once, and drop what the peer has not taken."""
         self._begin_end()
         self._transport.abort()
 
     @property
     def busy(self) -> bool:
-        """Whether work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
+        """True if work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
         if self._closing and self._has_to_do:
             return True
-        unsent = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
+        unsent = any(ctx.frame is not None or ctx.is_replaced for ctx in self._replies.queue)
         return unsent or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether the client asks nothing and waits for nothing."""
+        """True if no request is being handled and no response is waiting."""
         return (
             not self._replies.queue and not self._backlog and not self._unsent.is_full and not self._closing
         )
@@ -550,7 +552,7 @@ class Connection:
         self._pause_or_resume()
 
     def _must_wait(self, frame: bytes) -> bool:
-        """Whether this request is not handled yet; what it waits for lets the connection go on."""
+        """Return whether a request cannot be handled yet; the connection goes on when the reason has ended."""
         if self._parked is not None:
             return True
         if self._closing:
@@ -577,27 +579,27 @@ class Connection:
             self.close()
 
     def _break_here(self, error: ProtocolError) -> None:
-        """Break at the request that is being handled: those behind it are not."""
+        """Break the connection at the current request: the requests behind it are not handled."""
         self._backlog.clear()
         self._backlog_bytes = 0
         self._break(error)
 
     def _break_behind(self, error: ProtocolError) -> None:
-        """Break behind all requests that were read, unless one of them has broken the protocol before."""
+        """Break the connection behind all requests that were read, unless one of them has broken it already."""
         if self._failure is None:
             count_refused(self._server.stats, error)
             self._break(error)
             self._after_sending()
 
     def _break(self, error: ProtocolError) -> None:
-        """Read no more; what was asked before is still answered."""
+        """Read no more; earlier requests are still answered."""
         self._failure = str(error)
         if isinstance(error, NotKafka):
             self._last_words = error.answer
         self._pause_or_resume()
 
     def close(self) -> None:
-        """Close after what was written has left, for which the peer has `Server.linger_s`."""
+        """Close once all written bytes have been sent, for which the peer has `Server.linger_s`."""
         self._begin_end()
         self._transport.close()
         if self._transport.get_write_buffer_size():

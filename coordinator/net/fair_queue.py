@@ -12,14 +12,14 @@ TURN_NS: Final = 10_000_000
 """The most time that requests take in one turn, so that timers, flushes and loading do not wait for longer."""
 
 SHARES: Final = 10
-"""The number of shares in a turn: a connection makes way for others after one share."""
+"""The number of shares in a turn: a connection yields to others after one share."""
 
 IDLE_NS: Final = 1_000_000
 """The time without a handled or waiting request after which a new turn must have begun."""
 
 
 class FairQueue:
-    """Gives connections shares of each turn; those that got none, or not enough, go on in the next turn, in order.
+    """Gives connections shares of each turn; those with none, or too few, go on in the next turn, in order.
 
     Connections that want another share come after all that have had none, and get half of a turn at most. So no
     heartbeat waits for a client that sends many requests, or requests that take long.
@@ -30,7 +30,7 @@ class FairQueue:
         self._turn_ns: Final = turn_ns
         self.share_ns: Final = turn_ns // SHARES
         self.handled_ns = nanos() - IDLE_NS
-        """When the newest request was handled that did not have to wait, in nanoseconds of the clock."""
+        """The time, by the clock in nanoseconds, at which the newest request was handled that did not have to wait."""
         self._ends_ns = self.handled_ns
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a callback once all requests that clients had sent by then are handled, so that no timeout comes too early."""
+"""Runs a callback once all requests that clients have sent before are handled, so that no timeout comes too early."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,14 +15,14 @@ class InputBarrier:
     """Delays a callback until the requests that clients have sent are handled.
 
     A process that was stopped, or busy for long, finds the deadlines of its members passed while their heartbeats are
-    unread in the sockets. Input that takes a client more than two shares of time is not waited for.
+    unread in the sockets. Input of a client that takes more than two shares of time is not waited for.
     """
 
     def __init__(self, fair_queue: FairQueue) -> None:
         self._fair_queue = fair_queue
 
     def call_after_input(self, then: Callable[[], None]) -> None:
-        """Call `then` once everything that clients had sent by now has been handled."""
+        """Call `then` once all requests that clients have sent before this call are handled."""
         self._wait(TURNS, then)
 
     def _wait(self, turns: int, then: Callable[[], None]) -> None:

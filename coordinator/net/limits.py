@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many connections there may be, in all and from one address."""
+"""The limits of connections, in all and for each address."""
 
 from collections import Counter
 from typing import Final
 
 OURSELVES: Final = "gateway"
-"""In place of the address of a client: a process of ours that asks for itself."""
+"""The client address that stands for a process of ours that connects for itself."""
 
 
 class Admission:
@@ -18,7 +18,7 @@ class Admission:
         self.total = 0
 
     def admit(self, address: str) -> bool:
-        """Count one more connection, unless that would be too many; our own processes are never too many."""
+        """Count a connection; return False if a limit is reached, which never holds for our own processes."""
         if address != OURSELVES and self._is_full(address):
             return False
         self.total += 1
@@ -29,7 +29,7 @@ class Admission:
         return self.total >= self._total_max or self._per_address[address] >= self._per_address_max
 
     def leave(self, address: str) -> None:
-        """One connection that was admitted is gone."""
+        """Count an admitted connection no longer, as it is gone."""
         self.total -= 1
         self._per_address[address] -= 1
         if not self._per_address[address]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listening for Kafka clients, or, on a private socket, for gateways that bring them."""
+"""Listens for Kafka clients, or, on a private socket, for gateways that connect on behalf of clients."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from coordinator.runtime.sockets import BACKLOG
 
 
 class Listener:
-    """Accepts connections on a socket that listens already; `is_private` is one for gateways."""
+    """Accepts connections on a socket that listens already; `is_private` if the socket is for gateways."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Listener:
         self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Serve those who connect, and those who wait in the socket's queue."""
+        """Serve new clients, and those that wait in the socket's queue."""
         if self._is_private:
             self._listening = await self._loop.create_unix_server(
                 self._connect_privately, sock=self._sock, backlog=BACKLOG
@@ -44,6 +44,6 @@ class Listener:
         return ProxiedConnection(self._server)
 
     def stop_accepting(self) -> None:
-        """Take no new connections; those that are open stay."""
+        """Accept no new connections; open ones stay."""
         if self._listening is not None:
             self._listening.close()

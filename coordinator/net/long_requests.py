@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers long requests in slices: each share of a turn does some of the work, and other connections go on between.
+"""Answers long requests in slices: each share of a turn does some of the work, and other connections go on in between.
 
-A long response is counted in no budget before it is whole. So only LONG_AT_ONCE of them are made at a time, and none
-begins while the budget of unsent bytes is used up; the others wait for a slot. Work on a response that the budget
-counts already (`RequestContext.is_counted`) waits for a slot alone: the budget could be used up by bytes that only this
-work frees.
+A long response is in no budget before it is whole. So only LONG_AT_ONCE of them are made at a time, and none begins
+while the budget of unsent bytes is used up; the others wait for a slot. Work on a response that the budget counts
+already (`RequestContext.is_counted`) waits for a slot alone: the budget could be used up by bytes that only this work
+frees.
 """
 
 from typing import Any, Final, Protocol
@@ -15,7 +15,7 @@ from coordinator.net.response_budget import ResponseBudget
 
 SHORT_SHARES: Final = 3
 LONG_AT_ONCE: Final = 4
-"""The number of responses made at a time that take more than SHORT_SHARES shares, which is a megabyte or more."""
+"""The limit of responses made at a time that take more than SHORT_SHARES shares, which is a megabyte or more."""
 
 
 class Answerer(Protocol):
@@ -49,7 +49,7 @@ class LongRequest:
         self._answerer: Answerer | None = None
         self._ctx: RequestContext | None = None
         self._work: Work | None = None
-        self._shares = 0  # so many it has had
+        self._shares = 0  # the number of shares that it has had
         self._running = False  # whether it is being worked on now
         self._scheduled = False  # whether `_go_on` will be called
         self.size_bytes = 0
@@ -57,13 +57,13 @@ class LongRequest:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the response that is made is counted in the budget of unsent bytes already."""
+        """True if the response is counted in the budget of unsent bytes already."""
         ctx = self._ctx
         return ctx is not None and (ctx.is_counted or ctx.is_unheard)
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a request is being answered."""
+        """True if a request is being answered."""
         return self._work is not None
 
     def begin_later(self, answerer: Answerer, ctx: RequestContext, work: Work, size_bytes: int) -> None:
@@ -121,10 +121,10 @@ class LongRequest:
         self._forget()
         if result is not None:
             answerer.finish(ctx, result)
-        self._slots.leave(self)  # now that the answer is counted
+        self._slots.leave(self)  # now that the response is counted
 
     def _may_go_on(self, ctx: RequestContext) -> bool:
-        """Whether another share may be done now; if not, `go_on_soon` is called later."""
+        """Return whether another share may be done now; if not, `go_on_soon` is called later."""
         self._shares += 1
         return self._shares <= self._slots.short_shares or ctx.api.short_answers or self._slots.admit(self)
 

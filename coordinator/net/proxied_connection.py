@@ -14,7 +14,7 @@ from protocol.proxy_header import Endpoint, ProxyHeader, decode_proxy_header
 log = get_logger("connection")
 
 HEADER_WITHIN_S: Final = 10.0
-"""How long a gateway may take to send the PROXY header, in seconds."""
+"""The time within which a gateway has to send the PROXY header, in seconds."""
 GATEWAY: Final = Endpoint(OURSELVES, 0)
 """The client's name in the log for requests of the gateway itself."""
 

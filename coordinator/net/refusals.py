@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is answered, counted and logged where a request cannot be handled."""
+"""Error responses, and counts and logs of requests that cannot be handled."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def count_refused(stats: Stats, error: ProtocolError) -> None:
 
 
 def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
-    """The answer to a request whose handler has failed, or whose flush did."""
+    """Return the response to a request whose handler or flush has failed."""
     api: VersionedApi = ctx.api
     response = api.error_response(ctx.request, error, ctx.api_version)
     if api.counts_part_errors:
@@ -41,7 +41,7 @@ def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
 
 
 def code_of_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
-    """The code for a request whose work has ended with this; what is no refusal goes to the log."""
+    """Return the error code for a request whose work has raised `error`; errors other than refusals are logged."""
     api: VersionedApi = ctx.api
     if isinstance(error, RequestRefused):
         return error.code

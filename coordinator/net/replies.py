@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The replies of one connection in the order of their requests: which may leave, and which have become errors.
+"""The replies of one connection in the order of their requests: which can be sent, and which have become errors.
 
-The first one leaves once what it depends on is durable (rule 2 in ARCHITECTURE.md). Where that was lost, what the reply
-says may never become true: it is void, and an error is answered in its place.
+The first reply is sent once what it depends on is durable (rule 2 in ARCHITECTURE.md). If that was lost, what the reply
+states may never become true, so an error is sent in its place.
 """
 
 from collections import deque
@@ -38,7 +38,7 @@ class Replier(Waiter, Protocol):
 
 
 class Replies:
-    """The replies of one connection that wait, and those that are to become errors."""
+    """The waiting replies of one connection, and those that are to become errors."""
 
     __slots__ = ("_refusing", "_replaced", "_stats", "_unsent", "awaited", "queue")
 
@@ -49,8 +49,8 @@ class Replies:
         """The requests whose replies wait, in order; parked ones have no frame yet."""
         self.awaited: DurabilityTicket | None = None
         """The ticket that will release the connection."""
-        self._replaced: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
-        self._refusing: Work | None = None  # that refuses them
+        self._replaced: deque[tuple[RequestContext, ErrorCode]] = deque()  # are still to become errors
+        self._refusing: Work | None = None  # the work that makes them errors
 
     def forget(self) -> None:
         """Forget all replies, as the connection has ended."""
@@ -60,11 +60,11 @@ class Replies:
 
     @property
     def is_full(self) -> bool:
-        """Whether the number of waiting replies has reached its limit."""
+        """True if the number of waiting replies has reached its limit."""
         return len(self.queue) >= REPLIES_WAITING_MAX
 
     def is_newest(self, ctx: RequestContext) -> bool:
-        """Whether this request is the newest."""
+        """Return whether a request is the newest."""
         return bool(self.queue) and self.queue[-1] is ctx
 
     def drop_newest(self, ctx: RequestContext) -> None:
@@ -89,10 +89,10 @@ class Replies:
         return out
 
     def is_ready(self, ctx: RequestContext, connection: Replier) -> bool:
-        """Whether a reply at the head of the queue may leave now.
+        """Return whether a reply at the head of the queue can be sent now.
 
-        Otherwise the connection goes on when what it waits for has come to its end, or, where that was lost, once
-        the reply has become an error.
+        Otherwise the connection goes on when what the reply waits for has ended, or, if that was lost, once the reply
+        has become an error.
         """
         if ctx.ticket.is_durable and ctx.more is None:
             return True
@@ -114,18 +114,18 @@ class Replies:
                 self._refuse(ctx, error, connection)
 
     def _refuse(self, ctx: RequestContext, error: ErrorCode, connection: Replier) -> None:
-        """Replace a reply by this error of the log soon, as the append that it reports may be lost.
+        """Replace a reply by an error of the log soon, as the append that it reports may be lost.
 
         Thousands of long replies may wait for one append, so the work is done in slices.
         """
-        if ctx.is_void:
+        if ctx.is_replaced:
             return
         if ctx.frame is None:  # it waits for something else, or is being answered in slices
             connection.give_up()
         else:
             self._unsent.put(ctx, b"", None)
             ctx.frame = None
-        ctx.is_void = True
+        ctx.is_replaced = True
         self._replaced.append((ctx, group_error(error)))
         if self._refusing is None:
             self._refusing = self._refuse_all(connection)

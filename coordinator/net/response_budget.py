@@ -5,9 +5,10 @@ A few bytes can ask for megabytes, on every connection. The budget counts the re
 their turn or for the disk, and the bytes in its transport while that is full (a transport holds up to 64 KiB before it
 is full).
 
-While the budget is used up, requests are handled only if their responses are small: members go on, requests for more
-wait. If it stays used up, connections whose peers take nothing are closed, those with the most unsent bytes first, and
-at last also those whose peers take little. A connection whose peer takes nothing is closed in any case, later.
+While the budget is used up, requests are handled only if their responses are small: members go on, larger requests
+wait. If the budget stays used up, connections whose peers take nothing are closed, those with the most unsent bytes
+first, and at last also those whose peers take little. A connection whose peer takes nothing is closed in any case,
+later.
 """
 
 from typing import Final, Protocol
@@ -20,7 +21,7 @@ log = get_logger("connection")
 SETTING: Final = "connections.unsent.max.bytes"
 
 CHECK_INTERVAL_MS: Final = 1_000
-"""How often progress of the peers is checked, in milliseconds."""
+"""The interval of checks whether the peers make progress, in milliseconds."""
 
 NOT_LOOKED_AT: Final = -1
 
@@ -45,10 +46,10 @@ class SlowReader(BudgetWaiter, Protocol):
         """The bytes that the peer has not taken, as of the last `settle`."""
 
     def settle(self) -> bool:
-        """Update what the transport holds; return whether the peer has taken something since the last call."""
+        """Update the bytes that the transport holds; return whether the peer has taken any since the last call."""
 
     def abort(self) -> None:
-        """Close at once, and drop what was not taken."""
+        """Close the connection at once, and drop what the peer has not taken."""
 
 
 class ResponseBudget:
@@ -60,7 +61,7 @@ class ResponseBudget:
         self._held: set[BudgetWaiter] = set()
         self._slow: dict[
             SlowReader, int
-        ] = {}  # those whose transport is full, and since when they took nothing
+        ] = {}  # the connections whose transport is full, and since when their peers took nothing
         self._over_since_ms = NOT_LOOKED_AT
         self.bytes_max = bytes_max
         self.total_bytes = 0
@@ -69,13 +70,13 @@ class ResponseBudget:
     # --- the hot path ---
 
     def add(self, count: int) -> None:
-        """Count so many more unsent bytes."""
+        """Add `count` unsent bytes to the budget."""
         self.total_bytes += count
         if self.total_bytes > self.bytes_max:
             self.over = True
 
     def remove(self, count: int) -> None:
-        """Count so many unsent bytes less, as they were taken or dropped."""
+        """Remove `count` unsent bytes, as they were taken or dropped."""
         self.total_bytes -= count
         if self.over and self.total_bytes <= self.bytes_max:
             self._relieve()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all connections of a listener share."""
+"""The state that all connections of a listener share."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
@@ -20,10 +20,10 @@ LINGER_S: Final = 5.0
 
 
 class OpenConnection(Protocol):
-    """A connection as the server knows it."""
+    """The interface of a connection that its server uses."""
 
     last_active_ns: int
-    """When it last asked or was sent anything, by `Clock.nanos`."""
+    """The time, by `Clock.nanos`, of the connection's last request or response."""
 
     @property
     def peer(self) -> str:
@@ -31,20 +31,20 @@ class OpenConnection(Protocol):
 
     @property
     def busy(self) -> bool:
-        """Whether a reply is still to come, but for that of a parked request."""
+        """True if a request other than a parked one is still to be answered."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was asked that is not answered."""
+        """True if no request is unanswered."""
 
     def refuse_lost(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
 
     def close(self) -> None:
-        """Close it after what was written has left."""
+        """Close the connection once all written bytes have been sent."""
 
     def drop(self) -> None:
-        """Close it, and drop the requests that are not carried out yet."""
+        """Close the connection, and drop the requests that are not carried out yet."""
 
 
 class Server:
@@ -76,11 +76,11 @@ class Server:
         self.fair_queue = fair_queue
         self.pieces_from_bytes = PIECES_FROM_BYTES
         self.linger_s = LINGER_S
-        """How long a connection that was closed may take to read what was written to it."""
+        """The seconds within which the peer of a closed connection has to read what was written."""
         self.connections: set[OpenConnection] = set()
 
     def admit(self, connection: OpenConnection, address: str) -> bool:
-        """Count a connection; False where there are too many, or too many from its client's address."""
+        """Count a connection; return False if there are too many, or too many from its client's address."""
         if not self.admission.admit(address):
             self.stats.connections_refused += 1
             return False
@@ -89,24 +89,24 @@ class Server:
         return True
 
     def leave(self, connection: OpenConnection, address: str) -> None:
-        """A connection is gone, which may have been admitted."""
+        """Forget a connection that is gone, whether it was admitted or not."""
         if connection in self.connections:
             self.connections.discard(connection)
             self.admission.leave(address)
 
     def close_idle(self, before_ns: int) -> None:
-        """Close the connections that ask nothing and have heard nothing since then, by `Clock.nanos`."""
+        """Close the idle connections without a request or response since `before_ns` (by `Clock.nanos`)."""
         for connection in [c for c in self.connections if c.last_active_ns < before_ns and c.is_idle]:
             self.stats.connections_idle_closed += 1
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()
 
     def refuse_lost(self) -> None:
-        """Appends were lost: every reply that depends on one becomes an error."""
-        for connection in list(self.connections):  # a parked one may have seen what is lost now, too
+        """Turn every reply that depends on a lost append into an error."""
+        for connection in list(self.connections):  # a parked request may have seen the lost data, too
             connection.refuse_lost()
 
     @property
     def busy(self) -> bool:
-        """Whether a reply is still to come on any connection, but for the parked ones."""
+        """True if a request other than a parked one is still to be answered on any connection."""
         return any(connection.busy for connection in self.connections)

@@ -12,9 +12,9 @@ BRIEF_BYTES: Final = 16 * 1024
 
 
 def is_brief(node: Any, capabilities: Capabilities, frame: bytes) -> bool:
-    """Whether the response to this request is short.
+    """Return whether the response to a request is short.
 
-    Of some apis that depends on what the request names; one that cannot be read has none, and ends its connection.
+    For some apis that depends on the names in the request. An unreadable request, which gets none, counts, too.
     """
     try:
         api = capabilities.route(frame)

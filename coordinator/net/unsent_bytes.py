@@ -29,7 +29,7 @@ class UnsentBytes:
     )
 
     def __init__(self, budget: ResponseBudget, stats: Stats, pieces_from_bytes: int) -> None:
-        """Leave responses above `pieces_from_bytes` in pieces."""
+        """Keep responses longer than `pieces_from_bytes` in pieces."""
         self._budget = budget
         self._stats = stats
         self._pieces_from_bytes = pieces_from_bytes
@@ -62,7 +62,7 @@ class UnsentBytes:
             self.put(ctx, head, body)
 
     def _replaced(self, count: int) -> None:
-        """Count so many bytes no longer, as another response replaces them."""
+        """Remove `count` bytes of a response that another response replaces."""
         self.answers_bytes -= count
         self._budget.remove(count)
 
@@ -88,7 +88,7 @@ class UnsentBytes:
 
     @property
     def is_written(self) -> bool:
-        """Whether everything was written to the transport."""
+        """True if everything was written to the transport."""
         return not self._unwritten
 
     @property

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupMetadataManager and what a partition of it needs: its groups, its log, loading, leadership."""
+"""The GroupMetadataManager and its partitions: their groups, logs, loading and leadership."""

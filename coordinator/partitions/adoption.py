@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking groups over from the cluster that a gateway stands before, and giving them back.
+"""Takes groups over from the cluster that a gateway stands before, and gives them back.
 
-Whose offsets count is said by the mark in the book (`book.py`), in one record: those of the cluster up to the append of
-ADOPTED, and again from that of UNDER_WAY on. Few offsets are appended together with their mark. For more of them the
-mark is UNDER_WAY first, and what is written then is of no group that clients can see: it is *void*, wherever that ends,
-until the mark is ADOPTED; and void is cleared away before anything else is done with the group.
+The mark in the book (`ownership_markers`), one record, decides whose offsets count: the cluster's up to the append of
+ADOPTED, and again from the append of UNDER_WAY on. Few offsets are appended together with their mark. For more of them
+the mark is UNDER_WAY first, and the offsets written then belong to a *hidden* group, which clients cannot see until the
+mark is ADOPTED, even after a crash; a hidden group is cleared before anything else is done with the group.
 
-What was read of the cluster counts only while no mark of the partition was taken away since (`book.py`): an adopter
-that has slept while its group came, committed, and went back has read offsets that are older than the cluster's. And it
-counts for a moment only, as clients at the cluster go on without our knowing; and only while no topic is deleted, as
-the offsets in that are dropped from the groups that are here by then, and from no others.
+A reading of the cluster counts only while no mark of the partition was taken away since (`ownership_markers`): an
+adopter that has slept while its group came, committed, and went back has read offsets that are older than the
+cluster's. The reading counts for a moment only, as clients at the cluster go on unknown to us; and only while no topic
+is deleted, as the offsets in a deleted topic are dropped only from the groups that are here by then.
 
-A group that is about to be given back is *closed*, in memory: clients read it, and are told to try again with what
-would change it. Its mover closes it before the cluster is written to, and it opens by itself where the mover does not
-come back, or the partition moves. So `give_back` still looks for members, and compares the offsets.
+A group that is about to be given back is *closed*, in memory: clients can read it, and must retry requests that would
+change it. Its mover closes it before writing to the cluster, and it opens by itself if the mover does not come back,
+or the partition moves. So `give_back` still checks for members, and compares the offsets.
 
-A group that is nowhere gets no mark, or a client that asks for endless ids would fill the log: it is *vacant* for a
-moment, in memory. Its mark BEGUN comes with its first record, and goes some time after the group (`mark_expiry.py`).
+A group that neither this node nor the cluster has gets no mark, or a client that asks for endless ids would fill the
+log: it is *confirmed absent* for a moment, in memory. Its mark BEGUN is appended with its first record, and removed
+some time after the group (`marker_expiry`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -40,16 +41,16 @@ from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, Offse
 log = get_logger("adoption")
 
 AT_ONCE: Final = 500
-"""So many offsets are appended together with their mark."""
+"""The maximum number of offsets that are appended together with their mark."""
 PER_STEP: Final = 50
-"""Of more than that so many are appended before others get a chance: some 500 microseconds."""
+"""The number of offsets in one step, if there are more than AT_ONCE: some 500 microseconds."""
 COMPARED_PER_STEP: Final = 500
 READING_MS: Final = 30_000
-"""What was read of the cluster counts for so long. Who reads for longer, or sleeps meanwhile, has to read again."""
+"""The time for which a reading of the cluster counts; an adopter that takes longer, or sleeps, must read again."""
 CLOSED_MS: Final = 30_000
-"""For so long a group stays closed after its mover's last request: it may have died."""
-VACANT_MS: Final = 10_000
-"""For so long the cluster is not asked again about a group that it knows nothing of."""
+"""The time for which a group stays closed after its mover's last request: the mover may have died."""
+CONFIRMED_ABSENT_MS: Final = 10_000
+"""The time for which the cluster is not queried again for a group that it does not have."""
 
 MarkRecord = OffsetCommitRecord | GroupMetadataRecord
 
@@ -65,30 +66,30 @@ class AdoptedOffset(NamedTuple):
 
 
 class AdoptionReading(NamedTuple):
-    """What was read of the cluster."""
+    """The offsets of a group as read from the cluster."""
 
     offsets: Sequence[AdoptedOffset]
     epoch: int
-    """What `AdoptionOutcome.epoch` was before that."""
+    """The value of `AdoptionOutcome.epoch` before the reading."""
     asked_ms: int
-    """And when that was, by the clock of the node that was asked."""
+    """The time of that value, in milliseconds of the clock of the node that returned it."""
     is_unknown: bool = False
-    """Whether the cluster knows nothing of the group, which has no offsets then."""
+    """True if the cluster does not have the group, which has no offsets then."""
 
 
 class AdoptionOutcome(NamedTuple):
-    """What an adoption came to; STALE where what was read of the cluster may be too old by now."""
+    """The result of an adoption; `error` is STALE if the reading of the cluster may be too old by now."""
 
     error: ErrorCode
     is_adopted: bool = False
     taken: int = 0
-    """How many offsets of the cluster are here now."""
-    is_vacant: bool = False
-    """Whether the group is nowhere: it may be asked for, and begin, for a moment."""
+    """The number of the cluster's offsets that are here now."""
+    is_confirmed_absent: bool = False
+    """True if neither this node nor the cluster has the group: it may be read, and begin, for a moment."""
     epoch: int = 0
-    """How often marks of this partition were taken away."""
+    """The number of times that marks of this partition were taken away."""
     asked_ms: int = 0
-    """When this was said, in milliseconds of a clock that does not go back."""
+    """The time of this result, in milliseconds of a clock that does not go back."""
 
 
 STALE: Final = ErrorCode.FENCED_LEADER_EPOCH
@@ -98,15 +99,15 @@ Steps = Generator[None, None, AdoptionOutcome]
 
 
 class Adoptions:
-    """The groups of a node that were taken over. Replies wait for what was found, and for what was changed."""
+    """Takes groups of a node over and gives them back; replies wait for the state that was found or changed."""
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
         self.on_given_back: Callable[[GroupId], None] = lambda _group_id: None
-        """Called with a group that is the cluster's again, or will be, unless a crash takes that back."""
+        """Called with a group that is the cluster's again, or will be once durable, unless a crash prevents that."""
 
     def ask(self, waiting: ReplyDependencies, group_id: GroupId) -> AdoptionOutcome:
-        """Whether a group was taken over, or is vacant."""
+        """Return whether a group was taken over, or is confirmed absent."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return AdoptionOutcome(shard)
@@ -114,17 +115,17 @@ class Adoptions:
         return AdoptionOutcome(
             ErrorCode.NONE,
             shard.mark_of(group_id) in OURS,
-            is_vacant=shard.is_vacant(group_id, self._manager.clock.mono_ms()),
+            is_confirmed_absent=shard.is_confirmed_absent(group_id, self._manager.clock.mono_ms()),
             epoch=shard.taken_away,
             asked_ms=self._manager.clock.mono_ms(),
         )
 
     def locate(self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool) -> bool:
-        """Whether requests about a group are for this node: it is here, or the node answers with an error.
+        """Return whether requests for a group belong to this node: the group is here, or the response is an error.
 
-        Here is a group that was taken over, has something stored here, or has a member here. If it is not, and
-        something of it was deleted at the cluster, `discard_readings` keeps what was read there before from being
-        stored.
+        A group is here if it was taken over, has something stored here, or has a member here. If it is not, and
+        something of the group was deleted at the cluster, `discard_readings` keeps earlier readings of the cluster
+        from being stored.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
@@ -139,13 +140,14 @@ class Adoptions:
         return False
 
     def _is_new(self, reading: AdoptionReading) -> bool:
-        """Whether there was hardly time for a client to join at the cluster, and commit there what was not read."""
+        """Return whether a reading is so recent that hardly any client can have joined at the cluster and committed."""
         return 0 <= self._manager.clock.mono_ms() - reading.asked_ms <= READING_MS
 
     def adopt(self, waiting: ReplyDependencies, group_id: GroupId, reading: AdoptionReading) -> Steps:
-        """Take a group over as the cluster has it, giving way now and then, unless it was taken over before.
+        """Take a group over as the cluster has it, in steps, unless it was taken over before.
 
-        A group that has anything here keeps that, and gets its mark. One that is nowhere gets none.
+        A group that has anything here keeps that, and gets its mark. A group that neither this node nor the cluster
+        has gets none.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
@@ -153,20 +155,20 @@ class Adoptions:
         if shard.mark_of(group_id) in OURS:
             waiting.wait_for(shard.book.ticket)
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
-        if group_id in shard.moving:
+        if group_id in shard.migrating:
             return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if reading.epoch != shard.taken_away or not self._is_new(reading):
             return AdoptionOutcome(STALE)
         if self._may_store(shard, reading) is STALE:
             return AdoptionOutcome(STALE)
-        shard.moving.add(group_id)
+        shard.migrating.add(group_id)
         try:
             adopted = yield from self._adopt(shard, group_id, reading)
         except RecordTooLarge as error:
             log.error("a group cannot be taken over", group=group_id, reason=str(error))
             adopted = AdoptionOutcome(append_error(error))
         finally:
-            shard.moving.discard(group_id)
+            shard.migrating.discard(group_id)
         self._wait(waiting, shard, group_id)
         return adopted
 
@@ -177,12 +179,12 @@ class Adoptions:
             error = new_offsets(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
-        if reading.is_unknown and self._leave_vacant(shard, group_id):
-            return AdoptionOutcome(ErrorCode.NONE, is_vacant=True)
-        shard.vacant.pop(group_id, None)
+        if reading.is_unknown and self._end_confirmed_absence(shard, group_id):
+            return AdoptionOutcome(ErrorCode.NONE, is_confirmed_absent=True)
+        shard.confirmed_absent.pop(group_id, None)
         kept = shard.groups.get(group_id)
         if kept is not None and is_no_group(kept.group, kept.offsets):
-            shard.remove(kept)  # somebody wanted to join, and never came: it has nothing that it could keep
+            shard.remove(kept)  # a client began to join, and never did: the group has nothing to keep
         if not (yield from self._clear(shard, group_id)):
             return AdoptionOutcome(ErrorCode.NOT_COORDINATOR)
         if group_id in shard.groups:
@@ -199,25 +201,25 @@ class Adoptions:
         log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
         return AdoptionOutcome(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
 
-    def _leave_vacant(self, shard: Shard, group_id: GroupId) -> bool:
-        """Note a group that is nowhere; False where there is, or was to be, something of it here."""
-        has_records = group_id in shard.groups and group_id not in shard.vacant
+    def _end_confirmed_absence(self, shard: Shard, group_id: GroupId) -> bool:
+        """Note a confirmed absent group; return False if this node has, or was to have, something of the group."""
+        has_records = group_id in shard.groups and group_id not in shard.confirmed_absent
         if has_records or shard.mark_of(group_id) is not None:
             return False
         now_ms = self._manager.clock.mono_ms()
-        shard.note_vacant(group_id, now_ms + VACANT_MS, now_ms)
+        shard.note_confirmed_absent(group_id, now_ms + CONFIRMED_ABSENT_MS, now_ms)
         return True
 
     def may_go(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """Whether a group could be given back now.
+        """Return NONE if a group could be given back now, else the error.
 
-        NON_EMPTY_GROUP while it has members, and GROUP_ID_NOT_FOUND for a group of which there is nothing here.
+        NON_EMPTY_GROUP if it has members, and GROUP_ID_NOT_FOUND if this node has nothing of the group.
         """
         shard = self._shard(group_id)
         return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
 
     def close(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """As `may_go`; one that could is closed for CLOSED_MS from now."""
+        """As `may_go`, and close a group that could be given back for CLOSED_MS from now."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -227,7 +229,7 @@ class Adoptions:
         return error
 
     def reopen(self, group_id: GroupId) -> ErrorCode:
-        """Let clients change a group again; one that was not closed stays as it is."""
+        """Let clients change a group again; a group that was not closed does not change."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -241,7 +243,7 @@ class Adoptions:
     def _may_go(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> ErrorCode:
         self._wait(waiting, shard, group_id)
         kept = shard.groups.get(group_id)
-        if group_id in shard.moving or (kept is not None and kept.group.is_dead):
+        if group_id in shard.migrating or (kept is not None and kept.group.is_dead):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # it is being moved, or deleted, in steps
         if kept is not None:
             return kept.group.validate_delete_group()
@@ -250,23 +252,23 @@ class Adoptions:
     def give_back(
         self, waiting: ReplyDependencies, group_id: GroupId, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
-        """Take a group's mark away, and the group itself: the cluster has its offsets, if they are still these.
+        """Remove a group and its mark, if its offsets are still `offsets`, which the cluster has.
 
-        NON_EMPTY_GROUP while it has members, OFFSET_OUT_OF_RANGE where the offsets are others, and GROUP_ID_NOT_FOUND
-        for a group of which there is nothing here.
+        NON_EMPTY_GROUP if it has members, OFFSET_OUT_OF_RANGE if the offsets differ, and GROUP_ID_NOT_FOUND if this
+        node has nothing of the group.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
-        if group_id in shard.moving:
+        if group_id in shard.migrating:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if shard.is_closed(group_id, self._manager.clock.mono_ms()):
             self._close(shard, group_id)
-        shard.moving.add(group_id)
+        shard.migrating.add(group_id)
         try:
             error = yield from self._give_back(shard, group_id, offsets)
         finally:
-            shard.moving.discard(group_id)
+            shard.migrating.discard(group_id)
         self._wait(waiting, shard, group_id)
         return error
 
@@ -280,10 +282,10 @@ class Adoptions:
                 return error
             count = shard.count_record(self._manager.clock.wall_ms())
             self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY), count])
-            shard.vacant.pop(group_id, None)
+            shard.confirmed_absent.pop(group_id, None)
             shard.closed.pop(group_id, None)
             if kept is not None:
-                shard.make_void(kept)
+                shard.hide(kept)
         elif shard.mark_of(group_id) is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not (yield from self._clear(shard, group_id)):
@@ -296,7 +298,7 @@ class Adoptions:
     def _compare(
         self, shard: Shard, kept: GroupEntry | None, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
-        """Whether the group has no members and exactly these offsets. Nothing changes it meanwhile."""
+        """Return NONE if the group has no members and exactly these offsets; nothing changes it meanwhile."""
         if kept is None:
             return ErrorCode.OFFSET_OUT_OF_RANGE if offsets else ErrorCode.NONE
         error = kept.group.validate_delete_group()
@@ -325,7 +327,7 @@ class Adoptions:
     ) -> Generator[None, None, ErrorCode]:
         """Append the offsets of a group that is still hidden, and its mark.
 
-        NOT_COORDINATOR where the partition was lost, and STALE where a topic was deleted: what was written is void.
+        NOT_COORDINATOR if the partition was lost, and STALE if a topic was deleted: the group stays hidden.
         """
         offsets = reading.offsets
         error = self._may_store(shard, reading)
@@ -339,7 +341,7 @@ class Adoptions:
                 pass  # they are long, and message.max.bytes is small
             else:
                 return ErrorCode.NONE
-        shard.void[kept.group_id] = kept
+        shard.hidden[kept.group_id] = kept
         self._append(shard, kept, [self._mark(shard, kept.group_id, UNDER_WAY)])
         for start in range(0, len(offsets), PER_STEP):
             some = self._records(kept.group_id, offsets[start : start + PER_STEP])
@@ -349,12 +351,12 @@ class Adoptions:
             if error is not ErrorCode.NONE:
                 return error
         self._append(shard, kept, [adopted])
-        shard.void.pop(kept.group_id)
+        shard.hidden.pop(kept.group_id)
         return ErrorCode.NONE
 
     def _clear(self, shard: Shard, group_id: GroupId) -> Generator[None, None, bool]:
-        """Delete what is void of a group; False where the partition was lost meanwhile."""
-        kept = shard.void.get(group_id)
+        """Delete the records of a hidden group; return False if the partition was lost meanwhile."""
+        kept = shard.hidden.get(group_id)
         if kept is None:
             return True
         while kept.offsets.count:
@@ -370,11 +372,11 @@ class Adoptions:
             return False
         if kept.group.generation_id:
             self._append(shard, kept, [GroupMetadataRecord(group_id, None)])
-        shard.void.pop(group_id)
+        shard.hidden.pop(group_id)
         return True
 
     def _append(self, shard: Shard, kept: GroupEntry | None, records: Iterable[MarkRecord]) -> None:
-        """Append all or none, in one batch, and apply: to the book, and to a hidden group."""
+        """Append records, all or none, in one batch, and apply them to the book and to a hidden group."""
         shard.append_hidden(kept, list(records))
 
     def _records(self, group_id: GroupId, offsets: Sequence[AdoptedOffset]) -> list[MarkRecord]:
@@ -391,7 +393,7 @@ class Adoptions:
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
         return shard.mark_record(group_id, mark, self._manager.clock.wall_ms())
 
-    # --- where ---
+    # --- partitions ---
 
     def _shard(self, group_id: GroupId) -> Shard | ErrorCode:
         return ErrorCode.INVALID_GROUP_ID if is_book(group_id) else self._manager.shard_for(group_id)
@@ -400,7 +402,7 @@ class Adoptions:
         return self._manager.owned_partitions.get(shard.partition) is shard
 
     def _may_store(self, shard: Shard, reading: AdoptionReading) -> ErrorCode:
-        """NONE while the partition is ours, and no topic was deleted since the cluster began to be read."""
+        """Return NONE if the partition is ours and no topic was deleted since the reading began."""
         if not self._is_ours(shard):
             return ErrorCode.NOT_COORDINATOR
         return STALE if reading.asked_ms < shard.readings_from_ms else ErrorCode.NONE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client hears when an append fails."""
+"""The error codes that clients get if an append fails."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -21,7 +21,7 @@ _ANSWERED: Final[Mapping[ErrorCode, ErrorCode]] = {
 
 
 def append_error(error: BaseException) -> ErrorCode:
-    """The code of an exception of the log, before it is mapped for a client."""
+    """Return the code of an exception of the log, before it is mapped for a client."""
     if isinstance(error, RecordTooLarge):
         return ErrorCode.MESSAGE_TOO_LARGE
     if isinstance(error, StorageError):
@@ -30,5 +30,5 @@ def append_error(error: BaseException) -> ErrorCode:
 
 
 def group_error(code: ErrorCode) -> ErrorCode:
-    """What every api answers when an append failed with `code` (GroupCoordinatorService.handleOperationException)."""
+    """Return every api's error for a failed append's `code` (GroupCoordinatorService.handleOperationException)."""
     return _ANSWERED.get(code, code)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From decided records to a durable log in files: gathering, flushing, and the ends of tickets.
+"""Gathers decided records into batches, flushes these to a log in files, and ends their tickets.
 
-The records of one turn of the event loop gather in one batch per partition. A flush takes all of them to the
+The records of one turn of the event loop gather in one batch per partition. A flush writes all of them to the
 journal at once; at most one is under way while the next gathers, so the slower the disk, the larger the flushes.
 
-All that a flush holds of one partition has one ticket, which comes to its end with the flush.
+All records of one partition in a flush share one ticket, which ends with the flush.
 """
 
 import enum
@@ -29,11 +29,11 @@ log = get_logger("committer")
 
 
 class FlushMode(enum.Enum):
-    """When an append counts as durable (`log.flush`)."""
+    """The point at which an append counts as durable (`log.flush`)."""
 
     ALWAYS = "always"  # on disk
     INTERVAL = "interval"  # in the page cache; synced every log.flush.interval.ms
-    OS = "os"  # in the page cache; synced when the system likes, as Kafka does
+    OS = "os"  # in the page cache; synced by the operating system, as in Kafka
 
 
 class CallsSoon(Protocol):
@@ -51,7 +51,7 @@ class Log(Protocol):
 
 
 class PartitionWriter:
-    """Takes the records of one partition that this node leads, until it is ended: the LogWriter of the files."""
+    """The LogWriter over files: takes the records of one partition that this node leads, until it is ended."""
 
     __slots__ = (
         "_committer",
@@ -78,14 +78,14 @@ class PartitionWriter:
         self.leader_epoch = leader_epoch
         self.builder = builder
         self.ticket: DurabilityTicket | None = None
-        """Of what gathers for the next flush; None while that is nothing."""
+        """The ticket of the records that gather for the next flush; None if none have gathered."""
         self.newest: DurabilityTicket = DURABLE
-        """The ticket that was given last."""
+        """The ticket that was returned last."""
         self.ended: ErrorCode | None = None
-        """Why nothing is taken any more."""
+        """The reason why no more appends are taken; None before the end."""
 
     def append(self, records: Sequence[Record]) -> DurabilityTicket:
-        """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
+        """Append records, all or none. Raises RecordTooLarge, and appends nothing, if no batch holds all of them."""
         if self.ended is not None:
             return self._refuse(self.ended)
         self.builder.append(records)
@@ -93,7 +93,7 @@ class PartitionWriter:
         return self._begin() if ticket is None else ticket
 
     def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
-        """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
+        """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
         if self.ended is not None:
             return self._refuse(self.ended)
         self.builder.append_offsets(commits)
@@ -101,7 +101,7 @@ class PartitionWriter:
         return self._begin() if ticket is None else ticket
 
     def end(self, error: ErrorCode) -> None:
-        """Take nothing more; what was taken goes its way."""
+        """Take no more appends; those taken before still complete."""
         self.ended = self.ended or error
 
     def _begin(self) -> DurabilityTicket:
@@ -115,10 +115,10 @@ class PartitionWriter:
 
 
 class Committer:
-    """Flushes what the writers gathered.
+    """Flushes the records that the writers have gathered.
 
-    `on_failed(writers, error)` is called when a flush failed, after their tickets: the writers are all those whose
-    records are lost, and they are ended.
+    `on_failed(writers, error)` is called if a flush failed, after the tickets have ended: with all writers whose
+    records are lost, and which are ended.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Committer:
         self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
 
     def writer(self, partition: Partition, next_offset: Offset, leader_epoch: LeaderEpoch) -> PartitionWriter:
-        """A writer for a partition whose log ends at `next_offset`."""
+        """Return a writer for a partition whose log ends at `next_offset`."""
         return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
     def _new_builder(self) -> BatchBuilder:
@@ -161,21 +161,21 @@ class Committer:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was appended is durable (or has failed)."""
+        """True if all appends are durable (or have failed)."""
         return not self._dirty and not self._under_way
 
     def is_under_way(self, writer: PartitionWriter) -> bool:
-        """Whether a flush of this writer's records has begun and not ended."""
+        """Return whether a flush of this writer's records has begun and not ended."""
         return writer in self._under_way
 
     def enqueue(self, writer: PartitionWriter) -> None:
-        """A writer has got its first record since the last flush."""
+        """Add a writer, which has got its first record since the last flush, to the next flush."""
         self._dirty.append(writer)
         if not self._under_way:
             self._flush_soon()
 
     def lose(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
-        """End writers whose records are lost, and what they have gathered with them; `on_failed` is not called."""
+        """End writers whose records are lost, including gathered records; `on_failed` is not called."""
         tickets = [writer.ticket for writer in writers if writer.ticket is not None]
         self._dirty = [writer for writer in self._dirty if writer not in writers]
         self._end(writers, tickets, error)
@@ -210,7 +210,7 @@ class Committer:
             self._done(result)
 
     def _entries(self, writers: list[PartitionWriter]) -> list[Entry]:
-        """The batches of what has gathered, which is under way from now on; what cannot be built is lost."""
+        """Return the batches of the gathered records, now under way; records that fail to build a batch are lost."""
         entries: list[Entry] = []
         for writer in writers:
             builder, ticket = writer.builder, writer.ticket
@@ -243,7 +243,7 @@ class Committer:
         self._flush_soon()
 
     def _fail(self, writers: list[PartitionWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
-        """Nothing that waits can be kept: what gathered meanwhile was decided on a state that is void now."""
+        """Fail all waiting records: those that gathered meanwhile were decided on a state that is lost."""
         lost = list(dict.fromkeys([*writers, *self._dirty]))
         tickets += [writer.ticket for writer in self._dirty if writer.ticket is not None]
         self._dirty = []
@@ -265,7 +265,7 @@ class Committer:
 
 
 def _settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
-    """Bring tickets to their end; a waiter that fails is logged, and the flushes go on."""
+    """End tickets; log a waiter that fails, so that the flushes go on."""
     try:
         settle(tickets, error)
     except Exception:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics that were deleted, and what partitions still hold of the offsets in them.
+"""The deleted topics in which partitions may still hold offsets.
 
-Such offsets go in steps; what has not gone before its partition is lost goes before it is served next.
+Such offsets are dropped in steps; those left when their partition is lost are dropped before it is served next.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,66 +20,66 @@ log = get_logger("groups")
 
 GROUPS_PER_STEP: Final = 1_000
 TOMBSTONES_PER_STEP: Final = 50
-"""How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
+"""The groups checked, and the tombstones appended, before other work gets a turn: each some 500 microseconds."""
 
 
 class DeletedTopics:
-    """Which partitions may hold offsets in deleted topics, and the steps that drop them."""
+    """The partitions that may hold offsets in deleted topics, and the steps that drop the offsets."""
 
     def __init__(self, run: Callable[[GroupEntry, Outcome], None], stats: Stats) -> None:
         """`run` carries out a decision; it raises RecordTooLarge."""
         self._run = run
         self._stats = stats
-        # in which a partition may still hold offsets, which go before it is served, or just now
+        # topics in which a partition may still hold offsets, to be dropped before it is served, or being dropped now
         self._left: dict[Partition, list[frozenset[str]]] = {}
-        # those that were dropped, and the tickets of their tombstones
+        # topics whose offsets were dropped, and the tickets of the tombstones
         self._dropped: list[tuple[DurabilityTicket, frozenset[str]]] = []
 
     def note(self, partition: Partition, topics: frozenset[str]) -> None:
-        """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
-        if topics:  # one set for all partitions: to unite them would take a step as long as they are
+        """Note deleted topics in which a partition may hold offsets; they are dropped before it is served next."""
+        if topics:  # one set for all partitions: a union would take as long as the sets are large
             self._left.setdefault(partition, []).append(topics)
 
     def note_lost(self, partition: Partition) -> None:
-        """Every append to a partition has come to its end: tombstones that were lost have to be written again."""
+        """Note again the topics of tombstones that were lost; all appends to the partition must have ended."""
         mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
         self._dropped = [each for each in self._dropped if each not in mine]
         lost = frozenset().union(*(names for ticket, names in mine if not ticket.is_durable))
         self.note(partition, lost)
 
     def forget(self, partition: Partition) -> None:
-        """The partition is given away: what it holds in deleted topics is its next leader's business."""
+        """Forget a partition that is given away: its next leader drops its offsets in deleted topics."""
         self._left.pop(partition, None)
         self._dropped = [each for each in self._dropped if each[0].partition != partition]
 
     def give_up(self, partition: Partition) -> None:
-        """What the partition still holds in them stays."""
+        """Forget a partition's deleted topics, so that its remaining offsets in them stay."""
         self._left.pop(partition, None)
 
     def has(self, partition: Partition) -> bool:
-        """Whether a partition may hold offsets in deleted topics."""
+        """Return whether a partition may hold offsets in deleted topics."""
         return partition in self._left
 
     @property
     def partitions(self) -> set[Partition]:
-        """Those that hold offsets in deleted topics, or would after a crash."""
+        """The partitions that may hold offsets in deleted topics, or would after a crash."""
         return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
 
     def undurable(self, partition: Partition) -> DurabilityTicket | None:
-        """The ticket of tombstones in a partition that are not durable, if there are such."""
+        """Return the ticket of tombstones in a partition that are not durable, if any."""
         for ticket, _ in self._dropped:
             if ticket.partition == partition and not ticket.is_durable:
                 return ticket
         return None
 
     def pending(self) -> Iterator[DurabilityTicket]:
-        """The tickets of tombstones that are not durable yet."""
+        """Yield the tickets of tombstones that are not durable yet."""
         for ticket, _ in list(self._dropped):
             if ticket.is_pending:
                 yield ticket
 
     def drop(self, shard: Shard) -> Iterator[None]:
-        """Delete what a partition holds in them, in steps."""
+        """Delete a partition's offsets in deleted topics, in steps."""
         partition = shard.partition
         while undropped := self._left.get(partition):
             yield from self._drop_topics(shard, undropped[0])
@@ -98,7 +98,7 @@ class DeletedTopics:
                 if shard.is_lost:
                     return  # since the last step
                 if shard.groups.get(kept.group_id) is not kept:
-                    break  # went since the last step, and its offsets too; what has its name now came later
+                    break  # removed since the last step, with its offsets; one of its name now is newer
                 try:
                     self._run(kept, outcome)
                 except RecordTooLarge as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wakes who waits at the end of a partition's log for more.
+"""Wakes fetches that wait for more data at the end of a partition's log.
 
-It looks at the ends every `LOOK_MS` while anybody waits, and hears of no append: so commits pay nothing for readers,
-and a reader that follows the log asks ten times a second at most, however many commits there are.
+The log end offsets are checked every `LOOK_MS` while a fetch waits; appends send no notification. So commits pay
+nothing for readers, and a reader that follows the log fetches ten times a second at most, however many commits come.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +14,16 @@ from protocol.names import Offset, Partition
 from storage.errors import StorageError
 
 LOOK_MS: Final = 100
-"""How often the ends are looked at."""
+"""The interval at which the log end offsets are checked, in milliseconds."""
 WOKEN_AT_ONCE: Final = 50
-"""So many are woken in one turn of the event loop."""
+"""The maximum number of fetches that one turn of the event loop wakes."""
 
 GONE: Final = Offset(-1)
-"""The end of a log that this node does not have any more."""
+"""The log end offset of a partition that this node no longer has."""
 
 
 class FetchWaiter:
-    """One who waits, and where the logs ended as it last saw them, by partition."""
+    """A waiting fetch, and the log end offset that it last saw of each partition."""
 
     __slots__ = ("ends", "wake")
 
@@ -33,19 +33,19 @@ class FetchWaiter:
 
 
 class FetchWaiters:
-    """Those who wait, by partition. Each is woken once."""
+    """The waiting fetches by partition; each is woken once."""
 
     def __init__(self, end_offset: Callable[[Partition], Offset], timers: Delays) -> None:
-        """`end_offset` says where a partition's log ends, or raises StorageError."""
+        """`end_offset` returns a partition's log end offset, or raises StorageError."""
         self._end_offset = end_offset
         self._timers = timers
         self._waiting: dict[Partition, dict[FetchWaiter, None]] = {}
-        self._seen: dict[Partition, Offset] = {}  # the ends that all who wait there have seen
+        self._seen: dict[Partition, Offset] = {}  # the ends that all fetches of a partition have seen
         self._woken: dict[FetchWaiter, None] = {}  # a set that keeps their order
         self._is_looking = False
 
     def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> FetchWaiter:
-        """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
+        """Call `wake` once a partition's log end offset differs from `ends`, or this node no longer has it."""
         waiting = FetchWaiter(ends, wake)
         for partition, end in ends.items():
             others = self._waiting.setdefault(partition, {})
@@ -60,7 +60,7 @@ class FetchWaiters:
         return waiting
 
     def cancel(self, waiting: FetchWaiter) -> None:
-        """Let somebody wait no more; harmless for one that was woken."""
+        """Remove a waiting fetch; harmless for one that was woken."""
         for partition in waiting.ends:
             others = self._waiting.get(partition)
             if others is not None:
@@ -91,7 +91,7 @@ class FetchWaiters:
 
     def _wake_some(self, _argument: object) -> None:
         for waiting in list(islice(self._woken, WOKEN_AT_ONCE)):
-            if waiting in self._woken:  # else one before it has made it go away
+            if waiting in self._woken:  # else an earlier `wake` has cancelled it
                 del self._woken[waiting]
                 waiting.wake()
         if self._woken:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong below the log port when the log is files, in the port's words."""
+"""Translation of storage errors into errors of the log port, for a log in files."""
 
 from coordinator.partitions.group_log import LogDamaged, LogError, LogUnavailable
 from protocol.errors import ErrorCode
@@ -7,7 +7,7 @@ from storage.errors import CorruptLog, StorageError, StorageFailed
 
 
 def log_error(error: BaseException) -> LogError:
-    """The port's error for one of storage, or for a bug, which an append hears as UNKNOWN_SERVER_ERROR."""
+    """Return the port's error for a storage error, or for a bug, whose code is UNKNOWN_SERVER_ERROR."""
     if isinstance(error, LogError):
         return error
     if not isinstance(error, StorageError):

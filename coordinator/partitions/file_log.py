@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log port over files: one node's part of a data directory, with its journal (`storage.log_manager`).
 
-A flush is one frame in the journal for all partitions, so a failed one fails all that were in it, and whatever
-gathered meanwhile. Until the journal can be written again nothing is taken; the repair tries that again and again.
-Afterwards all claims are void: what was read before the repair may not be what it has found.
+A flush is one frame in the journal for all partitions, so a failed flush fails all records in it, and all that have
+gathered meanwhile. Appends are refused until the journal can be written again; the repair retries that. Afterwards
+all claims are invalid: the data read before the repair may differ from the data that the repair has found.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ log = get_logger("log")
 T = TypeVar("T")
 
 RETRY_S: Final = 1.0
-"""How long a journal that cannot be written is left alone before the next try."""
+"""The pause between two attempts to repair the journal, in seconds."""
 
 
 class FileLog:
-    """The partitions of a LogManager for the event loop: the GroupLog of the files.
+    """The GroupLog over files: the partitions of a LogManager, for the event loop.
 
     The disk is read in the io thread; appends go through the committer.
     """
@@ -61,11 +61,11 @@ class FileLog:
         self.committer = committer
         self.read_bytes_max = read_bytes_max
         self.repairs = 0
-        """Counts the repairs: what was claimed before the last one is void."""
+        """The number of repairs so far; claims from before the last repair are invalid."""
         self.retry_s = RETRY_S
         self.on_failed: Callable[[Sequence[LogWriter], LogError], None] = lambda _writers, _error: None
         self.prepare: Callable[[Partition], Awaitable[None]] | None = None
-        """What must be done before a partition's files can be read; can be done twice, and raises LogError."""
+        """Prepares a partition's files for reading; can be called twice, and raises LogError."""
         self._io = io
         self._clock = clock
         self._stats = stats
@@ -80,7 +80,7 @@ class FileLog:
     # --- the port ---
 
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> "FileClaim":
-        """Lead a partition; the epoch is the one that is asked for."""
+        """Claim a partition, under exactly the epoch that is passed."""
         self._check_open()
         if leader_epoch < self._epochs.get(partition, -1):
             raise LogFenced("a newer epoch has been claimed", {"partition": partition})
@@ -105,9 +105,9 @@ class FileLog:
             await asyncio.shield(self._repair)
 
     async def release(self, partition: Partition) -> Position | None:
-        """Lead a partition no more; of a directory that several nodes share it is closed, and may be given away.
+        """Stop leading a partition; in a directory that several nodes share, close it, so that it may be given away.
 
-        Returns where it ends on disk then; None where there is nothing of it.
+        Returns the position at which it ends on disk; None if it has no log or has failed, or in an unshared directory.
         """
         await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not self.files.is_shared:
@@ -115,7 +115,7 @@ class FileLog:
         return await self.run(partial(self.files.release, partition))
 
     async def close(self) -> None:
-        """Settle what was appended, bring it into the segments, and unlock the directory."""
+        """Settle all appends, move them into the segments, and unlock the directory."""
         if self._closed:
             return
         self._closed = True
@@ -130,9 +130,9 @@ class FileLog:
     def new_writer(
         self, partition: Partition, leader_epoch: LeaderEpoch, end_offset: Offset
     ) -> PartitionWriter:
-        """Let a claimed partition be written to from its end on, which must be where it ended when claimed.
+        """Return a writer for a claimed partition, which must still end at `end_offset`, as when it was claimed.
 
-        Raises LogUnavailable where that is not so, and StorageError.
+        Raises LogUnavailable if it does not, and StorageError.
         """
         if end_offset != self.files.end_offset(partition):
             raise LogUnavailable("the log does not end where it ended", {"partition": partition})
@@ -151,14 +151,14 @@ class FileLog:
         fields = error.fields(partitions=[writer.partition for writer in writers])
         if self._repair is None:
             log.error("a flush failed", **fields)
-        else:  # the log refuses what comes to it meanwhile
+        else:  # during a repair the log refuses appends
             log.debug("a flush was refused", **fields)
         if self.files.failed is not None:
             self.start_repair()
         self._lost(writers, error)
 
     def _lost(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
-        """Say which writers have lost something, but for those that were ended before."""
+        """Report the writers that have lost records, except those that were ended before."""
         lost = [writer for writer in writers if self._writers.get(writer.partition) is writer]
         for writer in lost:
             del self._writers[writer.partition]
@@ -168,7 +168,7 @@ class FileLog:
     # --- reading ---
 
     def check_claim(self, partition: Partition, repairs: int) -> None:
-        """Raise LogUnavailable where a claim is void: the log has failed since, or was repaired."""
+        """Raise LogUnavailable if a claim is invalid: the log has failed since, or was repaired."""
         self._check_usable(partition)
         if repairs != self.repairs:
             raise LogUnavailable("the log was repaired meanwhile", {"partition": partition})
@@ -177,7 +177,7 @@ class FileLog:
         self._check_open()
         if self.files.failed is not None:
             raise LogUnavailable(self.files.failed.reason, {"partition": partition})
-        if self._repair is not None:  # the files may be whole again by now, and who hears of it is yet to run
+        if self._repair is not None:  # the files may be whole again, but the task has yet to run
             raise LogUnavailable("the log is being repaired", {"partition": partition})
 
     def _check_open(self) -> None:
@@ -185,7 +185,7 @@ class FileLog:
             raise LogError("the log is closed")
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Do something with the files in the io thread. Raises LogError and its kinds."""
+        """Run a call on the files in the io thread. Raises LogError and its subclasses."""
         try:
             return await self._io.run(call)
         except StorageError as error:
@@ -194,7 +194,7 @@ class FileLog:
     # --- repairing ---
 
     def start_repair(self) -> None:
-        """Begin to make the log writable again, unless that is under way."""
+        """Begin to make the log writable again, unless a repair is under way."""
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
             self._incidents.begin(self)  # the failure was logged where it was seen
@@ -222,9 +222,9 @@ class FileLog:
             self._lost(lost, why)
 
     def _is_in_step(self, writer: PartitionWriter) -> bool:
-        """Whether the repair has found all that this writer has appended.
+        """Return whether the repair has found all records that a writer has appended.
 
-        An append that is on its way to the repaired log succeeds only where that ends as the writer believes.
+        An append that is on its way to the repaired log succeeds only if the log ends where the writer expects.
         """
         if self.committer.is_under_way(writer):
             return True
@@ -235,7 +235,7 @@ class FileLog:
 
 
 class FileClaim:
-    """A partition as it was claimed: the Claim of the files."""
+    """The Claim over files: a partition as it was when claimed."""
 
     def __init__(self, file_log: FileLog, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         files = file_log.files
@@ -248,7 +248,7 @@ class FileClaim:
         self.size_bytes = files.log(partition).size_bytes
 
     async def read(self) -> AsyncIterator[LogChunk]:
-        """The whole log, in pieces of some size."""
+        """Read the whole log, in chunks of about `read_bytes_max`."""
         files, size_max = self._log.files, self._log.read_bytes_max
         offset = self._start_offset
         while offset < self.end_offset:
@@ -258,7 +258,7 @@ class FileClaim:
             offset = next_offset
 
     async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
-        """The file, and the byte where the damaged batch begins."""
+        """Return the error with its file, and for a corrupt batch the byte where it begins."""
         files = self._log.files
         path, position = await self._log.run(partial(files.locate, self.partition, piece.offset))
         if isinstance(error, CorruptRecord):
@@ -268,7 +268,7 @@ class FileClaim:
         return LogDamaged(error.reason, {"file": str(path), "position": position}, where)
 
     def writer(self) -> PartitionWriter:
-        """Begin to write at the end."""
+        """Return a writer that begins at the end of the log."""
         self._log.check_claim(self.partition, self._repairs)
         try:
             return self._log.new_writer(self.partition, self.leader_epoch, self.end_offset)

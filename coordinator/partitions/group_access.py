@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way to a group: every request takes it, so that no reply forgets what it has to wait for.
+"""The only access of requests to groups, so that every reply waits for the flushes that it depends on.
 
-A handler has no shards and no groups but what it gets here. Whatever it gets, a group, its absence, or the answer to
-a change, the flush that this depends on is noted on the request first (rule 2 of ARCHITECTURE.md). Requests that work
-in slices come back between them with `check`.
+A handler gets shards and groups only from this module. Before it gets a group, the absence of one, or the result of
+a change, the flush that this depends on is noted on the request (rule 2 of ARCHITECTURE.md). Requests that work in
+slices call `check` between them.
 """
 
 from collections.abc import Generator, Iterator
@@ -26,11 +26,11 @@ from storage.format.records import OffsetCommits
 __all__ = ["GroupAbsent", "GroupAccess", "GroupEntry", "RequestRefused"]
 
 GROUPS_PER_STEP: Final = 50
-"""So many groups are shown before others get a chance: some 100 microseconds."""
+"""The number of groups that are listed before other requests get a turn: some 100 microseconds."""
 
 
 class RequestRefused(Exception):
-    """Raised by work in slices: the request is answered with this error instead."""
+    """Raised by work in slices: the response is this error instead."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -38,7 +38,7 @@ class RequestRefused(Exception):
 
 
 class GroupAbsent:
-    """There is no group of this id in the partition that would hold it."""
+    """The absence of a group from the partition that would hold it."""
 
     __slots__ = ("group_id", "shard")
 
@@ -48,24 +48,24 @@ class GroupAbsent:
 
 
 class GroupAccess:
-    """What api handlers see of the groups of a node."""
+    """The groups of a node as api handlers see them."""
 
     __slots__ = ("_manager", "adoptions", "clock", "env")
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
         self.adoptions = Adoptions(manager)
-        """Taking groups over from a cluster, and giving them back."""
+        """Takes groups over from a cluster, and gives them back."""
         self.env: Environment = manager.env
         self.clock: Clock = manager.clock
 
     # --- finding a group ---
 
     def enter(self, waiting: ReplyDependencies, group_id: GroupId) -> GroupEntry | GroupAbsent | ErrorCode:
-        """The group, or that there is none anywhere, or why nothing can be said of it here now.
+        """Return the group, or its absence, or the error if this node cannot serve it now.
 
-        COORDINATOR_LOAD_IN_PROGRESS for a group that is not here and may be at the cluster behind the gateway. The
-        reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
+        COORDINATOR_LOAD_IN_PROGRESS for a group that is absent here and may be at the cluster behind the gateway. The
+        reply to `waiting` is sent once the state found is durable. An authorizer will be called here to check whether
         the principal of the request may do to this group what its api does.
         """
         kept = self.enter_here(waiting, group_id)
@@ -79,11 +79,9 @@ class GroupAccess:
     def enter_here(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, for a request of a member: whatever the cluster has, a group that is not here has none here."""
+        """As `enter`, for a request of a member: whatever the cluster has, a group absent here has no members here."""
         shard = self._manager.shard_for(group_id)
-        if not isinstance(
-            shard, Shard
-        ):  # a class that is compiled: asking for it is quicker than for ErrorCode
+        if not isinstance(shard, Shard):  # a compiled class: testing for it is faster than for ErrorCode
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:
@@ -95,22 +93,22 @@ class GroupAccess:
     def enter_classic(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, for what only a group of the classic protocol understands.
+        """As `enter`, for requests that only a group of the classic protocol understands.
 
-        INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
+        Returns INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
         """
         return _classic(self.enter(waiting, group_id))
 
     def enter_classic_here(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter_here`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        """As `enter_here`, for requests that only a classic group understands (see `enter_classic`)."""
         return _classic(self.enter_here(waiting, group_id))
 
     def enter_to_change(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, for what clients join, commit to or delete: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
+        """As `enter`, to join, commit to or delete a group: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
         kept = self.enter(waiting, group_id)
         if isinstance(kept, (GroupEntry, GroupAbsent)) and self._is_closed(kept.shard, group_id):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -122,23 +120,23 @@ class GroupAccess:
     def enter_classic_to_change(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter_to_change`, for what only a group of the classic protocol understands (see `enter_classic`)."""
+        """As `enter_to_change`, for requests that only a classic group understands (see `enter_classic`)."""
         return _classic(self.enter_to_change(waiting, group_id))
 
     def check(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
-        """Between two slices: wait for what has been read of the group until now.
+        """Let the reply wait, between two slices, for the state of the group that was read until now.
 
-        Raises RequestRefused where it is not served any more: what was read may have been lost with its partition.
+        Raises RequestRefused if the group is no longer served: that state may have been lost with its partition.
         """
         if not self._manager.is_served(kept):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
         waiting.wait_for(kept.ticket)
 
     def every_group(self, waiting: ReplyDependencies) -> Iterator[GroupEntry | None]:
-        """The groups of all owned partitions that are not Dead; None where it is time to give way.
+        """Yield the groups of all owned partitions that are not Dead, and None when it is time for other work.
 
-        Raises RequestRefused when a partition is lost meanwhile, on which clients ask again: else its groups would be
-        missing from a list that looks whole.
+        Raises RequestRefused if a partition is lost meanwhile, on which clients try again: else its groups would be
+        missing from a list that looks complete.
         """
         for shard in list(self._manager.owned_partitions.values()):
             for number, kept in enumerate(list(shard.groups.values()), 1):
@@ -155,30 +153,30 @@ class GroupAccess:
         if self._manager.owned_partitions.get(shard.partition) is not shard:
             raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    # --- what says nothing of a group's state ---
+    # --- independent of a group's state ---
 
     def serves(self, group_id: GroupId) -> bool:
-        """Whether the partition that holds such a group is served here now."""
+        """Return whether the partition that holds a group of this id is served here now."""
         return not isinstance(self._manager.shard_for(group_id), ErrorCode)
 
     def leads(self, group_id: GroupId) -> bool:
-        """Whether the partition that holds such a group is this node's; it may still be loading."""
+        """Return whether this node leads the partition that holds a group of this id; it may still be loading."""
         return self._manager.shard_for(group_id) is not ErrorCode.NOT_COORDINATOR
 
     @property
     def is_loading(self) -> bool:
-        """Whether any partition is not served yet."""
+        """True if any partition is not served yet."""
         return bool(self._manager.loading_partitions)
 
     def count_offsets(self, group_id: GroupId) -> tuple[int, int]:
-        """About how much work it is to show all offsets of a group: how many there are, and bytes of metadata."""
+        """Return the number of offsets of a group and their bytes of metadata, to estimate the work to list them."""
         kept = self._manager.find(group_id)
         return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
 
     # --- changing a group ---
 
     def begin(self, absent: GroupAbsent) -> GroupEntry | ErrorCode:
-        """A new group in place of the absent one, Empty; it is kept once there is something in it."""
+        """Return a new group in place of the absent one, Empty; it is kept once it holds something."""
         if is_book(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
         env = self.env
@@ -186,9 +184,9 @@ class GroupAccess:
         return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
 
     def run(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:
-        """Carry out what was decided about a group; the reply to `waiting` waits for it. Returns the answer.
+        """Carry out a decision about a group and return its `answer`; the reply to `waiting` waits for it.
 
-        Raises RecordTooLarge where that is not said in a reply; nothing has changed then.
+        Raises RecordTooLarge if no reply reports that; nothing has changed then.
         """
         if not kept.is_kept and kept.group.is_worth_keeping:
             kept.shard.add(kept)  # a join that was refused leaves no new group behind
@@ -197,7 +195,7 @@ class GroupAccess:
         return outcome.answer
 
     def commit(self, waiting: ReplyDependencies, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
-        """Store what a group has committed; the reply to `waiting` waits for it.
+        """Store the offsets that a group has committed; the reply to `waiting` waits for them.
 
         Raises RecordTooLarge; nothing has changed then.
         """
@@ -207,12 +205,12 @@ class GroupAccess:
     def delete_group(
         self, waiting: ReplyDependencies, group_id: GroupId, count: int
     ) -> Generator[None, None, ErrorCode]:
-        """Delete a group and all its offsets, giving way after each `count` of them; gives the answer."""
+        """Delete a group and all its offsets, yielding after each `count` of them; return the error code."""
         kept = self._manager.find(group_id)
         if kept is not None and self._is_closed(kept.shard, group_id):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         error = yield from self._manager.delete_in_steps(group_id, count)
-        self.enter(waiting, group_id)  # the answer says how it is now
+        self.enter(waiting, group_id)  # the response reports the state now
         return error
 
 

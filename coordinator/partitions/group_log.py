@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log port: what the groups of a partition need of the log that keeps them.
+"""The log port: the interface of the log that stores the groups of a partition.
 
-A log has partitions. Who leads one claims it under a leader epoch, reads it from the start, and then appends. It
-takes typed records, all or none, and answers with a ticket; how records become batches, which offsets they get and
-what one flush holds is the log's own business. Reading gives whole record batches in Kafka's format, which every
-implementation shares, so that what loads a partition can decode them in slices.
+A log has partitions. A leader claims a partition under a leader epoch, reads it from the start, and then appends. The
+log takes typed records, all or none, and returns a ticket; how records become batches, which offsets they get and
+what one flush holds is up to the log. Reading gives whole record batches in Kafka's format, which every
+implementation shares, so that the loader of a partition can decode them in slices.
 
-An implementation may be slow and may fail in one partition while the others go on. Errors say what a coordinator
-can do about them, and where, in the words of the implementation; there need not be files. `tests/log_contract`
-holds every implementation to what is written here.
+An implementation may be slow and may fail in one partition while the others go on. Errors show what a coordinator
+can do about them, and their place in the terms of the implementation, which need not have files. `tests/log_contract`
+checks every implementation against these rules.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from storage.format.records import OffsetCommits, Record
 
 
 class LogError(Exception):
-    """The log cannot do now what was asked of one partition, or of all; trying again later may help.
+    """An operation on one partition of the log, or on all, failed; trying again later may help.
 
-    `reason` is for people. `place` says where, in fields of a log line: a file and a position, or a topic and an
-    offset; `where` says the same in words. `code` is what Kafka calls it where an append fails.
+    `reason` is for people. `place` is the place in fields of a log line: a file and a position, or a topic and an
+    offset; `where` is the same in words. `code` is Kafka's error code for an append that fails like this.
     """
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -41,16 +41,16 @@ class LogError(Exception):
         super().__init__(f"{where}: {reason}" if where else reason)
 
     def fields(self, **more: object) -> dict[str, object]:
-        """The error in parts, beside what else a structured log line says."""
+        """Return the fields of the error, and those in `more`, for a structured log line."""
         return {**self.place, **more, "reason": self.reason}
 
 
 class LogUnavailable(LogError):
-    """Nothing is wrong with the partition: what was asked can be asked again once `GroupLog.available` returns."""
+    """The partition is intact: the operation can be tried again once `GroupLog.available` returns."""
 
 
 class LogDamaged(LogError):
-    """What the log holds of a partition cannot be understood, and stays so until a person has mended it."""
+    """The log's data of a partition cannot be understood until a person has repaired it."""
 
 
 class LogFenced(LogError):
@@ -62,24 +62,24 @@ class LogFenced(LogError):
 class LogWriter(Protocol):
     """Takes the records of one partition that this node leads.
 
-    What one call brings stays together: it is read back wholly or not at all. Tickets of one writer become durable
-    in the order of their appends. Once an append has failed, so do all that follow it: what they were decided on is
-    lost. The same holds when the partition was claimed anew or released.
+    The records of one call stay together: they are read back wholly or not at all. Tickets of one writer become durable
+    in the order of their appends. Once an append has failed, so do all that follow it: the state that they were decided
+    on is lost. The same holds once the partition was claimed anew or released.
     """
 
     @property
     def partition(self) -> Partition:
-        """The partition's number."""
+        """The number of the partition."""
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
         """The epoch that is written into every batch."""
 
     def append(self, records: Sequence[Record]) -> DurabilityTicket:
-        """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
+        """Append records, all or none. Raises RecordTooLarge, and appends nothing, if no batch holds all of them."""
 
     def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
-        """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
+        """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
 
 
 class LogChunk(NamedTuple):
@@ -87,9 +87,9 @@ class LogChunk(NamedTuple):
 
     data: bytes
     offset: Offset
-    """From which offset on it was read; the first batch holds it, or a later one where there are gaps."""
+    """The offset from which the chunk was read; the first batch holds it, or a later one if there are gaps."""
     next_offset: Offset
-    """Where the next piece begins."""
+    """The offset at which the next chunk begins."""
 
 
 class Claim(Protocol):
@@ -97,48 +97,48 @@ class Claim(Protocol):
 
     @property
     def partition(self) -> Partition:
-        """The partition's number."""
+        """The number of the partition."""
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
-        """The epoch under which the partition is led: the one asked for, or a newer one where the log gives them."""
+        """The epoch under which the partition is led: the one passed, or a newer one if the log assigns epochs."""
 
     @property
     def end_offset(self) -> Offset:
-        """Up to which offset there is something to read."""
+        """The offset up to which the partition can be read."""
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """The approximate number of bytes to read."""
 
     def read(self) -> AsyncIterator[LogChunk]:
-        """All that the partition holds, from the start, in order.
+        """Read all that the partition holds, from the start, in order.
 
-        That is everything for which a ticket was durable before the claim, what else an earlier leader has appended
-        with success, and nothing that comes later. Raises LogError and its kinds.
+        That is all records whose ticket was durable before the claim, all others that an earlier leader has appended
+        successfully, and none that come later. Raises LogError and its subclasses.
         """
 
     async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
-        """Where in the log the damage is that was found in a piece. Raises LogError."""
+        """Return an error with the place in the log of damage that was found in a chunk. Raises LogError."""
 
     def writer(self) -> LogWriter:
-        """Begin to write. Raises LogUnavailable where the log has failed since the claim: claim and read anew."""
+        """Return a writer. Raises LogUnavailable if the log has failed since the claim: claim and read anew."""
 
 
 class GroupLog(Protocol):
     """A log with partitions, for the event loop of one node."""
 
     on_failed: Callable[[Sequence[LogWriter], LogError], None]
-    """Called with writers of whose appends some were lost, and why, after their tickets have failed.
+    """Called with the writers that have lost appends, and the error, after their tickets have failed.
 
-    They take nothing any more; what the log really holds is found by claiming their partitions again, which a leader
-    that was fenced must not do.
+    These writers take no more appends; to find what the log really holds, a leader claims their partitions again, which
+    a fenced leader must not do.
     """
 
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> Claim:
-        """Lead a partition: writers of earlier claims take no more appends, and what they took is settled on return.
+        """Claim a partition: writers of earlier claims take no more appends, and theirs are settled on return.
 
-        An epoch can be claimed again by the same node. Raises LogFenced for one that is older than the newest claim,
+        An epoch can be claimed again by the same node. Raises LogFenced if it is older than that of the newest claim,
         LogUnavailable, LogDamaged, and LogError.
         """
 
@@ -146,14 +146,14 @@ class GroupLog(Protocol):
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
     async def release(self, partition: Partition) -> object:
-        """Lead a partition no more: its writer takes no more appends, and what it took is settled on return.
+        """Stop leading a partition: its writer takes no more appends, and its appends are settled on return.
 
-        Returns what the next leader is to be given where it needs something. Raises LogError where the partition cannot
-        be given away yet; then this can be called again.
+        Returns the data that the next leader needs, if any. Raises LogError if the partition cannot be given away yet;
+        `release` can then be called again.
         """
 
     async def close(self) -> None:
-        """Settle what was appended, and end. Raises LogError where something could not be made whole."""
+        """Settle all appends, and close the log. Raises LogError if something could not be made whole."""
 
 
 class _WaitingTask:
@@ -163,7 +163,7 @@ class _WaitingTask:
         self._future = future
 
     def release(self) -> None:
-        """Let the task go on."""
+        """Let the waiting task continue."""
         if not self._future.done():  # it was cancelled
             self._future.set_result(None)
 
@@ -177,7 +177,7 @@ async def ended(ticket: DurabilityTicket) -> None:
 
 
 async def all_durable(waiting: ReplyDependencies) -> bool:
-    """Return once all that this waits for is durable, or one thing of it has failed; whether it is durable."""
+    """Wait until all tickets of a reply are durable, or one has failed; return whether all are durable."""
     while (blocker := waiting.blocker()) is not None:
         if blocker.error is not None:
             return False

@@ -7,7 +7,7 @@ from coordinator.groups.limits import Limits
 
 
 def group_config(settings: Settings) -> GroupConfig:
-    """What groups are configured by."""
+    """Return the configuration of groups from a node's settings."""
     return GroupConfig(
         min_session_timeout_ms=settings.group_min_session_timeout_ms,
         max_session_timeout_ms=settings.group_max_session_timeout_ms,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gaining and losing partitions of `__consumer_offsets`, and getting them back after the log has failed."""
+"""Gains and loses partitions of `__consumer_offsets`, and reloads them after the log has failed."""
 
 import asyncio
 import gc
@@ -30,16 +30,16 @@ from protocol.placement import in_wrong_place
 log = get_logger("leadership")
 
 SERVED_WITHIN_MS: Final = 3_000
-"""A partition that is loaded, and served later than that, is loaded again: its members' sessions go on meanwhile, and
-may be as short as 6 s."""
+"""The time within which a loaded partition must be served, or it is loaded again: its members' sessions, which may be
+as short as 6 s, run meanwhile."""
 RETRY_S: Final = 1.0
-"""How long a partition whose log cannot be used is left alone before the next try."""
+"""The pause before the next load of a partition whose log cannot be used, in seconds."""
 
 
 class Leadership:
-    """Which partitions this node leads, and under which epoch; loads those that it gains.
+    """The partitions that this node leads, with their epochs; loads those that it gains.
 
-    `failed_partitions` holds what could not be loaded, with the reason; the other partitions serve on.
+    `failed_partitions` holds the partitions that could not be loaded, with the reason; the others are served.
     """
 
     def __init__(
@@ -59,24 +59,24 @@ class Leadership:
         self.epochs: dict[Partition, LeaderEpoch] = {}
         self.failed_partitions: dict[Partition, str] = {}
         self.damaged: set[Partition] = set()
-        """Those of them that are not tried again: what is damaged stays so."""
+        """The failed partitions that are not loaded again, because damage stays."""
         self._is_start = True
         self.retry_s = RETRY_S
         self.on_loaded: Callable[[Partition, LeaderEpoch, str | None], None] = (
             lambda _partition, _epoch, _failure: None
         )
-        """Called with a partition, its epoch, and None or why it could not be loaded."""
+        """Called with a partition, its epoch, and None or the reason why it could not be loaded."""
         self.topics_gone: Callable[[Partition], Awaitable[None]] = _at_once
-        """Returns once the deleted topics that a partition is given with take no commits on this node any more."""
+        """Returns once this node takes no more commits to the deleted topics that a partition is given with."""
         self.note_dropped: Callable[[Partition], Awaitable[None]] = _at_once
-        """Returns once it is kept that a partition, which is about to be served, holds no offsets in deleted topics."""
+        """Returns once it is stored that a partition, about to be served, holds no offsets in deleted topics."""
 
     def become_leader(
         self, partition: Partition, leader_epoch: LeaderEpoch, deleted_topics: frozenset[str] = frozenset()
     ) -> None:
         """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
 
-        What it holds of `deleted_topics`, which no leader has dropped, goes before it is served.
+        Its offsets in `deleted_topics`, which no leader has dropped, are deleted before it is served.
         """
         if leader_epoch <= self.epochs.get(partition, -1):
             return
@@ -95,9 +95,9 @@ class Leadership:
         self._manager.deleted.forget(partition)
 
     def failed(self, writers: Iterable[LogWriter], error: LogError) -> None:
-        """Appends were lost: these partitions are void in memory and come back from what the log really holds.
+        """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
 
-        Not those that were lost to another leader since, or gained anew: their writers are not in use any more.
+        Skips partitions that were lost to another leader since, or gained anew: their writers are out of use.
         """
         manager = self._manager
         partitions = [writer.partition for writer in writers if manager.is_written_by(writer)]
@@ -113,21 +113,21 @@ class Leadership:
 
     @property
     def ready(self) -> bool:
-        """Whether every partition that this node leads is loaded."""
+        """True if every partition that this node leads is loaded."""
         return not self._manager.loading_partitions and not self.failed_partitions
 
     @property
     def mostly_ready(self) -> bool:
-        """Whether more than half of what this node leads is served, once its start is over.
+        """True if more than half of the partitions that this node leads are served, once its start is over.
 
-        The start is over when every partition was loaded, or has failed to. A node that leads nothing is ready.
+        The start is over once every partition was loaded, or failed to load. A node that leads nothing is ready.
         """
         served = len(self._manager.owned_partitions)
         led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
         return self.ready or (not self._is_start and 2 * served > led)
 
     async def close(self) -> None:
-        """End all loads."""
+        """End the loads of all partitions."""
         await self._tasks.close()
 
     def _drop(self, partition: Partition) -> None:
@@ -155,7 +155,7 @@ class Leadership:
             pass
 
     async def _load_once(self, partition: Partition) -> bool:
-        """Load a partition, or try to; whether it is to be tried again now."""
+        """Try to load a partition; return whether to try again now."""
         manager = self._manager
         shard = manager.loading_partitions[partition]
         try:
@@ -180,9 +180,9 @@ class Leadership:
         return False
 
     async def _drop_deleted(self, shard: Shard, writer: LogWriter) -> bool:
-        """Drop the offsets in deleted topics, until that is durable; whether the partition is still to be served.
+        """Drop the offsets in deleted topics durably; return whether the partition is still to be served.
 
-        Raises LogUnavailable where they could not be dropped, or only after so long that sessions may be over.
+        Raises LogUnavailable if they could not be dropped, or so late that sessions may be over.
         """
         manager, partition = self._manager, shard.partition
         began_ms = manager.clock.mono_ms()
@@ -202,11 +202,11 @@ class Leadership:
                     raise LogUnavailable(
                         "offsets of deleted topics were not dropped", {"partition": partition}
                     )
-            elif manager.deleted.has(partition):  # more topics went meanwhile
+            elif manager.deleted.has(partition):  # more topics were deleted meanwhile
                 await drop()
                 is_noted = False
             elif not is_noted:
-                # Else, after a start, commits to a topic made anew would be taken for those to the old one.
+                # Else, after a start, commits to a re-created topic would be taken for commits to the old one.
                 await self.note_dropped(partition)
                 is_noted = True
             elif manager.clock.mono_ms() - began_ms > SERVED_WITHIN_MS:
@@ -226,7 +226,7 @@ class Leadership:
         self._end_start()
 
     def _report_misplaced(self, *partitions: Partition) -> None:
-        """Log which groups of partitions that are served now belong to others. They are served, as in Kafka."""
+        """Log the groups of newly served partitions that belong to other partitions; they are served, as in Kafka."""
         misplaced = self._manager.misplaced
         wrong = in_wrong_place(misplaced)
         for each in misplaced:
@@ -241,7 +241,7 @@ class Leadership:
                 log.warning("groups are in a partition where no client looks for them", **fields)
 
     async def _read(self, shard: Shard) -> LogWriter | None:
-        """Claim a partition and load it; None where it is not wanted any more. Raises LogError."""
+        """Claim and load a partition, and return its writer; None if it is no longer wanted. Raises LogError."""
         partition = shard.partition
         claim = await self._log.claim(partition, self.epochs[partition])
         if self._is_wanted(shard):
@@ -254,14 +254,14 @@ class Leadership:
         return self._manager.loading_partitions.get(shard.partition) is shard
 
     async def _load_failed(self, shard: Shard, error: LogError | ValueError) -> bool:
-        """A partition cannot be loaded; whether it is to be tried again, as the log may be readable by now."""
+        """Record that a partition cannot be loaded; return whether to try again, as the log may be readable by now."""
         manager, partition = self._manager, shard.partition
         self._stats.partition_load_failures += 1
         described = error if isinstance(error, LogError) else LogError(str(error))
         self._incidents.fails(partition, "cannot load partition", **described.fields(partition=partition))
         if not self._is_wanted(shard):
             return False
-        # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
+        # Its clients get NOT_COORDINATOR, as in Kafka if a load fails.
         manager.remove_groups_for_partition(partition)
         manager.unreadable_partitions[partition] = shard
         self.failed_partitions[partition] = str(error)
@@ -276,7 +276,7 @@ class Leadership:
         return True
 
     def _end_start(self) -> None:
-        """The last of the first loads has ended, well or not."""
+        """End the start once the last of the first loads has ended, successfully or not."""
         if self._manager.loading_partitions or not self._is_start:
             return
         # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
@@ -287,4 +287,4 @@ class Leadership:
 
 
 async def _at_once(_: Partition) -> None:
-    """Nothing has to be waited for."""
+    """Return at once, with nothing to wait for."""

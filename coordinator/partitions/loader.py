@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing a partition's groups back from its log, in slices that leave the event loop to others."""
+"""Loads a partition's groups from its log, in slices between which the event loop does other work."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -23,23 +23,23 @@ from storage.format.transactions import LogReplay
 log = get_logger("loader")
 
 SIDE_BY_SIDE: Final = 4
-"""So many partitions load at a time: enough that reading never makes the others wait; the first ones serve early."""
+"""The number of partitions that load at a time: enough that none waits for reads; the first ones serve early."""
 
 
 class LoadProgress(msgspec.Struct):
-    """How far the load of one partition has come."""
+    """The progress of the load of one partition."""
 
     partition: Partition
     began_ms: int
     end_offset: Offset
     size_bytes: int
-    """Of the whole log."""
+    """The size of the whole log."""
     offset: Offset = Offset(0)
     records: int = 0
     bytes_read: int = 0
 
     def shown(self, now_ms: int) -> dict[str, int]:
-        """What an operator wants to know of it."""
+        """Return the progress as operators see it."""
         return {
             "records": self.records,
             "bytes_read": self.bytes_read,
@@ -49,7 +49,7 @@ class LoadProgress(msgspec.Struct):
 
 
 class Loader:
-    """Loads partitions side by side, and applies their records on the event loop."""
+    """Loads several partitions at a time, and applies their records on the event loop."""
 
     def __init__(self, clock: Clock, stats: Stats) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class Loader:
         self._records = RecordLoader()
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._slices = Slices(clock.nanos)
-        self._slice = asyncio.Lock()  # the loop turns between two slices, whosever they are
+        self._slice = asyncio.Lock()  # the loop turns between two slices of any loads
         self.progress: dict[Partition, LoadProgress] = {}
 
     async def load(
@@ -67,10 +67,10 @@ class Loader:
         prepare_groups: Callable[[Shard], Iterator[None]],
         still_wanted: Callable[[], bool],
     ) -> None:
-        """Apply all that a claimed partition holds to `shard`, then take all steps of `prepare_groups(shard)`.
+        """Apply all records of a claimed partition to `shard`, then take all steps of `prepare_groups(shard)`.
 
-        Stops early, with what it has, once `still_wanted()` is false. Raises LogError when the log cannot be read,
-        and LogDamaged, which says where, when it is damaged or a record in it makes no sense.
+        Stops early, with a partial load, once `still_wanted()` is false. Raises LogError if the log cannot be read,
+        and LogDamaged, with the place, if it is damaged or a record in it makes no sense.
         """
         async with self._places:
             await self._load(shard, claim, prepare_groups, still_wanted)
@@ -100,7 +100,7 @@ class Loader:
         finally:
             del self.progress[partition]
         if still_wanted():
-            self._tell_open(partition, replay)
+            self._log_open(partition, replay)
         took_ms = self._clock.mono_ms() - progress.began_ms
         self._stats.partition_loads += 1
         self._stats.partition_load_ms_max = max(self._stats.partition_load_ms_max, took_ms)
@@ -114,8 +114,8 @@ class Loader:
                 milliseconds=took_ms,
             )
 
-    def _tell_open(self, partition: Partition, replay: LogReplay) -> None:
-        """Transactions end at the coordinator that began them: what they hold is left out here, but not in silence."""
+    def _log_open(self, partition: Partition, replay: LogReplay) -> None:
+        """Log the offsets of open transactions: they are left out, as transactions end at their own coordinator."""
         found = replay.open
         if not found.transactions:
             return

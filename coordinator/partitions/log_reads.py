@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the partitions' logs for clients, without holding up the event loop.
 
-What may wait for the disk is done in the io thread, in slices of about a megabyte, between which the others have their
-turn there. What was read and not yet answered counts as unsent, so that many large reads cannot take the memory: once
-the budget is used up, a read ends with what it has.
+Work that may wait for the disk is done in the io thread, in slices of about a megabyte, between which other work has
+its turn. Bytes that were read and not yet sent count as unsent, so that many large reads cannot take the memory: once
+the budget is used up, a read ends with the data it has.
 
-A read shows what has reached the segments. That is less than what is durable by what waits for write-behind, half a
-second at most; a `fresh` one brings this into the segments first, of the partitions that it reads.
+A read returns data that has reached the segments. Durable data may still wait for write-behind, half a second at most;
+a `fresh` read first moves this data of its partitions into the segments.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,14 +38,14 @@ T = TypeVar("T")
 
 PARTITIONS_PER_SLICE: Final = 10
 SLICE_BYTES_MAX: Final = 2 * READ_BYTES_MAX
-"""A slice ends once it has `READ_BYTES_MAX`: what it had before its last partition was less, and that adds as much.
+"""The most that a slice holds: under `READ_BYTES_MAX` before its last partition, and as much from that partition.
 
 Only a single batch that is larger than `READ_BYTES_MAX` takes more.
 """
 
 ERRORS: Final = {
     ReadError.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
-    ReadError.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as of Kafka, where it is an exception
+    ReadError.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as in Kafka, where it is an exception
 }
 
 
@@ -55,17 +55,17 @@ class Budget(Protocol):
     over: bool
 
     def add(self, count: int) -> None:
-        """So many bytes more are owed."""
+        """Add `count` bytes that are unsent."""
 
     def remove(self, count: int) -> None:
-        """So many bytes were taken, or given up."""
+        """Remove `count` bytes that were sent or dropped."""
 
 
 class LogReading:
     """A fetch on its way through its partitions.
 
-    `found` has an answer for each of `wanted`, in their order, once `done` is called. What was read is in the budget
-    until `release`.
+    `found` has a result for each of `wanted`, in their order, once `done` is called. The bytes that were read count in
+    the budget until `release`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LogReading:
     ) -> None:
         self.found: list[ReadResult | ErrorCode] = []
         self.is_cut = False
-        """Whether there is more that was not read for want of memory."""
+        """True if more data was left unread for want of memory."""
         self._reads = reads
         self._wanted = wanted
         self._left = max_bytes
@@ -91,22 +91,22 @@ class LogReading:
 
     @property
     def held_bytes(self) -> int:
-        """What was read so far."""
+        """The bytes that were read and not yet released."""
         return self._held_bytes
 
     def go_on(self) -> None:
-        """Submit the next slice, with room for it in the budget, or end."""
+        """Submit the next slice, with room for the slice in the budget, or end."""
         if len(self.found) == len(self._wanted):
             self._done()
             return
         if self._held_bytes and self._reads.budget.over:
-            self._left = 0  # of the rest only the ends are answered
+            self._left = 0  # for the rest only the end offsets are returned
             self.is_cut = True
         self._reads.budget.add(SLICE_BYTES_MAX)
         self._reads.io.submit(self._read_some, self._took)
 
     def _read_some(self) -> list[ReadResult | ErrorCode]:
-        """In the io thread: read partitions until a slice is full."""
+        """Read partitions until a slice is full; runs in the io thread."""
         found: list[ReadResult | ErrorCode] = []
         size = 0
         begin = len(self.found)
@@ -140,7 +140,7 @@ class LogReading:
         self.go_on()
 
     def release(self) -> None:
-        """The bytes are counted elsewhere now, or dropped; a read under way ends without a word."""
+        """Take the bytes out of the budget, as they are counted elsewhere or dropped; end a read under way silently."""
         if not self._is_released:
             self._is_released = True
             self._reads.budget.remove(self._held_bytes)
@@ -148,28 +148,28 @@ class LogReading:
 
 
 class LogReads:
-    """What clients may read of this node's logs."""
+    """The reads that clients make of this node's logs."""
 
     def __init__(self, log_manager: LogManager, io: Submitter, timers: Delays, budget: Budget) -> None:
         self.io = io
         self.budget = budget
         self.tail = FetchWaiters(log_manager.end_offset, timers)
         self._log = log_manager
-        self._reader = LogReader()  # of the io thread
+        self._reader = LogReader()  # used in the io thread only
 
     def fetch(
         self, wanted: Sequence[WantedBatches], max_bytes: int, done: Callable[[], None], *, fresh: bool
     ) -> LogReading:
-        """Read partitions in this order, about `max_bytes` together, and call `done`.
+        """Return a fetch that reads partitions in this order, about `max_bytes` in total, and then calls `done`.
 
-        The first batch comes however long it is; others only as far as they fit. To begin with call `go_on`.
+        The first batch is read however long it is; others only as far as they fit. The caller begins with `go_on`.
         """
         return LogReading(self, wanted, max_bytes, done, fresh=fresh)
 
     def fetch_one(
         self, wanted: WantedBatches, left: int, *, at_least_one: bool, fresh: bool
     ) -> ReadResult | ErrorCode | None:
-        """Blocks: read one partition, at most `left` bytes; None where it has to be asked for again."""
+        """Read one partition, at most `left` bytes; None if the read has to be repeated. Blocks."""
 
         def read(of: PartitionLog) -> ReadResult | ReadError:
             return self._reader.fetch(of, wanted, left, at_least_one=at_least_one)
@@ -179,7 +179,7 @@ class LogReads:
     def locate(
         self, sought: Sequence[OffsetQuery], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
     ) -> None:
-        """Find these places, with all that is durable in sight, and call `done` with them, or why there are none."""
+        """Find the sought offsets in all durable data, and call `done` with each offset, or with its error."""
         found: list[TimestampAndOffset | ErrorCode] = []
 
         def take(result: list[TimestampAndOffset | ErrorCode] | BaseException) -> None:

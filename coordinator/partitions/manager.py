@@ -31,18 +31,18 @@ LOGGER: Final = "groups"
 log = get_logger(LOGGER)
 
 OFFSETS_PER_STEP: Final = 1_000
-"""So many offsets of one group are looked at together for expiry."""
+"""The number of offsets of one group that one step checks for expiry."""
 
 LOADING_DELAY_MS: Final = 100
-"""How much later a deadline is looked at again that comes while its partition is still loading."""
+"""The delay of a deadline that comes while its partition is still loading, in milliseconds."""
 
 
 class GroupMetadataManager:
-    """Which partitions are owned or loading, and the groups in them.
+    """The owned and the loading partitions of a node, and their groups.
 
     A partition is in `loading_partitions` from the moment this node leads it until its log has been applied, and
     in `owned_partitions` from then until it is lost. Everything runs on the event loop. Replies of outcomes are
-    given through `deliver`, with the ticket that they have to wait for.
+    passed to `deliver`, with the ticket that they have to wait for.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class GroupMetadataManager:
         needs_marks: bool = False,
         batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> None:
-        """`needs_marks` where a group that is not here may be at a cluster, until the book of its partition has it.
+        """`needs_marks`: a group that is absent here may be at a cluster, until the book of its partition has it.
 
         `batch_bytes_max` is the size of the largest batch that the log takes.
         """
@@ -70,25 +70,25 @@ class GroupMetadataManager:
         self.owned_partitions: dict[Partition, Shard] = {}
         self.loading_partitions: dict[Partition, Shard] = {}
         self.waiting_partitions: set[Partition] = set()
-        """Of those that are loading the ones that cannot be read before the log takes appends again."""
+        """The loading partitions that cannot be read before the log takes appends again."""
         self.unreadable_partitions: dict[Partition, Shard] = {}
-        """Those that are led, but could not be loaded; without their groups."""
+        """The partitions that this node leads but could not load; without their groups."""
         self.deleted = DeletedTopics(self.run, stats)
         self.unloading = Unloading(timers, clock, deliver)
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
-        self._log = log.bind()  # one that is not looked up anew for each of a group's events
+        self._log = log.bind()  # not looked up anew for each event of a group
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
 
     # --- finding a group ---
 
     def partition_for(self, group_id: GroupId) -> Partition:
-        """The partition that holds a group (GroupMetadataManager.partitionFor)."""
+        """Return the partition that holds a group (GroupMetadataManager.partitionFor)."""
         return partition_for(group_id, self.num_partitions)
 
     def shard_for(self, group_id: GroupId) -> Shard | ErrorCode:
-        """The shard of a group, or why it cannot be had here now."""
+        """Return the shard of a group, or the error if this node does not serve it now."""
         partition = partition_for(group_id, self.num_partitions)
         shard = self.owned_partitions.get(partition)
         if shard is not None:
@@ -98,12 +98,12 @@ class GroupMetadataManager:
         return ErrorCode.NOT_COORDINATOR
 
     def find(self, group_id: GroupId) -> GroupEntry | None:
-        """A group of an owned partition; None when there is no such group or its partition is not owned."""
+        """Return a group of an owned partition; None if it does not exist or its partition is not owned."""
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
     def is_served(self, kept: GroupEntry) -> bool:
-        """Whether a group that was found earlier is still the one of its id in an owned partition.
+        """Return whether a group that was found earlier is still the one of its id in an owned partition.
 
         Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
         """
@@ -111,13 +111,13 @@ class GroupMetadataManager:
         return self.owned_partitions.get(shard.partition) is shard and shard.groups.get(kept.group_id) is kept
 
     def current_groups(self) -> Iterator[GroupEntry]:
-        """All groups of all owned partitions."""
+        """Yield all groups of all owned partitions."""
         for shard in self.owned_partitions.values():
             yield from shard.groups.values()
 
     @property
     def misplaced(self) -> list[Placement]:
-        """The owned partitions that were loaded with groups which belong to others, while they still have any."""
+        """The owned partitions that were loaded with groups of other partitions, and still have some."""
         found = []
         for shard in self.owned_partitions.values():
             placement = shard.placement
@@ -128,7 +128,7 @@ class GroupMetadataManager:
     # --- gaining and losing partitions ---
 
     def begin_load(self, partition: Partition) -> Shard:
-        """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
+        """Begin to lead a partition: requests for it get COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         book_id = book_of(partition, self.num_partitions)
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
@@ -137,14 +137,14 @@ class GroupMetadataManager:
         return shard
 
     def wait_for_log(self, partition: Partition) -> None:
-        """A partition that is loading cannot go on before the log has been repaired.
+        """Note that the load of a partition waits until the log has been repaired.
 
-        Until then its clients hear NOT_COORDINATOR, as of a partition in Kafka whose log directory has failed.
+        Until then its clients get NOT_COORDINATOR, as in Kafka if the partition's log directory has failed.
         """
         self.waiting_partitions.add(partition)
 
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
-        """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
+        """Make the groups of a shard ready to serve, one at each step, once the log has been applied to it."""
         shard.mark_other_groups()
         yield from shard.open_book()
         placement = shard.placement = Placement(shard.partition, self.num_partitions)
@@ -157,30 +157,30 @@ class GroupMetadataManager:
             yield
 
     def drop_before_serving(self, shard: Shard, appender: LogWriter) -> Iterator[None]:
-        """The partition's groups are ready, and nobody is served yet: drop its offsets in deleted topics, in steps.
+        """Drop the offsets in deleted topics of a loaded partition, in steps, before it serves any client.
 
-        So no commit to a new topic of such a name goes with them. Every append to the partition from before has come
-        to its end: tombstones that were lost are written again.
+        So no commit to a new topic of such a name is dropped. Every earlier append to the partition has ended:
+        tombstones that were lost are written again.
         """
         shard.appender = appender
         self.deleted.note_lost(shard.partition)
         yield from self.deleted.drop(shard)
 
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
-        """The partition's groups are ready: serve them."""
+        """Serve a partition whose groups are ready."""
         del self.loading_partitions[shard.partition]
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
 
     def load_group(self, kept: GroupEntry) -> None:
-        """A group has come from the log: give its members a full session from now."""
+        """Give the members of a group that was loaded from the log a full session from now."""
         self.run(kept, kept.group.on_loaded(self.env, self.clock.now()))
 
     def remove_groups_for_partition(self, partition: Partition) -> None:
-        """The partition is lost: its groups leave memory, Dead, and those who wait in them are sent on.
+        """Unload a lost partition: its groups leave memory, Dead, and requests that wait get NOT_COORDINATOR.
 
         A partition that is loading is dropped as well. Many groups take several turns of the loop; until then
-        nothing more happens to them, as their shard is lost.
+        they do not change, as their shard is lost.
         """
         self.waiting_partitions.discard(partition)
         self.unreadable_partitions.pop(partition, None)
@@ -197,9 +197,9 @@ class GroupMetadataManager:
     # --- running steps ---
 
     def run(self, kept: GroupEntry, outcome: Outcome) -> None:
-        """Carry out a decision: append, apply, arm the deadline, and give the replies their ticket.
+        """Carry out a decision: append, apply, arm the deadline, and deliver the replies with their ticket.
 
-        Raises RecordTooLarge where the records do not fit, and no reply can say so.
+        Raises RecordTooLarge if the records do not fit, and no reply can report that.
         """
         if outcome.records and not self._append(kept, outcome):
             return
@@ -222,12 +222,12 @@ class GroupMetadataManager:
             self.stats.rebalanced(outcome.ended_rebalance)
 
     def commit(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
-        """Append and apply what a group has committed: the hot path, on which nothing else is to be done.
+        """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
 
         Raises RecordTooLarge before anything has changed.
         """
         shard = kept.shard
-        if shard.vacant:
+        if shard.confirmed_absent:
             shard.mark_begun(kept.group_id, self.clock.wall_ms())
         shard.append_offsets(kept, commits)
         if not kept.is_kept:
@@ -239,7 +239,7 @@ class GroupMetadataManager:
     def _append(self, kept: GroupEntry, outcome: Outcome) -> bool:
         records = outcome.records
         try:
-            if kept.shard.vacant:
+            if kept.shard.confirmed_absent:
                 kept.shard.mark_begun(kept.group_id, self.clock.wall_ms())
             if outcome.independent:
                 self._append_in_parts(kept.shard, records)
@@ -257,9 +257,9 @@ class GroupMetadataManager:
         return True
 
     def _append_in_parts(self, shard: Shard, records: list[Record]) -> None:
-        """Append records in one batch, or in several where none holds them all.
+        """Append records in one batch, or in several if no batch holds all of them.
 
-        Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
+        Raises RecordTooLarge if a single record fits in no batch; those before it have been appended.
         """
         try:
             shard.append(records)
@@ -288,7 +288,7 @@ class GroupMetadataManager:
     # --- deleting and expiring ---
 
     def delete_group(self, group_id: GroupId) -> ErrorCode:
-        """Delete a group and its offsets; returns the answer."""
+        """Delete a group and its offsets; return the error code."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -305,11 +305,11 @@ class GroupMetadataManager:
         return cast(ErrorCode, outcome.answer)
 
     def delete_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:
-        """Delete a group as `delete_group` does: at once, or if no batch holds so many tombstones, in steps.
+        """Delete a group as `delete_group` does: at once, or in steps if no batch holds all of its tombstones.
 
-        A step deletes `count` of its offsets, until one batch may hold the rest. Meanwhile the group is Dead: who joins
-        or commits is to try again, so that a group that is refused to be deleted has lost nothing. It is as it was, but
-        for the offsets that are gone, where the steps are not taken to the end.
+        A step deletes `count` of its offsets, until one batch may hold the rest. Meanwhile the group is Dead: clients
+        that join or commit must try again, so that a group whose deletion is refused has lost nothing. If the steps
+        are not taken to the end, the group stays, without the offsets that were deleted.
         """
         kept = self.find(group_id)
         if kept is not None and kept.group.validate_delete_group() is ErrorCode.NONE:
@@ -326,16 +326,16 @@ class GroupMetadataManager:
         return self.delete_group(group_id)
 
     def _may_fit(self, kept: GroupEntry) -> bool:
-        """Whether one batch may hold the tombstones of all offsets of a group."""
+        """Return whether one batch may hold the tombstones of all offsets of a group."""
         each_bytes = TOMBSTONE_BYTES_MIN + len(kept.group_id)
         return kept.offsets.count * each_bytes <= self._batch_bytes_max
 
     def cleanup_steps(self, kept: GroupEntry, now_wall_ms: int) -> Iterator[int]:
-        """Clean a group up in steps, between which others may do what they like with it.
+        """Delete the expired offsets of a group in steps, between which requests may change the group.
 
         A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
-        Each looks at `offsets_per_step` offsets at most, and gives how many had expired; a group has one step at
-        least. Raises RecordTooLarge.
+        Each step checks `offsets_per_step` offsets at most, and yields the number of expired ones; a group has one
+        step at least. Raises RecordTooLarge.
         """
         retention_ms, at_once = self.env.config.offsets_retention_ms, self.offsets_per_step
         group, offsets = kept.group, kept.offsets
@@ -371,37 +371,37 @@ class GroupMetadataManager:
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
     def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[DurabilityTicket | None]:
-        """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
+        """Delete the offsets in deleted topics, in steps (GroupCoordinatorShard.onPartitionsDeleted).
 
-        It gives way after each step, and then gives the tickets of the tombstones that are not durable yet. Topics of
-        these names must not be created before the last step, or commits to them would be deleted, too. Where a
-        partition is still loading, or cannot be read now, its offsets go before it is served.
+        Yields after each step, and at the end the tickets of the tombstones that are not durable yet. Topics of these
+        names must not be created before the last step, or commits to them would be deleted, too. If a partition is
+        still loading, or cannot be read now, its offsets are deleted before it is served.
         """
         for partition in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):
             self.deleted.note(partition, topics)
         for shard in self.owned_partitions.values():
-            # Groups that are being taken over are hidden from what follows, or come after it, and are to be read again.
+            # Groups that are being taken over are hidden from these steps, or come later, and are to be read again.
             shard.readings_from_ms = self.clock.mono_ms() + 1
         try:
             for shard in list(self.owned_partitions.values()):
                 yield from self.deleted.drop(shard)
         finally:
-            for partition in self.owned_partitions:  # where an error has ended it, they stay
+            for partition in self.owned_partitions:  # if an error has ended the steps, offsets stay
                 self.deleted.give_up(partition)
         yield from self.deleted.pending()
 
     def clean_partitions(self) -> list[Partition]:
-        """The owned partitions that hold no offsets in deleted topics, whatever happens."""
+        """Return the owned partitions that hold no offsets in deleted topics, even after a crash."""
         undropped = self.deleted.partitions
         return [partition for partition in self.owned_partitions if partition not in undropped]
 
     def is_written_by(self, writer: LogWriter) -> bool:
-        """Whether this is the writer of an owned partition, or of one that is about to be."""
+        """Return whether this is the writer of an owned partition, or of one that is about to be owned."""
         partition = writer.partition
         shard = self.owned_partitions.get(partition) or self.loading_partitions.get(partition)
         return shard is not None and shard.appender is writer
 
     def load_anew(self, partition: Partition) -> None:
-        """Begin the load of a partition again; what is in memory of it is dropped."""
+        """Drop a partition from memory, and begin its load again."""
         self.remove_groups_for_partition(partition)
         self.begin_load(partition)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The marks of groups that began here go once their group has been away for as long as offsets are kept.
+"""Removes marks of groups that began here, once the group has been gone for as long as offsets are kept.
 
-The cluster knew nothing of such a group. If it has something by now, that comes from a client that was left there, and
-is younger than what was here, or the cluster would not keep it any more (if it keeps offsets no longer than we do,
-`offsets.retention.minutes`). Marks of groups that came from the cluster stay; of them there are no more than the
-cluster had groups.
+The cluster did not have such a group. If it has one by now, the group comes from a client that stayed at the cluster,
+and is younger than the one here was, or the cluster would have expired it (if it keeps offsets no longer than we do,
+`offsets.retention.minutes`). Marks of groups that came from the cluster stay; they are no more than the cluster had
+groups.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ MARKS_PER_STEP: Final = 50
 def expire_marks(
     manager: GroupMetadataManager, now_wall_ms: int, on_expired: Callable[[GroupId], None]
 ) -> Iterator[int]:
-    """Take them away in steps, each of which gives how many those were. Raises RecordTooLarge."""
+    """Remove expired marks in steps, each of which yields their number. Raises RecordTooLarge."""
     until_wall_ms = now_wall_ms - manager.env.config.offsets_retention_ms
     for shard in list(manager.owned_partitions.values()):
         groups = list(map(GroupId, shard.book.offsets.by_topic))
@@ -42,7 +42,9 @@ def _is_over(shard: Shard, group_id: GroupId, until_wall_ms: int) -> bool:
     mark = shard.book.offsets.of(group_id).get(0)
     if mark is None or mark.offset != BEGUN or mark.commit_timestamp > until_wall_ms:
         return False
-    return group_id not in shard.groups and group_id not in shard.moving and group_id != shard.book.group_id
+    return (
+        group_id not in shard.groups and group_id not in shard.migrating and group_id != shard.book.group_id
+    )
 
 
 def _take_away(shard: Shard, groups: Sequence[GroupId], now_wall_ms: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of groups that are in a partition where no client looks for them."""
+"""Messages about groups that are in a partition where no client looks for them."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,7 +13,7 @@ PUT_IN_PLACE: Final = (
 
 
 def describe_misplaced(placements: Iterable[Placement]) -> Iterator[str]:
-    """Yield a line for each partition with such groups, and one on a topic that has got more partitions."""
+    """Yield a line for each partition with misplaced groups, and one if the topic has got more partitions since."""
     misplaced = [each for each in placements if each.elsewhere]
     wrong = in_wrong_place(misplaced)
     for each in misplaced:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups of a partition from its files alone, for commands that run without a node. Changes nothing."""
+"""Reads a partition's groups from its files alone, for commands that run without a node; changes nothing."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from storage.recovery.check import CheckedPartition, whole_batches
 
 
 class OfflineShard(NamedTuple):
-    """What a load would give, and what it would leave out."""
+    """The groups that a load would give, and the records that it would leave out."""
 
     shard: Shard
     unknown_records: int
@@ -22,7 +22,7 @@ class OfflineShard(NamedTuple):
 
 
 def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) -> OfflineShard:
-    """Apply all whole batches from the log's start on, also those behind damage. Raises OSError."""
+    """Apply all whole batches from the log's start on, also those after damage. Raises OSError."""
     shard = Shard(checked.partition)
     replay = LogReplay(loader)
     unknown = 0
@@ -37,7 +37,7 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
 
 
 def placement_of(shard: Shard, num_partitions: int) -> Placement:
-    """Return where the groups of a partition belong, of which there are `num_partitions`."""
+    """Return the partitions, out of `num_partitions`, to which the groups of a partition belong."""
     placement = Placement(shard.partition, num_partitions)
     for kept in shard.groups.values():
         if not is_no_group(kept.group, kept.offsets):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book of a partition: which of its groups were taken over from the cluster that a gateway stands before.
+"""The book of a partition: marks for its groups that were taken over from the cluster that a gateway stands before.
 
-Such a mark must outlive its group: a group that is deleted, or expires, must not be taken over a second time, with the
-old offsets that the cluster still has. So it is a record of its own, an offset of a group that no client can have: for
-the group "g" that of partition 0 of the "topic" g, in the group `__groupkeeper.adopted-<n>`, where n is the least
-number with which that name belongs to the partition. Tools of Kafka read it, compaction keeps it, and it moves with its
-partition. The number of the offset says what is true of the group.
+A mark must outlive its group: a group that is deleted, or expires, must not be taken over a second time, with the
+old offsets that the cluster still has. So a mark is a record of its own, an offset of a group that no client can have:
+for the group "g" the offset of partition 0 of the "topic" g, in the group `__groupkeeper.adopted-<n>`, where n is the
+least number with which that name belongs to the partition. Kafka's tools read it, compaction keeps it, and it moves
+with its partition. The number of the offset is the state of the group: one of the constants below.
 
-One offset of the book is no mark: that of the "topic" with the book's own name counts how often a mark was taken away.
-What was read of the cluster before that happened may be older than what was committed here meanwhile, so it is stored
-only while the count is still the one that was heard before it was read.
+One offset of the book is no mark: the offset of the "topic" with the book's own name counts how often a mark was taken
+away. A reading of the cluster from before that removal may be older than commits made here meanwhile, so a reading is
+stored only if the count is still the one that was returned before the reading.
 """
 
 from functools import lru_cache
@@ -19,26 +19,26 @@ from protocol.names import BOOK_PREFIX, GroupId, Partition
 from protocol.placement import partition_for
 
 ADOPTED: Final = 0
-"""What is here of the group counts, and nothing is taken from the cluster any more."""
+"""The group's offsets here count, and nothing is taken from the cluster any more."""
 UNDER_WAY: Final = 1
-"""The group is being taken over or given back: what the cluster has counts, and what is here of it is to go."""
+"""The group is being taken over or given back: its offsets at the cluster count, those here are to be deleted."""
 BEGUN: Final = 2
-"""As ADOPTED, of a group that began here: the cluster knew nothing of it. Such a mark need not be kept for ever."""
+"""As ADOPTED, for a group that began here: the cluster did not have it. Such a mark need not be kept for ever."""
 OURS: Final = (ADOPTED, BEGUN)
 
 
 def is_book(group_id: GroupId) -> bool:
-    """Whether this is the name of a book, which clients cannot use."""
+    """Return whether a group id is the name of a book, which clients cannot use."""
     return group_id.startswith(BOOK_PREFIX)
 
 
 def book_of(partition: Partition, num_partitions: int) -> GroupId:
-    """The name of one partition's book."""
+    """Return the name of one partition's book."""
     return _names(num_partitions).of(partition)
 
 
 class _Names:
-    """The names of all books, found as they are asked for."""
+    """The names of all books, computed on demand."""
 
     def __init__(self, num_partitions: int) -> None:
         self._num_partitions = num_partitions

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
+"""The groups of one partition of `__consumer_offsets`, and the appends that change them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -28,12 +28,12 @@ from storage.format.records import (
 
 MARKS_PER_STEP: Final = 500
 NO_GROUP: Final = GroupId("")
-VACANT_MAX: Final = 1_000
-"""So many groups that are nowhere are remembered, beside those that have begun since."""
+CONFIRMED_ABSENT_MAX: Final = 1_000
+"""The maximum number of confirmed absent groups that are remembered, not counting those that have begun since."""
 
 
 class GroupEntry:
-    """What a partition keeps under a group's id: the group, of any kind, its offsets, and what their runner needs."""
+    """The entry of a partition for a group's id: the group, of any kind, its offsets, and the state of its runner."""
 
     __slots__ = (
         "armed_ms",
@@ -53,15 +53,15 @@ class GroupEntry:
         self.group_id = group.group_id
         self.offsets = CommittedOffsets(shard.usage)
         self.ticket: DurabilityTicket = DURABLE
-        """Of the newest record of this."""
+        """The ticket of the newest record of this entry."""
         self.is_kept = False
-        """Whether it is in the cache."""
+        """True if the entry is in the cache."""
         self.armed_ms = NEVER
-        """When the runner will look at the group again."""
+        """The time of the armed deadline of the group; NEVER if none is armed."""
         self.commits = 0
-        """How many offsets it has committed since it is in memory."""
+        """The number of offsets that the group has committed since it entered memory."""
         self.rebalances = 0
-        """How often it has begun to rebalance since then."""
+        """The number of rebalances that the group has begun since it entered memory."""
 
     @property
     def classic(self) -> ClassicGroup:
@@ -74,8 +74,8 @@ class GroupEntry:
 class Shard:
     """The groups of one partition; owned by the event loop.
 
-    `append` is the live path: records go to the log's writer and are applied in the same step. `apply` alone is
-    how loading uses the shard. Nothing else changes what the log holds of a group.
+    `append` is the live path: records go to the log's writer and are applied in the same step. Loading uses `apply`
+    alone. Nothing else changes a group's records in the log.
     """
 
     __slots__ = (
@@ -83,54 +83,54 @@ class Shard:
         "appender",
         "book",
         "closed",
+        "confirmed_absent",
         "groups",
+        "hidden",
         "is_lost",
-        "moving",
+        "migrating",
         "other_groups",
         "partition",
         "placement",
         "readings_from_ms",
         "usage",
-        "vacant",
-        "void",
     )
 
     def __init__(
         self, partition: Partition, usage: GroupTotals | None = None, book_id: GroupId = NO_GROUP
     ) -> None:
-        """A partition without groups; what they hold counts into `usage`, the node's books.
+        """Create a partition without groups; its groups count into `usage`, the totals of the node.
 
-        `book_id` is the name of its book; one that is only looked at need not know it.
+        `book_id` is the name of its book; a shard that is only read need not know it.
         """
         self.partition = partition
         self.usage = GroupTotals() if usage is None else usage
         self.placement: Placement | None = None
-        """Where the groups belong that were loaded; None before that."""
+        """The partitions to which the loaded groups belong; None before the load."""
         self.is_lost = False
-        """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
+        """True if this node has lost the partition: its groups are about to leave memory, and nothing is written."""
         self.groups: dict[GroupId, GroupEntry] = {}
         self.other_groups: set[GroupId] = set()
-        """Groups in the log of protocols that are not served here."""
-        self.appender: LogWriter | None = None  # while loading there is none
+        """The groups in the log whose protocols are not served here."""
+        self.appender: LogWriter | None = None  # None while loading
         self.absence_ticket: DurabilityTicket = DURABLE
-        """Of the newest removal of a group: an answer that there is none waits for it."""
+        """The ticket of the newest removal of a group: a response that a group is absent waits for it."""
         self.book = GroupEntry(self, ClassicGroup(book_id, self.usage))
-        """Which groups were taken over from a cluster (`book`), as the offsets of a hidden group."""
-        self.void: dict[GroupId, GroupEntry] = {}
-        """Groups that are being taken over or given back, or where that has ended half-way: they are hidden as well."""
-        self.moving: set[GroupId] = set()
-        """Those of which that is being done now."""
+        """The marks of the groups taken over from a cluster (`ownership_markers`), as offsets of a hidden group."""
+        self.hidden: dict[GroupId, GroupEntry] = {}
+        """Groups whose takeover or return is under way, or has ended half-way: they are hidden as well."""
+        self.migrating: set[GroupId] = set()
+        """The groups that are being taken over or given back now."""
         self.closed: dict[GroupId, int] = {}
-        """Those that are about to be given back, with the millisecond until which clients cannot change them."""
-        self.vacant: dict[GroupId, int] = {}
-        """Groups that are not here, and that the cluster knows nothing of, with the millisecond until which that
-        counts; they may begin, and get their mark with the first of their records."""
+        """The groups that are about to be given back, with the millisecond until which clients cannot change them."""
+        self.confirmed_absent: dict[GroupId, int] = {}
+        """Groups that neither this partition nor the cluster has, with the millisecond until which that counts; such
+        groups may begin, and get their mark with their first record."""
         self.readings_from_ms = 0
-        """What was read of the cluster counts if that was begun in this millisecond or later: what was read before may
-        name topics that have gone since, and whose offsets were dropped here, or by the partition's last leader."""
+        """The millisecond from which on readings of the cluster count: an earlier reading may name topics that were
+        deleted since, and whose offsets were dropped here, or by the partition's last leader."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""
+        """Append records, all or none, in one batch, and apply them. Raises RecordTooLarge before any change."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append(records)
         for record in records:
@@ -152,7 +152,7 @@ class Shard:
         kept.ticket = ticket
 
     def apply(self, record: Record | OffsetCommits) -> GroupEntry | None:
-        """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
+        """Apply a record; return its group, or None if the group is gone now or of an unknown kind."""
         if isinstance(record, OffsetCommits):
             kept = self._find_or_add(record.group)
             kept.offsets.apply_commits(record)
@@ -167,7 +167,7 @@ class Shard:
     def apply_offset_commit(
         self, group_id: GroupId, topic: str, partition: int, value: OffsetAndMetadata | None
     ) -> GroupEntry | None:
-        """Apply one offset; a first offset brings a group of its own (a simple group) into being."""
+        """Apply one offset; the first offset of an absent group creates that group (a simple group)."""
         kept = self.groups.get(group_id) if value is None else self._find_or_add(group_id)
         if kept is not None:
             kept.offsets.apply_offset(topic, partition, value)
@@ -182,7 +182,7 @@ class Shard:
         if found is None:
             return None
         if found.offsets.count:
-            # The tombstone of a group follows those of its offsets; should any be left, they are not lost with it.
+            # The tombstone of a group follows those of its offsets; if offsets are left, they are not lost with it.
             forget_metadata(found.classic)
             return found
         self.remove(found)
@@ -193,9 +193,9 @@ class Shard:
         return self.add(self.new_group(group_id)) if kept is None else kept
 
     def new_group(self, group_id: GroupId) -> GroupEntry:
-        """A group without anything, which is not in the cache."""
+        """Return an empty group that is not in the cache."""
         kept = GroupEntry(self, ClassicGroup(group_id, self.usage))
-        # One of this name may have been deleted just now: what is said of the new one waits for that.
+        # A group of this name may have been deleted just now: responses about the new one wait for that.
         kept.ticket = self.absence_ticket
         return kept
 
@@ -205,14 +205,14 @@ class Shard:
             (self.other_groups.discard if record.value is None else self.other_groups.add)(group_id)
 
     def mark_other_groups(self) -> None:
-        """Once the log has been applied: which offsets are of groups not served, and which of simple consumers."""
+        """Mark the groups whose protocol is not served, lest they count as simple, once the log has been applied."""
         for group_id in self.other_groups & self.groups.keys():
             self.groups[group_id].classic.of_other_protocol = True
 
     # --- groups that were taken over from a cluster ---
 
     def open_book(self) -> Iterator[None]:
-        """Once the log has been applied: take the book, and what is void, out of the groups. Gives way now and then."""
+        """Take the book and hidden groups out of `groups`, in steps, once the log has been applied."""
         book_id = self.book.group_id or next(filter(is_book, self.groups), None)
         found = None if book_id is None else self.groups.pop(book_id, None)
         if found is None:
@@ -223,28 +223,30 @@ class Shard:
         for number, group_id in enumerate(map(GroupId, list(found.offsets.by_topic))):
             kept = self.groups.get(group_id)
             if kept is not None and self.mark_of(group_id) == UNDER_WAY:
-                self.make_void(kept)
+                self.hide(kept)
             if number % MARKS_PER_STEP == 0:
                 yield
 
     def mark_of(self, group_id: GroupId) -> int | None:
-        """What the book says of a group; None where it says nothing."""
+        """Return the mark of a group in the book; None if it has none."""
         mark = self.book.offsets.of(group_id).get(0)
         return None if mark is None else mark.offset
 
     def may_begin(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
-        """Whether a group that is not here is known not to be anywhere: it may be looked up, and made."""
+        """Return whether an absent group has no state at the cluster that counts: it may be looked up, and created."""
         mark = self.mark_of(group_id)
         if mark is None:
-            return self.is_vacant(group_id, now_ms) or (not needs_mark and group_id not in self.moving)
+            return self.is_confirmed_absent(group_id, now_ms) or (
+                not needs_mark and group_id not in self.migrating
+            )
         return mark in OURS
 
-    def is_vacant(self, group_id: GroupId, now_ms: int) -> bool:
-        """Whether a group is nowhere, as the cluster has said a moment ago, or is just about to begin here.
+    def is_confirmed_absent(self, group_id: GroupId, now_ms: int) -> bool:
+        """Return whether a group was neither here nor at the cluster a moment ago, or is about to begin here.
 
-        What nobody is in any more, and never was stored, has not begun: it may have begun at the cluster.
+        A group that has no members any more, and was never stored, has not begun: it may have begun at the cluster.
         """
-        until_ms = self.vacant.get(group_id)
+        until_ms = self.confirmed_absent.get(group_id)
         if until_ms is None:
             return False
         kept = self.groups.get(group_id)
@@ -252,58 +254,58 @@ class Shard:
 
     @property
     def taken_away(self) -> int:
-        """How often a mark was taken away (`book`)."""
+        """The number of times that a mark was taken away (`ownership_markers`)."""
         count = self.book.offsets.of(self.book.group_id).get(0)
         return 0 if count is None else count.offset
 
     def mark_record(self, group_id: GroupId, mark: int | None, now_wall_ms: int) -> OffsetCommitRecord:
-        """The record that sets the mark of a group, or takes it away."""
+        """Return the record that sets the mark of a group, or takes it away if `mark` is None."""
         value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
         return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
 
     def count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
-        """The record that goes along where marks are taken away."""
+        """Return the record that is appended along with a removal of marks, and counts it."""
         return self.mark_record(self.book.group_id, self.taken_away + 1, now_wall_ms)
 
-    def note_vacant(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
-        """The cluster knows nothing of this group, which is not here either; others go for it whose time is over."""
-        self.vacant.pop(group_id, None)
-        self.vacant[group_id] = until_ms
-        for oldest in list(islice(self.vacant, 2)):
+    def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
+        """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""
+        self.confirmed_absent.pop(group_id, None)
+        self.confirmed_absent[group_id] = until_ms
+        for oldest in list(islice(self.confirmed_absent, 2)):
             if oldest in self.groups:  # its first record is still to come
-                self.vacant[oldest] = self.vacant.pop(oldest)
-            elif self.vacant[oldest] <= now_ms or len(self.vacant) > VACANT_MAX:
-                del self.vacant[oldest]
+                self.confirmed_absent[oldest] = self.confirmed_absent.pop(oldest)
+            elif self.confirmed_absent[oldest] <= now_ms or len(self.confirmed_absent) > CONFIRMED_ABSENT_MAX:
+                del self.confirmed_absent[oldest]
 
     def mark_begun(self, group_id: GroupId, now_wall_ms: int) -> None:
-        """A group that was nowhere gets its first record now: it is ours from then on. Raises RecordTooLarge."""
-        if group_id in self.vacant:
+        """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
+        if group_id in self.confirmed_absent:
             self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
-            del self.vacant[group_id]
+            del self.confirmed_absent[group_id]
 
     def mark_ended(self, group_id: GroupId, now_wall_ms: int) -> None:
-        """A group has gone: what is kept of it for a while counts from now. Raises RecordTooLarge."""
+        """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
         if self.mark_of(group_id) == BEGUN:
             self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
 
     def close(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
-        """Keep clients from changing a group until then; others are forgotten whose time is over."""
+        """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
         self.closed = {each: until for each, until in self.closed.items() if until > now_ms}
         self.closed[group_id] = until_ms
 
     def is_closed(self, group_id: GroupId, now_ms: int) -> bool:
-        """Whether clients are kept from changing a group."""
+        """Return whether clients are kept from changing a group."""
         return self.closed.get(group_id, now_ms) > now_ms
 
-    def make_void(self, kept: GroupEntry) -> None:
-        """From now on this group is hidden; what the log has of it is to be deleted."""
+    def hide(self, kept: GroupEntry) -> None:
+        """Hide a group from now on; its records in the log are to be deleted."""
         self.groups.pop(kept.group_id, None)
         kept.is_kept = False
         kept.group.leave_memory()
-        self.void[kept.group_id] = kept
+        self.hidden[kept.group_id] = kept
 
     def append_hidden(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
-        """Append all or none, in one batch, and apply them to the book and to a hidden group.
+        """Append records, all or none, in one batch, and apply them to the book and to a hidden group.
 
         Raises RecordTooLarge before anything has changed.
         """
@@ -318,16 +320,16 @@ class Shard:
             kept.ticket = ticket
 
     def forget_hidden(self) -> None:
-        """The partition is lost: nothing of this counts any more."""
-        for kept in (self.book, *self.void.values()):
+        """Forget the book and all hidden and confirmed absent groups, as the partition is lost."""
+        for kept in (self.book, *self.hidden.values()):
             kept.offsets.leave_memory()
-        self.void.clear()
-        self.vacant.clear()
+        self.hidden.clear()
+        self.confirmed_absent.clear()
 
     # --- the cache ---
 
     def add(self, kept: GroupEntry) -> GroupEntry:
-        """Put a group in the cache; returns the one of its id that is there already, if there is."""
+        """Add a group to the cache and return it, or the group of its id that is in the cache already."""
         there = self.groups.get(kept.group_id)
         if there is not None:
             return there

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of lost partitions leave memory, Dead, some in each turn of the loop; those who wait in them are sent on."""
+"""Unloads groups of lost partitions, now Dead, some in each turn of the loop; waiting requests get NOT_COORDINATOR."""
 
 from collections import deque
 from collections.abc import Callable
@@ -16,33 +16,33 @@ from protocol.errors import ErrorCode
 log = get_logger("groups")
 
 UNLOADED_AT_ONCE: Final = 2_000
-"""So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
+"""The number of groups of lost partitions that one turn of the event loop unloads: some milliseconds."""
 TURN_NS: Final = 10_000_000
-"""After so long the loop has turned for sure, or was kept from it by others."""
+"""The time after which the loop has turned for sure, or was blocked by other work, in nanoseconds."""
 
 
 class Unloading:
-    """The lost partitions that still have groups. Nothing more happens to these, as their shard is lost."""
+    """The lost partitions that still have groups, which no longer change, as their shard is lost."""
 
     def __init__(
         self, timers: Deadlines, clock: Clock, deliver: Callable[[Reply, DurabilityTicket], None]
     ) -> None:
-        """`deliver` gives replies to those who wait in a group."""
+        """`deliver` sends replies to requests that wait in a group."""
         self._timers = timers
         self._clock = clock
         self._deliver = deliver
         self.at_once = UNLOADED_AT_ONCE
         self._shards: deque[Shard] = deque()
-        self._is_asked = False  # whether `_go_on` will be called
-        self._left = 0  # so many may go in this turn
+        self._is_asked = False  # True if `_go_on` will be called
+        self._left = 0  # the groups that may still go in this turn
         self._began_ns = -TURN_NS
 
     def add(self, shard: Shard) -> None:
-        """This shard is lost."""
+        """Add a lost shard, whose groups are to be unloaded."""
         self._shards.append(shard)
 
     def begin(self) -> None:
-        """Unload as many groups as may still go in this turn, and see to the others."""
+        """Unload as many groups as may still go in this turn, and schedule the others."""
         if self._shards and not self._is_asked:
             now_ns = self._clock.nanos()
             if now_ns - self._began_ns > TURN_NS:
@@ -51,7 +51,7 @@ class Unloading:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether groups of lost partitions are still in memory."""
+        """True if groups of lost partitions are still in memory."""
         return bool(self._shards)
 
     def _go_on(self, _: None) -> None:

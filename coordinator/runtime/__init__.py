@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node runs on: clocks, timers, threads, the scheduler, ids of members, signals."""
+"""The base of a node: clocks, timers, threads, the scheduler, ids of members, signals."""

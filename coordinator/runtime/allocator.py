@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns freed memory to the operating system, where the C library is glibc.
+"""Returns freed memory to the operating system, if the C library is glibc.
 
 glibc maps buffers above a threshold separately and unmaps them when they are freed. By default it raises this threshold
 up to 32 MiB as such buffers are freed. Large buffers then share the heap with small objects that stay, and most of what
@@ -13,7 +13,7 @@ PAGE_WISE: Final = {"PYTHONMALLOC": "malloc"}
 """The environment of a process in which small objects are glibc's as well.
 
 Python's own allocator returns memory in pieces of 1 MiB, and one object that stays keeps a whole piece; `trim_heap`
-goes page by page.
+returns single pages.
 """
 MAPPED_FROM_BYTES: Final = 64 * 1024
 """Buffers of this size and above are mapped separately."""
@@ -31,7 +31,7 @@ def map_large_buffers() -> None:
 
 
 def trim_heap() -> None:
-    """Return the free pages within the heap. Does nothing with another C library.
+    """Return the free pages of the heap to the system. Does nothing with another C library.
 
     It takes about 10 ms for 100 MB of free pages, during which other threads cannot allocate from the heap.
     """

@@ -12,38 +12,38 @@ _TIME_NS: Final[Callable[[], int]] = time.time_ns
 
 
 class Clock(Protocol):
-    """Time in whole milliseconds, and a finer one for what takes less."""
+    """The time in whole milliseconds, and in nanoseconds for what takes less."""
 
     def mono_ms(self) -> int:
-        """For deadlines: never goes back."""
+        """Return monotonic milliseconds, for deadlines: they never go back."""
 
     def wall_ms(self) -> int:
-        """For record timestamps and retention: since the epoch."""
+        """Return milliseconds since the epoch, for record timestamps and retention."""
 
     def now(self) -> Instant:
-        """Both at once."""
+        """Return both times at once."""
 
     def nanos(self) -> int:
-        """For how long something took: nanoseconds since any moment, which never go back.
+        """Return nanoseconds since any moment, which never go back, to measure durations.
 
-        Bind it once where it is read for each request: it may be the system's function itself.
+        Bind the method once if it is called for each request: it may be the system's function itself.
         """
 
 
 class SystemClock:
-    """The machine's clocks."""
+    """The clocks of the operating system."""
 
     def __init__(self) -> None:
         self.nanos: Callable[[], int] = time.perf_counter_ns
 
     def mono_ms(self) -> int:
-        """Milliseconds of the monotonic clock."""
+        """Return milliseconds of the monotonic clock."""
         return _MONOTONIC_NS() // 1_000_000
 
     def wall_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return milliseconds since the epoch."""
         return _TIME_NS() // 1_000_000
 
     def now(self) -> Instant:
-        """Both clocks, read one after the other."""
+        """Return the time of both clocks, read one after the other."""
         return Instant(_MONOTONIC_NS() // 1_000_000, _TIME_NS() // 1_000_000)

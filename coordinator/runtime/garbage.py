@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the garbage collector of a process looks, and at how much."""
+"""The thresholds of a process's garbage collector, and the release of the interpreter's free lists."""
 
 import gc
 import sys
@@ -7,8 +7,8 @@ from typing import Final
 
 GC_THRESHOLDS: Final = (5_000, 1, 25_000)
 """A node allocates few cycles and many small objects that stay: with the default thresholds a full collection would
-walk the whole cache of groups again and again. What the other two walk at a time, at most three times 5,000 objects,
-takes some milliseconds; 50,000 have taken 22, in the middle of whatever the event loop was doing."""
+walk the whole cache of groups again and again. The other two kinds of collection walk at most three times 5,000
+objects, which takes some milliseconds; 50,000 have taken 22, during which the event loop stood still."""
 
 _CLEAR_CACHES: Final = "_clear_type_cache" if sys.version_info < (3, 13) else "_clear_internal_caches"
 

@@ -14,17 +14,17 @@ class Submitter(Protocol):
     """Takes blocking calls, which run one after the other, and brings their results to the event loop."""
 
     def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
-        """Run `call` elsewhere, then `on_done` on the event loop with its result or the exception it raised."""
+        """Run `call` off the event loop, then `on_done` on it with the result or the exception that `call` raised."""
 
 
 class Thread(Submitter, Protocol):
-    """What a node needs of a thread that may wait for the disk."""
+    """A thread that may wait for the disk, as far as a node needs it."""
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run `call` elsewhere and return its result. Raises what `call` raised."""
+        """Run `call` off the event loop and return its result. Raises what `call` raised."""
 
     def close(self) -> None:
-        """Finish what was submitted, and take nothing more."""
+        """Finish the submitted calls, and accept no more."""
 
 
 class IoThread:
@@ -59,7 +59,7 @@ class IoThread:
         return await future
 
     def close(self) -> None:
-        """Finish what was submitted and end the thread."""
+        """Finish the submitted calls and end the thread."""
         self._calls.put(None)
         self._thread.join()
 
@@ -68,9 +68,9 @@ class IoThread:
             call, on_done = item
             try:
                 result = call()
-            except BaseException as error:  # noqa: BLE001 - handed to on_done, which must hear of everything
+            except BaseException as error:  # noqa: BLE001 - handed to on_done, which must get every error
                 result = error
             try:
                 self._loop.call_soon_threadsafe(on_done, result)
             except RuntimeError:
-                return  # the loop is closed: there is no one left to hear it
+                return  # the loop is closed: no callback can run any more

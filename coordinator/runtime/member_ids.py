@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the ids of new members unique."""
+"""The random suffixes that make the ids of new members unique."""
 
 from collections.abc import Callable
 from typing import Final
 
 UUID_BYTES: Final = 16
 DRAWN_AT_ONCE: Final = 256
-"""UUIDs of randomness: to ask the system for each anew takes longer than all else about one."""
+"""The number of UUIDs whose random bytes are drawn at once: a call for each would take longer than all the rest."""
 
 
 class MemberIdSuffixes:
-    """Gives random UUIDs (version 4), the same kind as uuid.uuid4 in a fifth of the time."""
+    """Generates random UUIDs (version 4) of the same kind as uuid.uuid4, in a fifth of the time."""
 
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
@@ -18,7 +18,7 @@ class MemberIdSuffixes:
         self._at = 0
 
     def next(self) -> str:
-        """One that was never given out."""
+        """Return a UUID that was never returned before."""
         if self._at == len(self._drawn):
             self._drawn = self._random_bytes(DRAWN_AT_ONCE * UUID_BYTES)
             self._at = 0

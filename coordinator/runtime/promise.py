@@ -2,7 +2,7 @@
 """Coroutines that their caller runs, without a task and an event loop.
 
 A coroutine that needs no result from elsewhere ends within the call of `run`. Otherwise it awaits a promise, and its
-caller runs it on after the promise was resolved. A coroutine that was closed keeps nothing alive.
+caller resumes it after the promise was resolved. A coroutine that was closed keeps nothing alive.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 Wake = Callable[[], None]
-"""Runs the coroutine that awaits a promise on."""
+"""Resumes the coroutine that awaits a promise."""
 
 
 class Promise(Generic[T]):

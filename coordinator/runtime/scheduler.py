@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node does by the clock: one list of named jobs that say when they ran, how long they took, and what failed."""
+"""The periodic jobs of a node, by name, with when they ran, how long they took, and whether they failed."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,7 +11,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.runtime.timers import Timer, Timers
 
 End = Callable[[bool], None]
-"""To be called once, with whether it failed, when a job that goes on elsewhere has ended."""
+"""The callback for the end of a job, called once, with True if the job has failed."""
 
 
 class Job(msgspec.Struct):
@@ -24,14 +24,14 @@ class Job(msgspec.Struct):
     failures: int = 0
     last_ms: int = 0
     failing_since_ms: int = 0
-    """The wall clock when the first of its newest runs ended that all failed; 0 where the newest did not fail."""
+    """The wall clock at the end of the first failed run since the last success; 0 if the newest run did not fail."""
     began_ms: int | None = None
-    """Since when it is running, if it is."""
+    """The monotonic clock at the start of the current run; None if the job is not running."""
     timer: Timer | None = None
 
 
 class Scheduler:
-    """Begins jobs on the event loop, each again `interval_ms` after it ended: none runs beside itself."""
+    """Begins jobs on the event loop, each again `interval_ms` after it ended: no two runs of a job overlap."""
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
@@ -49,7 +49,7 @@ class Scheduler:
         self.every_until_ended(name, interval_ms, run_and_end)
 
     def every_task(self, name: str, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Repeat a coroutine. `close` cancels it where it runs."""
+        """Repeat a coroutine as a task, which `close` cancels if it runs."""
 
         def start(end: End) -> None:
             task = self._tasks.start(work(), name)
@@ -58,13 +58,13 @@ class Scheduler:
         self.every_until_ended(name, interval_ms, start)
 
     def every_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
-        """Repeat what goes on in a thread: `run` gets a function to call on the loop at its end."""
+        """Repeat a job that continues in a thread: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job
         job.timer = self._timers.after(interval_ms, self._begin, job)
 
     def close(self) -> None:
-        """Begin nothing any more, and cancel the coroutines that run."""
+        """Begin no more jobs, and cancel the coroutines that run."""
         for job in self.jobs.values():
             if job.timer is not None:
                 job.timer.cancel()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long work on the event loop is done in slices, between which the loop serves others: how long one may be.
+"""Time slices for long work on the event loop, which serves others between them.
 
-Each of them looks at a clock after every step and gives way once its time is over:
+The work checks a clock after every step, and yields to the event loop once its slice is over:
 
     slices = Slices(clock.nanos)
     for group in groups:
@@ -18,11 +18,11 @@ Nanos = Callable[[], int]
 """Nanoseconds of a clock that never goes back, counted from any moment (`Clock.nanos`)."""
 
 SLICE_NS: Final = 5_000_000
-"""For how long one piece of work may keep the event loop in one of its turns."""
+"""How long one piece of work may keep the event loop in one turn."""
 
 
 class Slices:
-    """The time of one piece of work, which begins now; a step is finished before it gives way."""
+    """The time slice of one piece of work, which begins now; a step is finished before the work yields."""
 
     def __init__(self, nanos: Nanos, slice_ns: int = SLICE_NS) -> None:
         self._nanos = nanos
@@ -31,19 +31,19 @@ class Slices:
 
     @property
     def over(self) -> bool:
-        """Whether this slice has taken its time."""
+        """True if the time of this slice is over."""
         return self._nanos() > self._ends_ns
 
     def begin(self) -> None:
-        """The next slice begins now."""
+        """Begin the next slice now."""
         self._ends_ns = self._nanos() + self._slice_ns
 
     async def give_way(self) -> None:
-        """Let the loop turn once; then the next slice begins."""
+        """Yield to the event loop once, then begin the next slice."""
         await asyncio.sleep(0)
         self.begin()
 
     def take(self, steps: Iterator[None]) -> bool:
-        """Take steps for one slice, which begins now; returns whether there may be more."""
+        """Take steps for one slice, which begins now; return whether there may be more."""
         self.begin()
         return any(self.over for _ in steps)

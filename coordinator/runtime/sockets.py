@@ -10,20 +10,20 @@ from coordinator.config import Address
 
 BACKLOG: Final = 1024
 PATH_BYTES_MAX: Final = 103
-"""What a path of a unix socket may have everywhere: 107 on Linux, 103 on macOS."""
+"""The longest path of a unix socket on all systems: it is 107 bytes on Linux, 103 on macOS."""
 PRIVATE_DIRECTORY: Final = "private"
 """The folder of a data directory that holds the sockets between its processes."""
 
 
 def private_path(data_dir: Path, node_id: int) -> Path:
-    """Where the private socket of a node is."""
+    """Return the path of a node's private socket."""
     return data_dir / PRIVATE_DIRECTORY / f"{node_id}.sock"
 
 
 def bind_private(path: Path) -> socket.socket:
-    """A socket that listens at `path`, for processes of this user alone; one that is there already goes.
+    """Return a socket that listens at `path`, for processes of this user alone; an existing one is removed.
 
-    Its folder is made, and closed to others. Raises OSError with the path in its text.
+    Its folder is made, and closed to other users. Raises OSError with the path in its text.
     """
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
         reason = f"a unix socket's path has at most {PATH_BYTES_MAX} bytes; choose a shorter data.dir"
@@ -46,7 +46,7 @@ def bind_private(path: Path) -> socket.socket:
 
 
 def bind(address: Address, *, shared: bool = False) -> socket.socket:
-    """A socket that listens on `address`, `shared` with others or not. Raises OSError with the address in its text."""
+    """Return a socket that listens on `address`, `shared` with others or not. Raises OSError that names the address."""
     infos = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -66,7 +66,7 @@ def bind(address: Address, *, shared: bool = False) -> socket.socket:
 
 
 def bind_shared(address: Address) -> socket.socket:
-    """A socket that listens on `address` beside those of other processes, which share those who connect.
+    """Return a socket that listens on `address` together with other processes, which share the connections.
 
     Raises OSError with the address in its text.
     """
@@ -78,18 +78,18 @@ STREAM: Final[int] = socket.SOCK_STREAM
 
 
 def unconnected(family: int) -> socket.socket:
-    """A stream socket of this family that does not block. Raises OSError."""
+    """Return a stream socket of this family that does not block. Raises OSError."""
     sock = socket.socket(family, STREAM)
     sock.setblocking(False)
     return sock
 
 
 def send_at_once(sock: socket.socket) -> None:
-    """Make a TCP socket not blocking, and have it send at once what it is given."""
+    """Make a TCP socket non-blocking, and have it send all data at once (TCP_NODELAY)."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def say_end(sock: socket.socket) -> None:
-    """Announce the end of what we send to the peer. Raises OSError."""
+    """Shut the socket's sending side down, which the peer sees as the end. Raises OSError."""
     sock.shutdown(socket.SHUT_WR)

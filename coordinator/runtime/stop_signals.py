@@ -15,10 +15,10 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
-    """Call `stop` on the loop at each of them, until `ignore_stop_signals`.
+    """Call `stop` on the loop at each stop signal, until `ignore_stop_signals`.
 
-    An ignored SIGHUP stays so: `nohup` starts a process that outlives its terminal. An ignored SIGINT does not: that is
-    how a shell without job control starts whatever it puts into the background.
+    An ignored SIGHUP stays ignored: `nohup` starts a process that outlives its terminal. An ignored SIGINT does not: a
+    shell without job control starts every process in the background with it ignored.
     """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -31,6 +31,6 @@ def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) 
 
 
 def ignore_stop_signals() -> None:
-    """The stop is done: let the process end with its own status. Only this lasts until its very end."""
+    """Ignore stop signals after the stop, so that the process ends with its own status: only this lasts to its end."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -12,13 +12,13 @@ OnFailed = Callable[[BaseException], None]
 
 
 def _keep_on(_error: BaseException) -> None:
-    """The owner needs to do nothing."""
+    """Do nothing, as the owner needs no notice."""
 
 
 class Tasks:
     """The tasks of one owner, and the only way to start one.
 
-    asyncio keeps no reference to a task, and it reports the exception of a task only if nobody asks for it.
+    asyncio keeps no reference to a task, and it reports the exception of a task only if no code asks for it.
     """
 
     def __init__(self, on_failed: OnFailed = _keep_on) -> None:
@@ -27,13 +27,13 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def __len__(self) -> int:
-        """How many still run."""
+        """Return the number of tasks that still run."""
         return len(self._running)
 
     def start(
         self, coroutine: Coroutine[Any, Any, T], name: str, on_failed: OnFailed | None = None
     ) -> asyncio.Task[T]:
-        """Run a coroutine beside the rest; `name` says in the log what has failed. A cancelled task has not failed."""
+        """Run a coroutine as a task, which the log names `name` if it fails. A cancelled task has not failed."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
         self._running.add(task)
         task.add_done_callback(partial(self._ended, on_failed or self._on_failed))
@@ -50,16 +50,16 @@ class Tasks:
             on_failed(error)
 
     def cancel(self) -> None:
-        """Cancel all that still run."""
+        """Cancel all tasks that still run."""
         for task in self._running:
             task.cancel()
 
     async def ended(self) -> None:
-        """Return once all have ended, those that start meanwhile included."""
+        """Return once all tasks have ended, those that start meanwhile included."""
         while self._running:
             await asyncio.wait(self._running)
 
     async def close(self) -> None:
-        """Cancel all, and return once they have ended."""
+        """Cancel all tasks, and return once they have ended."""
         self.cancel()
         await self.ended()

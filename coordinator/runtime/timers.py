@@ -13,21 +13,21 @@ from coordinator.telemetry.logs import get_logger
 log = get_logger("timers")
 
 CallAfterInput = Callable[[Callable[[], None]], None]
-"""Calls what it is given once everything that clients had sent by now has been handled."""
+"""Calls its argument once all that clients had sent by now has been handled."""
 
 
 class Handle(Protocol):
-    """What an event loop's `call_later` gives."""
+    """The handle that an event loop's `call_later` returns."""
 
     def cancel(self) -> None:
-        """Take the call back."""
+        """Cancel the pending call."""
 
 
 class Loop(Protocol):
     """The part of an event loop that timers need."""
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> Handle:
-        """Call `callback` in so many seconds."""
+        """Call `callback` after `delay` seconds."""
 
 
 class Deadlines(Protocol):
@@ -35,7 +35,7 @@ class Deadlines(Protocol):
 
     @property
     def due_ms(self) -> int:
-        """The moment up to which deadlines are judged: of what clients sent until then nothing is left to handle."""
+        """The moment up to which deadlines are due: all that clients had sent until then has been handled."""
 
     def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
         """Call `callback(argument)` at `deadline_ms`."""
@@ -49,7 +49,7 @@ class Delays(Protocol):
 
 
 class Timer:
-    """One call to come; `cancel` makes it not come."""
+    """One pending call, which `cancel` takes back."""
 
     __slots__ = ("argument", "callback")
 
@@ -58,12 +58,12 @@ class Timer:
         self.argument = argument
 
     def cancel(self) -> None:
-        """Take the call back; harmless when it was made already."""
+        """Take the call back; does nothing if it was made already."""
         self.callback = None
         self.argument = None
 
     def call(self) -> None:
-        """Make the call, unless it was taken back or made before; nothing of it is kept."""
+        """Make the call, unless it was taken back or made before, and drop its references."""
         callback, argument = self.callback, self.argument
         if callback is not None:
             self.cancel()
@@ -73,9 +73,9 @@ class Timer:
 class Timers:
     """Calls functions at monotonic milliseconds; never early, and in the order of their deadlines.
 
-    Many that are due together are called in several turns of the loop. With `listen` a call waits until it has been
-    heard what clients had sent before its deadline: what they sent in time may still wait in a socket, when the
-    process was stopped or something held the loop.
+    Many calls that are due together are made in several turns of the loop. With `call_after_input` a call waits until
+    all that clients had sent before its deadline has been handled: this may still wait in a socket, if the process was
+    stopped or the loop was held up.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Timers:
         self._tie = count()
         self._handle: Handle | None = None
         self._armed_ms = 0
-        self._busy = False  # between the first deadline that is due and the last call that is
+        self._busy = False  # from the first due deadline to the last due call
         self._due_ms = 0
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Timers:
 
     @property
     def due_ms(self) -> int:
-        """The moment up to which deadlines are judged, monotonic milliseconds; a call is made no earlier."""
+        """The moment up to which deadlines are due, in monotonic milliseconds; a call is made no earlier."""
         return self._due_ms
 
     def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
@@ -117,14 +117,14 @@ class Timers:
         return self.at(self._clock.mono_ms() + delay_ms, callback, argument)
 
     def close(self) -> None:
-        """Forget all calls."""
+        """Drop all pending calls."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         self._heap.clear()
 
     def _arm_first(self) -> None:
-        """Have the loop call at the first deadline, unless it will already."""
+        """Have the event loop call `_fire` at the first deadline, unless it will already."""
         if not self._heap or self._busy:
             return
         deadline_ms = self._heap[0][0]
@@ -150,7 +150,7 @@ class Timers:
             self._call_after_input(self._run)
 
     def _run(self) -> None:
-        """Make the calls that are due, and those that a slice has no time for in the next turn."""
+        """Make the calls that are due; those that do not fit into one slice follow in the next turn."""
         heap = self._heap
         ends_ns = self._nanos() + self._slice_ns
         while heap and heap[0][0] <= self._due_ms:

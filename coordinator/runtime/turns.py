@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def in_turns(steps: Generator[None, None, T]) -> T:
-    """Take all steps, each in a turn of its own, and return what they come to. Raises what they raise."""
+    """Take all steps, each in a turn of its own, and return their result. Raises what they raise."""
     while True:
         try:
             next(steps)

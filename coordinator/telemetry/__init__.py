@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service says of itself: counters and log lines."""
+"""The counters and the log lines of the service."""

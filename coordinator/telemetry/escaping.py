@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that clients chose, where somebody reads it on a terminal."""
+"""Escapes text that clients chose and operators read on a terminal."""
 
 import re
 from typing import Final
@@ -8,20 +8,20 @@ _UNSEEN: Final = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000110bd\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
-"""DEL, the C1 controls, what changes the direction of text, and other characters that show nothing or break lines."""
+"""DEL, the C1 controls, changes of the text direction, and other characters that show nothing or break lines."""
 
 
 def escape_unprintable(text: str) -> str:
-    """The text with an escape in place of each character that does not show as itself, such as ESC or a line break."""
+    """Return the text with an escape for each character that does not show as itself, such as ESC or a line break."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def escape_unseen(json: str) -> str:
-    """Write as `\\uXXXX` what in JSON text could steer a terminal or hide what a line says.
+    """Write as `\\uXXXX` the characters of JSON text that could steer a terminal or hide part of a line.
 
-    JSON itself escapes those below a space only.
+    JSON itself escapes only the characters below a space.
     """
     return _UNSEEN.sub(_escaped, json)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fails again and again has a line when it begins, one each minute, and one when it is over."""
+"""Logs repeated failures: one line when they begin, one each minute, and one when they are over."""
 
 from collections.abc import Callable, Hashable
 from typing import Final, Literal
@@ -10,22 +10,22 @@ from coordinator.telemetry.logs import Logger
 
 REMIND_MS: Final = 60_000
 OPEN_MAX: Final = 10_000
-"""So many incidents are known at a time; of more the oldest are forgotten, and begin anew."""
+"""The number of incidents that are kept; if more begin, the oldest are forgotten, and begin anew."""
 
 
 class _Incident(msgspec.Struct):
     began_ms: int
-    told_ms: int
+    logged_ms: int
     times: int = 1
 
 
 class Incidents:
-    """Things of one part of a node that fail, by any key; `now_ms` is a monotonic clock."""
+    """The failures in one part of a node, by any key; `now_ms` is a monotonic clock."""
 
     def __init__(
         self, log: Logger, now_ms: Callable[[], int], level: Literal["warning", "error"] = "error"
     ) -> None:
-        """`level` is that of the lines on what fails."""
+        """`level` is the level of the lines about failures."""
         self._log = log
         self._level = level
         self._now_ms = now_ms
@@ -33,12 +33,12 @@ class Incidents:
         """By the hash of the key: names in keys may be long, and there are many of them under attack."""
 
     def begin(self, key: Hashable) -> None:
-        """Something fails, and another line has said so."""
+        """Begin an incident that another line has reported."""
         if hash(key) not in self._open:
             self._opened(key, self._now_ms())
 
     def fails(self, key: Hashable, event: str, **fields: object) -> None:
-        """Something fails, or fails again: log it, unless that was done within the last minute."""
+        """Log a failure, unless a failure of the same key was logged within the last minute."""
         now_ms = self._now_ms()
         incident = self._open.get(hash(key))
         if incident is None:
@@ -46,12 +46,12 @@ class Incidents:
             self._write(event, **fields)
             return
         incident.times += 1
-        if now_ms - incident.told_ms >= REMIND_MS:
-            incident.told_ms = now_ms
+        if now_ms - incident.logged_ms >= REMIND_MS:
+            incident.logged_ms = now_ms
             self._write(event, **fields, **_extent(incident, now_ms))
 
     def is_over(self, key: Hashable, event: str, **fields: object) -> None:
-        """Something succeeds: if it has failed before, log at info how long that took, and how often it failed."""
+        """End an incident, if the key has one: log at info how long it lasted, and how often the key failed."""
         incident = self._open.pop(hash(key), None)
         if incident is not None:
             self._log.info(event, **fields, **_extent(incident, self._now_ms()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping log lines short and few: what clients send ends up in them."""
+"""Keeps log lines short and few, because they contain text from clients."""
 
 import math
 import threading
@@ -13,17 +13,17 @@ CHARACTERS_MAX: Final = 256
 EVENT_CHARACTERS_MAX: Final = 1_024
 TRACEBACK_CHARACTERS_MAX: Final = 16_384
 ELEMENTS_MAX: Final = 64
-"""How many elements of a list, or fields of a mapping, are shown."""
+"""The number of elements of a list, or fields of a mapping, that are shown."""
 
 LINES_PER_PERIOD_MAX: Final = 100
 PERIOD_S: Final = 1.0
-"""Of each event so many lines are written within so many seconds."""
+"""The seconds in which up to LINES_PER_PERIOD_MAX lines of one event are written."""
 EVENTS_MAX: Final = 1_000
-"""So many events are counted apart; ours are some dozens."""
+"""The number of events that are counted separately; ours are some dozens."""
 
 
 def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
-    """The value with everything cut that is too long, and how much that was."""
+    """Return the value with all long parts cut, and the number of characters or elements that were cut."""
     if isinstance(value, str | bytes):
         if len(value) <= characters_max:
             return value
@@ -43,7 +43,7 @@ def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
 
 
 class EventCount(msgspec.Struct):
-    """How often an event came in the period that began at `began_s`."""
+    """The number of times that an event came in the period that began at `began_s`."""
 
     began_s: float
     level: str
@@ -59,12 +59,12 @@ class RateLimit:
         self._lock = threading.Lock()
         self._seen: dict[tuple[str, str], EventCount] = {}
         self._forgot_s = -math.inf
-        """When those were last forgotten whose periods are over."""
+        """The time at which events whose periods are over were last forgotten."""
         self._due_s = math.inf
-        """When the first period ends in which something was suppressed."""
+        """The time at which the first period ends in which a line was suppressed."""
 
     def admit(self, logger: str, event: str, level: str) -> bool:
-        """Whether this line may be written. To be asked after `overdue`."""
+        """Return whether a line may be written, and count it; to be called after `overdue`."""
         now_s = self._clock()
         with self._lock:
             seen = self._seen.get((logger, event))
@@ -80,7 +80,7 @@ class RateLimit:
             return False
 
     def suppress(self, logger: str, event: str) -> bool:
-        """Whether a line would not be written, which then counts as suppressed: `admit` need not be asked for it."""
+        """Return whether a line would be suppressed, and count it if so: it needs no call of `admit` then."""
         now_s = self._clock()
         with self._lock:
             seen = self._seen.get((logger, event))
@@ -99,13 +99,13 @@ class RateLimit:
                 if seen.suppressed or seen.began_s > new.began_s - PERIOD_S
             }
         if len(self._seen) >= EVENTS_MAX:
-            logger = event = ""  # all the others together
+            logger = event = ""  # all other events together
         return self._seen.setdefault((logger, event), new)
 
     def overdue(self, *, at_end: bool = False) -> list[tuple[str, str, str, int]]:
-        """Logger, event, level and number of what was suppressed in periods that are over; each is given once.
+        """Return logger, event, level and number of lines suppressed in each period that is over; each only once.
 
-        With `at_end` also of those that are not over.
+        With `at_end` periods that are not over count as well.
         """
         now_s = math.inf if at_end else self._clock()
         if now_s < self._due_s or self._due_s == math.inf:

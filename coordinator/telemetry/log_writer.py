@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where log lines go: to the stream at once, or through a bounded queue that a thread empties.
+"""Writes log lines to the stream at once, or through a bounded queue that a thread empties.
 
-A standard error that is a pipe which is not read blocks its writer. Through the queue that is a thread of
-its own, and lines that find the queue full are dropped and counted.
+A standard error that is an unread pipe blocks its writer. With the queue that writer is a thread of its own, and
+lines that find the queue full are dropped and counted.
 """
 
 import os
@@ -14,21 +14,21 @@ from typing import Final, Protocol, TextIO
 
 QUEUED_BYTES_MAX: Final = 4 << 20
 TICK_S: Final = 1.0
-"""How often the thread looks for what is due though no line comes."""
+"""The seconds after which the thread writes overdue lines though no other line comes."""
 
 
 class LineSink(Protocol):
     """Takes finished lines, and never raises."""
 
     def write(self, text: str) -> None:
-        """Take one line with its end."""
+        """Take one line with its line break."""
 
     def flush(self) -> None:
-        """For `logging`, which calls it after each line."""
+        """Flush the sink, for `logging`, which calls this after each line."""
 
 
 class DirectSink:
-    """Writes to a stream, whose failures (a full disk, a reader that has gone) do not reach who logs."""
+    """Writes to a stream, whose failures (a full disk, a reader that has gone) do not reach the caller."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -42,25 +42,25 @@ class DirectSink:
             return
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing, because `write` has flushed."""
 
 
 class QueuedSink:
     """Writes to a file descriptor in a thread of its own; `write` never waits for the reader.
 
-    `overdue` gives lines that are due by the clock, and `told_dropped` the line that says how many were dropped.
+    `overdue` returns lines that are due by the clock, and `dropped_line` the line that reports how many were dropped.
     """
 
     def __init__(
         self,
         descriptor: int,
         overdue: Callable[[], list[str]],
-        told_dropped: Callable[[int], str],
+        dropped_line: Callable[[int], str],
         bytes_max: int = QUEUED_BYTES_MAX,
     ) -> None:
         self._descriptor = descriptor
         self._overdue = overdue
-        self._told_dropped = told_dropped
+        self._dropped_line = dropped_line
         self._bytes_max = bytes_max
         self._lines: deque[bytes] = deque()
         self._bytes = 0
@@ -68,12 +68,12 @@ class QueuedSink:
         self._dropped_untold = 0
         self._writing = False
         self.dropped = 0
-        """Lines that were dropped since the start."""
+        """The number of lines that were dropped since the start."""
         # A daemon: the process must end though it is in the middle of a write that never returns.
         threading.Thread(target=self._run, name="groupkeeper-log", daemon=True).start()
 
     def write(self, text: str) -> None:
-        """Queue one line, or drop it where the queue is full."""
+        """Queue one line, or drop it if the queue is full."""
         line = text.encode("utf-8", "backslashreplace")
         with self._changed:
             if self._bytes + len(line) > self._bytes_max:
@@ -85,7 +85,7 @@ class QueuedSink:
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """For `logging`; see `drain`."""
+        """Do nothing for `logging`; see `drain`."""
 
     def drain(self, timeout_s: float) -> None:
         """Return once all that was queued is written, or after `timeout_s`."""
@@ -106,7 +106,7 @@ class QueuedSink:
                 with self._changed:
                     self._bytes -= len(line)
             if dropped:
-                self._write(self._told_dropped(dropped).encode())
+                self._write(self._dropped_line(dropped).encode())
             for text in self._overdue():
                 self._write(text.encode("utf-8", "backslashreplace"))
             with self._changed:
@@ -118,7 +118,7 @@ class QueuedSink:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # somebody else has made it non-blocking
+            except BlockingIOError:  # another process has made it non-blocking
                 select.select([], [self._descriptor], [], TICK_S)
             except OSError:
                 return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structured logs: key=value lines on a terminal, one JSON object a line elsewhere, always to one stream.
 
-What a line says is cut where it is long, an event that comes too often is summed up (log_limits), and a service
-writes through a queue, so that a reader that does not read stops no part of the service (log_writer).
+Long texts are cut, an event that comes too often is summed up (log_limits), and a service writes through a queue, so
+that a reader that does not read stops no part of the service (log_writer).
 
 Every module takes its logger from `get_logger` here, never from structlog itself: structlog imports rich for
 tracebacks that we do not want, and that alone takes 100 of the 600 ms that a start may take.
@@ -30,7 +30,7 @@ from coordinator.telemetry.log_writer import DirectSink, LineSink, QueuedSink
 
 
 def _import_structlog_without_rich() -> None:
-    """Import structlog with rich made to look absent, unless it is there already; see the module's head."""
+    """Import structlog as if rich were not installed, unless rich is imported already; see the module's docstring."""
     modules = cast(dict[str, object], sys.modules)
     hide = "rich" not in modules
     if hide:
@@ -53,14 +53,14 @@ Processor = structlog.typing.Processor
 HIDDEN: Final = "[hidden]"
 _FIRST: Final = ("timestamp", "level", "logger", "event")
 DRAIN_S: Final = 2.0
-"""How long the end of a process waits for a reader of its log."""
+"""The seconds that the end of a process waits for a reader of its log."""
 _queue: "tuple[QueuedSink, _Gate] | None" = None
 _gate: "_Gate | None" = None
 _SECRET: Final = re.compile(r"(?i)(password|passwd|secret|token|credential|authorization|private.?key|jaas)")
 
 
 def get_logger(name: str) -> Logger:
-    """A logger whose lines carry `logger=name`; may be called before `configure`."""
+    """Return a logger whose lines carry `logger=name`; may be called before `configure`."""
     return cast(Logger, structlog.get_logger(name))
 
 
@@ -75,11 +75,11 @@ def configure(
 ) -> None:
     """Send our log lines, and those of libraries that use `logging`, to `stream` (default: standard error).
 
-    Where several nodes write to the same one, each line says by its `node` who wrote it.
+    If several nodes write to the same stream, the `node` of each line names its writer.
 
     `form` and `level` are the settings log.format and log.level. A stream that cannot be written is no reason
-    to fail: its lines are lost. With `queued` none is waited for either: see `dropped_lines` and `drain`.
-    By `now_s` floods of one event are summed up.
+    to fail: its lines are lost. With `queued` no reader is waited for either: see `dropped_lines` and `drain`.
+    `now_s` is the clock by which floods of one event are summed up.
     """
     stream = stream or sys.stderr
     terminal = stream.isatty()
@@ -102,7 +102,7 @@ def configure(
     descriptor = _descriptor(stream) if queued else None
     sink: LineSink = DirectSink(stream)
     if descriptor is not None:
-        sink = QueuedSink(descriptor, gate.overdue, gate.told_dropped)
+        sink = QueuedSink(descriptor, gate.overdue, gate.dropped_line)
     gate.sink = sink
     structlog.configure(
         processors=[_add_name, gate.admit, *common, *rendering],
@@ -119,7 +119,7 @@ def configure(
 def _of_libraries(
     sink: LineSink, gate: "_Gate", common: list[Processor], rendering: list[Processor]
 ) -> logging.Handler:
-    """What makes lines of those who use `logging`."""
+    """Return a handler that writes the lines of libraries that use `logging`."""
     handler = logging.StreamHandler(sink)
     handler.addFilter(gate.admit_record)
     handler.setFormatter(
@@ -134,7 +134,7 @@ def _of_libraries(
 def _descriptor(stream: TextIO) -> int | None:
     try:
         return stream.fileno()
-    except (OSError, ValueError):  # no file, or none any more
+    except (OSError, ValueError):  # no file, or a closed one
         return None
 
 
@@ -151,7 +151,7 @@ def _use_queue(sink: QueuedSink, gate: "_Gate") -> None:
 
 
 def drain(timeout_s: float = DRAIN_S) -> None:
-    """Return once every line is written, or after `timeout_s` where it is not read; for the end of a process."""
+    """Return once every line is written, or after `timeout_s` if the log is not read; for the end of a process."""
     if _queue is not None:
         sink, gate = _queue
         for line in gate.overdue(at_end=True):
@@ -166,20 +166,20 @@ def end_with(message: str) -> None:
 
 
 def is_flooded(logger: str, event: str) -> bool:
-    """Whether a line of this event would be summed up with others now; it is counted as one that was.
+    """Return whether a line of this event would be summed up with others now, and count it if so.
 
-    For what can come a hundred thousand times: it takes a tenth of what a line takes that is not written.
+    For events that can come a hundred thousand times: takes a tenth of the time of a line that is not written.
     """
     return _gate is not None and _gate.suppress(logger, event)
 
 
 def dropped_lines() -> int:
-    """How many lines were dropped since the start, because nobody read those before them."""
+    """Return the number of lines dropped since the start, because the lines before them were not read."""
     return 0 if _queue is None else _queue[0].dropped
 
 
 class _Gate:
-    """Lets lines through as often as RateLimit allows, and says in a line how many it kept back."""
+    """Lets lines through as often as RateLimit allows, and reports in a line how many it kept back."""
 
     def __init__(self, finish: Sequence[Processor], now_s: Callable[[], float]) -> None:
         self._finish = finish
@@ -187,17 +187,17 @@ class _Gate:
         self.sink: LineSink
 
     def admit(self, _logger: object, method: str, fields: Fields) -> Fields:
-        """A processor of structlog, which drops the line where there were too many."""
+        """Drop a line of structlog, by raising DropEvent, if its event came too often."""
         if not self._admit(fields["logger"], str(fields["event"]), method):
             raise structlog.DropEvent
         return fields
 
     def suppress(self, logger: str, event: str) -> bool:
-        """Whether a line would be kept back, which then counts as one that was."""
+        """Return whether a line would be kept back, and count it if so."""
         return self._limit.suppress(logger, event)
 
     def admit_record(self, record: logging.LogRecord) -> bool:
-        """A filter of `logging`."""
+        """Return whether a record of `logging` may be written."""
         return self._admit(record.name, str(record.msg), record.levelname.lower())
 
     def _admit(self, logger: str, event: str, level: str) -> bool:
@@ -206,15 +206,17 @@ class _Gate:
         return self._limit.admit(logger, event, level)
 
     def overdue(self, *, at_end: bool = False) -> list[str]:
-        """Lines that say how many were kept back in the periods that are over."""
+        """Return lines that report how many were kept back in the periods that are over."""
         return [
             self._line(level, logger, f"{count} more like this", like=event)
             for logger, event, level, count in self._limit.overdue(at_end=at_end)
         ]
 
-    def told_dropped(self, count: int) -> str:
-        """A line that says how many found the queue full."""
-        return self._line("warning", "logs", "log lines were dropped, nobody read those before", lines=count)
+    def dropped_line(self, count: int) -> str:
+        """Return a line that reports how many lines found the queue full."""
+        return self._line(
+            "warning", "logs", "log lines were dropped: the reader of the log is too slow", lines=count
+        )
 
     def _line(self, level: str, logger: str, event: str, **fields: object) -> str:
         line: Any = {"logger": logger, "event": event, **fields}
@@ -239,24 +241,24 @@ def _add_name(logger: "_LineLogger", _method: str, fields: Fields) -> Fields:
 
 
 def _shorten(_logger: object, _method: str, fields: Fields) -> Fields:
-    """Cut what is too long: clients choose how long an id or a reason is."""
+    """Cut long values, because clients choose the length of an id or a reason."""
     for key, value in fields.items():
         if key == "event":
             fields[key] = shortened(value, EVENT_CHARACTERS_MAX)
-        elif key != "exc_info" and not key.startswith("_"):  # what structlog hands on within a line
+        elif key != "exc_info" and not key.startswith("_"):  # fields that structlog passes on within a line
             fields[key] = shortened(value)
     return fields
 
 
 def _shorten_traceback(_logger: object, _method: str, fields: Fields) -> Fields:
-    """Cut the text that `format_exc_info` has made."""
+    """Cut the traceback that `format_exc_info` has written."""
     if "exception" in fields:
         fields["exception"] = shortened(fields["exception"], TRACEBACK_CHARACTERS_MAX)
     return fields
 
 
 def _escape_control_characters(_logger: object, _method: str, fields: Fields) -> Fields:
-    """Keep what clients send (ids, reasons) from moving the cursor or starting a line of its own."""
+    """Keep text from clients (ids, reasons) from moving the cursor or starting a line of its own."""
     for key, value in fields.items():
         if isinstance(value, str) and not value.isprintable():
             fields[key] = value.encode("unicode_escape").decode()
@@ -292,7 +294,7 @@ def _console_rendering(colors: bool) -> list[Processor]:
 
 
 class _LineLogger:
-    """What structlog calls with the finished line."""
+    """The logger that structlog calls with the finished line."""
 
     def __init__(self, sink: LineSink, name: str) -> None:
         self._sink = sink

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node counts. Plain integers that the hot path can afford; metrics.py shows them to Prometheus.
+"""The counters of a node: plain integers that the hot path can afford; metrics.py shows them to Prometheus.
 
-Compiled, as every request counts here several times.
+Compiled, because every request is counted here several times.
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ class Histogram:
         self.sum_ns = 0
 
     def observe(self, duration_ns: int) -> None:
-        """Count one duration."""
+        """Count one duration, in ns."""
         bucket = 0
         for bound_ns in self.bounds_ns:  # most are in the first ones
             if duration_ns <= bound_ns:
@@ -66,7 +66,7 @@ class Histogram:
         self.sum_ns += duration_ns
 
     def cumulative(self) -> list[tuple[str, int]]:
-        """Prometheus' buckets: (upper bound in seconds, how many were at most that)."""
+        """Return Prometheus' buckets: (upper bound in seconds, the number of durations up to that)."""
         total = 0
         buckets = []
         for bound, count in zip((*map(str, self.bounds_s), "+Inf"), self.counts, strict=True):
@@ -76,14 +76,14 @@ class Histogram:
 
 
 class ApiStats:
-    """What is counted of the requests of one api."""
+    """The counters of the requests of one api."""
 
     __slots__ = ("durations", "handled")
 
     def __init__(self) -> None:
         self.handled = 0
         self.durations = Histogram()
-        """From when a request is begun with until its answer is handed to the socket."""
+        """The times from the start of a request until its response is handed to the socket."""
 
 
 class Stats:
@@ -117,7 +117,7 @@ class Stats:
         self.wall_clock_jumps = 0
         self.flushes = Histogram()
         self.flush_failures = 0
-        self.last_flush_ms = 0  # wall clock, when the newest one began that succeeded
+        self.last_flush_ms = 0  # wall clock, when the newest successful one began
         self.log_refusing_since_ms = 0  # wall clock; 0 while the log takes appends
         self.partitions_gained = 0
         self.partitions_lost = 0
@@ -144,25 +144,25 @@ class Stats:
         self.recent_loop_pause_ms_max = 0  # see LoopWatch
 
     def handled(self, api_key: int) -> None:
-        """A request has been decoded, and goes to its handler."""
+        """Count a request that is decoded and goes to its handler."""
         self.apis[api_key].handled += 1
 
     def answered(self, api_key: int, duration_ns: int) -> None:
-        """The answer to a request is handed to the socket, so long after the request was begun with."""
+        """Count a response that is handed to the socket, `duration_ns` after the request was begun."""
         self.apis[api_key].durations.observe(duration_ns)
 
     def rebalanced(self, progress: RebalanceProgress) -> None:
-        """A rebalance is over."""
+        """Count a rebalance that is over."""
         cause = progress.cause
         self.rebalance_durations[cause].observe(progress.duration_ms * 1_000_000)
         self.slowest_join_ms[cause] += progress.slowest_join_ms
         self.assignment_ms[cause] += progress.assignment_ms
 
     def flushed(self, duration_ns: int, began_wall_ms: int) -> None:
-        """One flush has become durable."""
+        """Count a flush that has become durable."""
         self.flushes.observe(duration_ns)
         self.last_flush_ms = began_wall_ms
 
     def error(self, api_key: int, code: ErrorCode | int) -> None:
-        """A request, or one part of it, was answered with an error."""
+        """Count an error in the response to a request, or to one part of a request."""
         self.errors[api_key, int(code)] += 1

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who leads what, as clients see it: the nodes, their partitions and where a topic ends."""
+"""The topology as clients see it: the nodes, and the leaders of the partitions."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gateway's processes know of the world: our own nodes, and the brokers of the cluster behind them."""
+"""The topology that a gateway's processes know: our own nodes, and the brokers of the cluster behind them."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from coordinator.topology.view import Broker
 
 
 class OwnNode(msgspec.Struct, frozen=True, array_like=True):
-    """One of our nodes that serves: what clients hear of it, and the path of its private socket."""
+    """One of our nodes that serves: its address for clients, and the path of its private socket."""
 
     node_id: int
     host: str
@@ -18,11 +18,11 @@ class OwnNode(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GatewayView(msgspec.Struct, frozen=True):
-    """All of it; a new one comes whenever something changes.
+    """The nodes and brokers that a gateway knows; a new view comes whenever something changes.
 
-    `brokers` are the cluster's, with their real addresses, and none while it has not answered yet.
-    `offsets_topic_id` is the id of the cluster's `__consumer_offsets`, and `cluster_id` its own; each is None while it
-    is not known.
+    `brokers` are the cluster's, with their real addresses, and none while it has not responded yet.
+    `offsets_topic_id` is the id of the cluster's `__consumer_offsets`, and `cluster_id` the cluster's; each is None
+    while it is not known.
     """
 
     nodes: tuple[OwnNode, ...] = ()
@@ -32,7 +32,7 @@ class GatewayView(msgspec.Struct, frozen=True):
 
 
 class BrokerState(msgspec.Struct, frozen=True, array_like=True):
-    """One broker of the cluster, as its last answer was; `error` is one line, None while it answers."""
+    """One broker of the cluster as of its last response; `error` is one line, None while it responds."""
 
     node_id: int
     address: str
@@ -40,21 +40,21 @@ class BrokerState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UpstreamState(msgspec.Struct, frozen=True):
-    """How the cluster is. `cluster_id` is None until it has answered once; `error` says why it does not answer now."""
+    """The state of the cluster; `cluster_id` is None until its first response, `error` the reason if it fails now."""
 
     cluster_id: str | None = None
     error: str | None = None
     brokers: Sequence[BrokerState] = ()
     offsets_topic: tuple[bytes, int] | None = None
-    """The id of the cluster's own `__consumer_offsets`, and how many partitions it has; None where it has none."""
+    """The id and number of partitions of the cluster's own `__consumer_offsets`; None if it has no such topic."""
 
     @property
     def is_well(self) -> bool:
-        """Whether all of it answers."""
+        """True if the cluster and all of its brokers respond."""
         return self.error is None and all(broker.error is None for broker in self.brokers)
 
     def shown(self) -> dict[str, object]:
-        """As operators read it."""
+        """Return the state as operators read it."""
         return {
             "cluster_id": self.cluster_id,
             "error": self.error,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`leaders.json`: who led each partition last, and the highest epoch that anybody was given.
+"""`leaders.json`: the last leader of each partition, and the highest epoch that a leader was given.
 
     {"version": 1, "partitions": [[3, 1], [1, 2], ...]}
 
-Partition 0 was given to a node under epoch 3 at last, and that was node 1; -1 is no node. Epochs may be higher than
-any that was used, and are never used again. To change this format, raise VERSION and keep reading every older one.
+Here partition 0 was last given to node 1, under epoch 3; -1 is no node. Epochs may be higher than any that was
+used, and are never used again. To change this format, raise VERSION and keep reading every older one.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.topology.view import NOBODY, Leader
+from coordinator.topology.view import NO_NODE, Leader
 from protocol.names import LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import OFFSETS_TOPIC
@@ -23,11 +23,11 @@ from storage.partition.epochs import next_epoch
 FILE_NAME: Final = "leaders.json"
 VERSION: Final = 1
 SINGLE_NODE_EPOCH: Final = LeaderEpoch(0)
-"""The epoch that a node uses in a new directory where there never were several."""
+"""The epoch that a node uses in a new directory, if there never were several nodes."""
 
 
 class CorruptLeaders(StorageError):
-    """The file is not one. It is left as it is, for somebody to look at."""
+    """The file is no leaders file; it stays unchanged for an operator to inspect."""
 
 
 class _LeadersFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -36,7 +36,7 @@ class _LeadersFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
-    """What is noted, None where nothing is. Blocks. Raises CorruptLeaders and StorageError."""
+    """Return the stored leaders, None if there is no file. Blocks. Raises CorruptLeaders and StorageError."""
     path = data_dir / FILE_NAME
     try:
         data = read_file(fs, path)
@@ -54,7 +54,7 @@ def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
 
 
 def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
-    """Note who leads what, durably. Blocks. Raises StorageError."""
+    """Store the leaders of all partitions durably. Blocks. Raises StorageError."""
     path = data_dir / FILE_NAME
     content = _LeadersFile(VERSION, [(leader.epoch, leader.node_id) for leader in leaders])
     try:
@@ -64,21 +64,21 @@ def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
 
 
 def of_partitions(fs: FileSystem, data_dir: Path, count: int) -> list[Leader]:
-    """One for each of `count` partitions: what is noted, and no epoch below that of the log. Blocks.
+    """Return the stored leader of each of `count` partitions, with no epoch below that of the log. Blocks.
 
     Raises CorruptLeaders and StorageError.
     """
     found = list(read(fs, data_dir) or ())[:count]
-    found += [Leader(NOBODY, SINGLE_NODE_EPOCH)] * (count - len(found))
+    found += [Leader(NO_NODE, SINGLE_NODE_EPOCH)] * (count - len(found))
     epochs = _epochs_of_the_log(fs, data_dir, count)
     return [Leader(each.node_id, max(each.epoch, epoch)) for each, epoch in zip(found, epochs, strict=True)]
 
 
 def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
-    """The epochs under which a node that is alone leads all partitions. Blocks. Raises StorageError.
+    """Return the epochs under which a single node leads all partitions. Blocks. Raises StorageError.
 
-    Where there never were several nodes nothing is noted, and the epochs are always the same, but for what a broker
-    has written meanwhile.
+    If there never were several nodes, nothing is stored, and the epochs are always the same, except for epochs that a
+    broker has written meanwhile.
     """
     if read(fs, data_dir) is None:
         return _epochs_of_the_log(fs, data_dir, count)
@@ -88,7 +88,7 @@ def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int)
 
 
 def _epochs_of_the_log(fs: FileSystem, data_dir: Path, count: int) -> list[LeaderEpoch]:
-    """Those that `next_epoch` gives, and the lowest for a partition that the disk cannot read: the others serve."""
+    """Return `next_epoch` of each partition, the lowest epoch for one that the disk cannot read: the others serve."""
     epochs = [SINGLE_NODE_EPOCH] * count
     for partition in range(count):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is there and who leads what, as every node answers its clients."""
+"""The nodes and the leaders of partitions, as every node reports them to clients."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,13 +11,13 @@ from coordinator.catalogue.topic import Topic
 from protocol.names import GroupId, LeaderEpoch
 from protocol.placement import partition_for
 
-NOBODY: Final = -1
+NO_NODE: Final = -1
 TOPIC_EPOCH: Final = LeaderEpoch(0)
-"""The leader epoch of every partition of a topic without data: no log of theirs could be cut."""
+"""The leader epoch of every partition of a topic without data: it has no log that could be truncated."""
 
 
 class Broker(msgspec.Struct, frozen=True, array_like=True):
-    """A node as clients reach it."""
+    """A node with its address for clients."""
 
     node_id: int
     host: str
@@ -25,21 +25,21 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Leader(msgspec.Struct, frozen=True, array_like=True):
-    """The leader of a partition, or NOBODY, and its epoch."""
+    """The leader of a partition, -1 if it has none, and its epoch."""
 
     node_id: int
     epoch: LeaderEpoch
 
 
 class View(msgspec.Struct, frozen=True):
-    """What the supervisor sends to all nodes: those that serve, by id, and the leaders of `__consumer_offsets`."""
+    """The view that the supervisor sends to all nodes: serving nodes by id, and leaders of `__consumer_offsets`."""
 
     brokers: tuple[Broker, ...]
     leaders: tuple[Leader, ...]
 
 
 class Cluster:
-    """The newest view. A node that is alone is the leader of everything."""
+    """The newest view of the cluster; a single node is the leader of everything."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -49,14 +49,14 @@ class Cluster:
 
     @classmethod
     def alone(cls, broker: Broker) -> "Cluster":
-        """The cluster of a single node."""
+        """Return the cluster of a single node."""
         return cls(View((broker,), ()))
 
     def update(self, view: View) -> None:
-        """Take over what the supervisor says."""
+        """Replace the view by a newer one from the supervisor."""
         self._view = view
         self._by_id = {broker.node_id: broker for broker in view.brokers}
-        self._topic_leaders = [Leader(node_id, TOPIC_EPOCH) for node_id in self._by_id or (NOBODY,)]
+        self._topic_leaders = [Leader(node_id, TOPIC_EPOCH) for node_id in self._by_id or (NO_NODE,)]
 
     @property
     def brokers(self) -> Sequence[Broker]:
@@ -65,22 +65,22 @@ class Cluster:
 
     @property
     def controller_id(self) -> int:
-        """The node that changes of topics are best sent to: each can do it, but all should name the same one."""
-        return self._view.brokers[0].node_id if self._view.brokers else NOBODY
+        """The node for changes of topics: every node can make them, but all nodes should name the same one."""
+        return self._view.brokers[0].node_id if self._view.brokers else NO_NODE
 
     def coordinator(self, group_id: GroupId) -> Broker | None:
-        """The node that leads the group's partition; None while none does."""
+        """Return the node that leads the group's partition; None while none does."""
         leaders = self._view.leaders
         if not leaders:
             return self._view.brokers[0]
         return self._by_id.get(leaders[partition_for(group_id, len(leaders))].node_id)
 
     def leader(self, topic: Topic, index: int) -> Leader:
-        """The leader of a topic's partition.
+        """Return the leader of a topic's partition.
 
-        Topics have no data, so any node can lead: their partitions are spread.
+        Topics have no data, so any node can lead: their partitions are spread over the nodes.
         """
         if topic.name == OFFSETS_TOPIC and self._view.leaders:
             leader = self._view.leaders[index]
-            return leader if leader.node_id in self._by_id else Leader(NOBODY, leader.epoch)
+            return leader if leader.node_id in self._by_id else Leader(NO_NODE, leader.epoch)
         return self._topic_leaders[(index + topic.id[0]) % len(self._topic_leaders)]

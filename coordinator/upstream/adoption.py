@@ -1,50 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which order a group moves in and out. Pure: the coordinator and the cluster are behind two ports.
+"""The order in which a group moves in and out. Pure: the coordinator and the cluster are behind two ports.
 
 Moving in (`adopt_group`):
 
-1. the group's coordinator here is asked whether it has the group already; then nothing else is done. It also says how
-   often groups went from here to the cluster;
-2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same),
-   of whichever kind it is, and so does a share group without any;
-3. its offsets there are read, once no transaction is under way that could change them, or bring the first of a
-   partition;
-4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
-5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now. If a group has gone to
-   the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew, as it does
-   where a topic was deleted since, which may be among those that were read, or steps 3 to 5 took longer than some
-   seconds.
+1. the group's coordinator here is asked whether it has the group already; then nothing else is done. It also returns
+   how often groups went from here to the cluster;
+2. the cluster is asked for the group's state; a group of any kind with members stays at the cluster, unless it is taken
+   all the same, and so does a share group without members;
+3. its offsets at the cluster are read, once no open transaction can change them, or add the first one of a partition;
+4. the cluster is asked once more: a consumer that joined meanwhile may have committed offsets that were not read;
+5. the coordinator stores the offsets and the mark in one turn, unless the mark exists by now. It stores nothing, and
+   all begins anew, if a group has gone to the cluster since step 1, as that may be this one, with newer offsets; if a
+   topic was deleted since, as its offsets may have been read; or if steps 3 to 5 took longer than some seconds.
 
-Of a group that is nowhere the coordinator stores nothing; it may be asked for, for a moment, and gets its mark with the
-first thing that is stored of it.
+For a group that exists neither here nor at the cluster the coordinator stores nothing; the group may be served for a
+moment, and gets its mark with the first record that is stored for it.
 
 Only what step 5 made durable counts, so an attempt that is stopped before it has done nothing, and of several at once
-one wins and the others find the mark. No client is served before it is there: so there is no newer offset here that
-an older one of the cluster could replace.
+one wins and the others find the mark. No client is served before the mark exists: so the cluster's offsets can replace
+no newer ones here.
 
-What the two looks at the cluster cannot see is a consumer that joins there in the instant after the second one: a group
-is to be moved while its clients are away, or on their way here.
+The two looks at the cluster miss a consumer that joins there in the instant after the second one: a group is to be
+moved while its clients are away, or on their way here.
 
 Moving out (`give_back_group`):
 
 1. the coordinator here closes the group, unless it has members: for some seconds, which each further request begins
-   anew, clients that want to join it, commit in it or delete something of it are told to try again. Reading goes on;
+   anew, clients that join it, commit in it or delete something of it get a retriable error. Reading goes on;
 2. the offsets here are read;
-3. the cluster is asked what the group is there, as it takes no offsets for one with members, and what it would refuse
-   of these offsets;
-4. the group is closed once more, as that may have taken long;
-5. the offsets are committed there; what else the cluster has of the group (it was deleted here, or has expired, or was
-   committed there meanwhile) is named, and deleted there only if that was asked for;
-6. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
+3. the cluster is asked for the group's state, as it takes no offsets for a group with members, and which of these
+   offsets it would refuse;
+4. the group is closed once more, as steps 2 and 3 may have taken long;
+5. the offsets are committed at the cluster; the group's other offsets at the cluster (they were deleted here, have
+   expired, or were committed there meanwhile) are reported, and deleted only if that was asked for;
+6. the coordinator removes the mark and the offsets in one turn if these are still exactly the group's offsets and it
    has no members; if they changed, all begins anew.
 
-A group that cannot go is opened again at once. Up to step 5 nothing was written, and a dry run, which asks the same and
-closes nothing, says the same. Whatever the cluster took in step 5 of a group that stays is named.
+A group that cannot go is opened again at once. Nothing is written before step 5, and a dry run, which asks the same and
+closes nothing, reports the same. Offsets that the cluster took in step 5 for a group that stays are reported.
 
 An attempt that is stopped before step 6 has only changed offsets at the cluster, and the group opens by itself; the
-next attempt writes newer ones. One that was asleep for too long finds members, or other offsets, in step 6, as does one
-whose group was opened by a new leader of its partition. Two at once could write older ones after newer ones, so there
-must be one at a time.
+next attempt writes newer ones. An attempt that was suspended for too long finds members, or other offsets, in step 6,
+and so does one whose group was opened by a new leader of its partition. Two attempts at once could write older offsets
+after newer ones, so only one may run at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,12 +54,11 @@ from typing import Any, Final, NamedTuple, Protocol
 from protocol.names import GroupId
 
 ATTEMPTS_MAX: Final = 10
-"""How often a group that goes on committing is given back anew before that is called off, or one taken over anew that
-comes and goes."""
+"""The most attempts to give back a group that goes on committing, or to adopt one that comes and goes."""
 MAY_BE_WRITTEN: Final = "the cluster may have taken offsets of it, while it is still here: run this again"
-"""A note on the error that has stopped an attempt to give a group back."""
+"""The note on an error that has stopped an attempt to give a group back."""
 ROWS_AT_ONCE: Final = 50
-"""So many offsets of a request are made together."""
+"""The number of a request's offsets that are made together."""
 
 
 class TopicPartition(NamedTuple):
@@ -72,7 +69,7 @@ class TopicPartition(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """A committed offset with what belongs to it; `leader_epoch` is -1 where it is not known."""
+    """A committed offset with its metadata and its leader epoch, which is -1 if it is not known."""
 
     offset: int
     leader_epoch: int = -1
@@ -83,9 +80,9 @@ Offsets = Mapping[TopicPartition, Offset]
 
 
 def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
-    """Make offsets one by one as AdoptGroup and GiveBackGroup have them: a `row` for each, in `kind`s of one topic.
+    """Yield offsets in the form of AdoptGroup and GiveBackGroup: a `row` for each, in `kind`s of one topic.
 
-    A topic stands there several times where it has many rows, or where these are apart in `offsets`.
+    A topic is yielded several times if it has many rows, or if these are apart in `offsets`.
     """
 
     def made(place: TopicPartition, offset: Offset) -> Any:
@@ -103,9 +100,9 @@ def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterGroupState:
-    """A group as the cluster has it.
+    """The state of a group at the cluster.
 
-    `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty where there is none.
+    `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty if there is none.
     """
 
     kind: str
@@ -114,26 +111,26 @@ class ClusterGroupState:
 
     @classmethod
     def none(cls) -> "ClusterGroupState":
-        """There is no such group."""
+        """Return the state of a group that does not exist."""
         return cls("", "Dead", 0)
 
     @property
     def is_known(self) -> bool:
-        """Whether the cluster has anything of it; one with nothing but offsets is known, too."""
+        """True if the cluster has anything of the group, even if that is only offsets."""
         return bool(self.kind)
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody is in it, or about to be: the cluster still coordinates it."""
+        """True if the group has members, or is about to: the cluster still coordinates it."""
         return self.members > 0 or self.state not in _WITHOUT_MEMBERS
 
     @property
     def is_share(self) -> bool:
-        """Whether it is a share group, with members or without.
+        """True if the group is a share group, with members or without.
 
-        No classic group can come of one: a broker answers a JoinGroup with INCONSISTENT_GROUP_PROTOCOL, and a commit
-        with GROUP_ID_NOT_FOUND. Of an empty consumer or streams group it makes a classic one, which keeps its committed
-        offsets (GroupMetadataManager.classicGroupJoin), and it takes commits without a generation for it.
+        It cannot become a classic group: a broker responds to a JoinGroup with INCONSISTENT_GROUP_PROTOCOL, and to a
+        commit with GROUP_ID_NOT_FOUND. An empty consumer or streams group becomes a classic one, which keeps its
+        committed offsets (GroupMetadataManager.classicGroupJoin), and takes commits without a generation.
         """
         return self.kind == "share"
 
@@ -142,23 +139,23 @@ _WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
 
 
 class AdoptStatus(Enum):
-    """What became of an attempt to adopt a group."""
+    """The outcome of an attempt to adopt a group."""
 
     ADOPTED = "adopted"
     ALREADY = "already here"
-    VACANT = "nowhere"
+    CONFIRMED_ABSENT = "unknown"
     LIVE = "live at the cluster"
     SHARE = "share group at the cluster"
-    BUSY = "comes and goes"
+    BUSY = "busy"
 
     @property
     def may_be_served(self) -> bool:
-        """Whether the group may be served here, one that is nowhere for a moment."""
+        """True if the group may be served here, a confirmed absent one for a moment."""
         return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)
 
 
 class GiveBackStatus(Enum):
-    """What became of an attempt to give a group back."""
+    """The outcome of an attempt to give a group back."""
 
     GIVEN = "given back"
     NOTHING = "nothing here"
@@ -170,7 +167,7 @@ class GiveBackStatus(Enum):
 
 
 class GiveBackReadiness(Enum):
-    """What a coordinator says to being asked whether a group could go."""
+    """A coordinator's response when asked whether a group could go to the cluster."""
 
     READY = "it has no members"
     UNKNOWN = "there is nothing of it here"
@@ -178,7 +175,7 @@ class GiveBackReadiness(Enum):
 
 
 class GiveBackAnswer(Enum):
-    """What a coordinator says to being asked to let a group go."""
+    """A coordinator's response when asked to let a group go to the cluster."""
 
     GONE = "mark and offsets are gone, durably"
     CHANGED = "its offsets are others by now"
@@ -187,60 +184,60 @@ class GiveBackAnswer(Enum):
 
 
 class OwnershipMarker(NamedTuple):
-    """What a coordinator says of a group, once that is durable."""
+    """A coordinator's statement on a group, made once it is durable."""
 
     is_adopted: bool
-    is_vacant: bool = False
-    """Whether it was nowhere a moment ago."""
+    is_confirmed_absent: bool = False
+    """True if the group existed neither here nor at the cluster a moment ago."""
     epoch: int = 0
     """How often groups of its partition have gone from here to the cluster."""
     asked_ms: int = 0
-    """When this was said, by the coordinator's clock."""
+    """When the coordinator made the statement, in milliseconds of its clock."""
 
 
 class ClusterReading(NamedTuple):
-    """What was read of the cluster about one group."""
+    """The offsets of one group as read from the cluster."""
 
     offsets: Offsets
     mark: OwnershipMarker
-    """What the coordinator has said before."""
+    """The coordinator's statement from before the reading."""
     is_unknown: bool = False
-    """Whether the cluster knows nothing of the group."""
+    """True if the cluster knows nothing of the group."""
 
 
 class StoreResult(Enum):
-    """What a coordinator has done with what was read."""
+    """The outcome of a coordinator's attempt to store a reading."""
 
     TAKEN = "offsets and mark are here, durably"
     THERE = "the mark was there"
-    VACANT = "the group is nowhere"
+    CONFIRMED_ABSENT = "the group exists neither here nor at the cluster"
     STALE = "what was read may be too old"
 
 
 class AdoptionTarget(Protocol):
-    """What moving a group in asks of its coordinator here. Its methods raise when it cannot be asked."""
+    """The coordinator here, as far as moving a group in needs it. Its methods raise if it cannot be reached."""
 
     async def mark(self, group: GroupId) -> OwnershipMarker:
-        """How it is with the group here."""
+        """Return the coordinator's statement on the group."""
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
-        """Store offsets and mark in one turn, unless the mark is there or what was read is too old."""
+        """Store offsets and mark in one turn, unless the mark exists or the reading is too old."""
 
 
 class LocalCoordinator(AdoptionTarget, Protocol):
-    """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
+    """The coordinator of groups here. Its methods raise if it cannot be reached; no error is swallowed."""
 
     async def may_leave(self, group: GroupId) -> GiveBackReadiness:
-        """Whether the group could go to the cluster now. Changes nothing."""
+        """Return whether the group could go to the cluster now. Changes nothing."""
 
     async def close(self, group: GroupId) -> GiveBackReadiness:
-        """As `may_leave`; one that is READY takes no changes from clients for some seconds from now."""
+        """Return the same as `may_leave`; from now on a READY group takes no changes from clients for some seconds."""
 
     async def reopen(self, group: GroupId) -> None:
-        """Let clients change the group again. Never raises: else it opens by itself."""
+        """Let clients change the group again. Never raises: if this fails, the group opens by itself."""
 
     async def offsets(self, group: GroupId) -> Offsets:
-        """All offsets that the group has here; only asked of one that could go."""
+        """Return all offsets of the group here; only called for a group that could go."""
 
     async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
@@ -250,13 +247,13 @@ class ClusterCoordinator(Protocol):
     """The groups that the cluster coordinates (`UpstreamGroups`). Its methods raise UpstreamError."""
 
     async def state(self, group: GroupId) -> ClusterGroupState:
-        """What the group is there."""
+        """Return the state of the group at the cluster."""
 
     async def settled(self, group: GroupId) -> None:
-        """Return once no transaction under way has offsets of it."""
+        """Return once no open transaction has offsets of the group."""
 
     async def committed(self, group: GroupId) -> Offsets:
-        """All stable offsets that it has there."""
+        """Return all stable offsets of the group at the cluster."""
 
     async def would_refuse(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Return the error codes of partitions that `commit` would refuse, as far as that shows without writing."""
@@ -270,29 +267,29 @@ class ClusterCoordinator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdoptResult:
-    """What was done for one group, or would be: `offsets` are those of the cluster."""
+    """The result for one group, done or predicted: `offsets` are those of the cluster."""
 
     group: GroupId
     outcome: AdoptStatus
     offsets: Offsets = field(default_factory=dict)
     state: ClusterGroupState | None = None
-    """What the group is at the cluster; None where it was not asked."""
+    """The group's state at the cluster; None if the cluster was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBackResult:
-    """What was done for one group, or would be: `offsets` are those from here, `refused` Kafka's codes for some."""
+    """The result for one group, done or predicted: `offsets` are those from here, `refused` Kafka's error codes."""
 
     group: GroupId
     outcome: GiveBackStatus
     offsets: Offsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     rest: Sequence[TopicPartition] = ()
-    """Of what else the cluster has an offset of this group, which counts again."""
+    """The other partitions in which the cluster has an offset of the group, which counts again."""
     written: Sequence[TopicPartition] = ()
-    """Of a group that stays: whose offsets the cluster has taken all the same."""
+    """The partitions whose offsets the cluster has taken although the group stays."""
     state: ClusterGroupState | None = None
-    """What the group is at the cluster, where it is for that that it cannot go there."""
+    """The group's state at the cluster, if that is why the group cannot go."""
 
 
 async def adopt_group(
@@ -303,10 +300,10 @@ async def adopt_group(
     take_live: bool = False,
     dry_run: bool = False,
 ) -> AdoptResult:
-    """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
+    """Move a group in, or predict that. Raises what the ports raise; then the group is not adopted, or that is unknown.
 
-    `take_live` takes a group, too, that has members at the cluster: what they commit there from now on is lost. Of a
-    share group nothing comes along, as it has no committed offsets: it goes on there, beside one of that id here.
+    `take_live` also takes a group with members at the cluster: what they commit there from now on is lost. Nothing of
+    a share group is taken, as it has no committed offsets: it goes on there, and a group of the same id exists here.
     """
     for _ in range(ATTEMPTS_MAX):
         result = await _adopt_once(here, there, group, take_live, dry_run)
@@ -318,10 +315,10 @@ async def adopt_group(
 async def _adopt_once(
     here: AdoptionTarget, there: ClusterCoordinator, group: GroupId, take_live: bool, dry_run: bool
 ) -> AdoptResult | None:
-    """Move a group in; None where what was read of the cluster is too old by now."""
+    """Move a group in; return None if the reading of the cluster is too old by now."""
     mark = await here.mark(group)
-    if mark.is_adopted or mark.is_vacant:
-        return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.VACANT)
+    if mark.is_adopted or mark.is_confirmed_absent:
+        return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.CONFIRMED_ABSENT)
     state = await there.state(group)
     stays = None if take_live else _stays_there(state)
     if stays is not None:
@@ -338,7 +335,9 @@ async def _adopt_once(
         return AdoptResult(group, stays, state=state)
     is_unknown = not offsets and not state.is_known
     if dry_run:
-        return AdoptResult(group, AdoptStatus.VACANT if is_unknown else AdoptStatus.ADOPTED, offsets, state)
+        return AdoptResult(
+            group, AdoptStatus.CONFIRMED_ABSENT if is_unknown else AdoptStatus.ADOPTED, offsets, state
+        )
     outcome = _ADOPTED[await here.adopt(group, ClusterReading(offsets, mark, is_unknown))]
     if outcome is None:
         return None
@@ -354,7 +353,7 @@ def _stays_there(state: ClusterGroupState) -> AdoptStatus | None:
 _ADOPTED: Final = {
     StoreResult.TAKEN: AdoptStatus.ADOPTED,
     StoreResult.THERE: AdoptStatus.ALREADY,
-    StoreResult.VACANT: AdoptStatus.VACANT,
+    StoreResult.CONFIRMED_ABSENT: AdoptStatus.CONFIRMED_ABSENT,
     StoreResult.STALE: None,
 }
 
@@ -367,11 +366,11 @@ async def give_back_group(
     delete_rest: bool = False,
     dry_run: bool = False,
 ) -> GiveBackResult:
-    """Move a group out, or say what that would do. Raises what the ports raise; then it is still here, or not known.
+    """Move a group out, or predict that. Raises what the ports raise; then the group is still here, or that is unknown.
 
-    A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.
-    `delete_rest` deletes what else the cluster has of it: offsets that were deleted here would count again there, but
-    what a consumer that never moved has committed there goes as well.
+    If the cluster refuses a partition (of a topic that is gone), its offset does not move, and the group stays here.
+    `delete_rest` deletes the group's other offsets at the cluster: those that were deleted here would count again
+    there, but offsets that a consumer which never moved has committed there are deleted as well.
     """
     giving = _GivingBack(here, there, group, delete_rest)
     if dry_run:
@@ -379,7 +378,7 @@ async def give_back_group(
     try:
         result = await giving.run()
     except GeneratorExit:
-        raise  # whoever ran this is gone, and nothing more can be asked
+        raise  # the caller is gone, and no more requests can be sent
     except BaseException as error:
         if giving.is_writing:
             error.add_note(MAY_BE_WRITTEN)
@@ -391,7 +390,7 @@ async def give_back_group(
 
 
 class _GivingBack:
-    """One group that is to move out, with what is known of that."""
+    """One group that is to move out, with the state of its move."""
 
     def __init__(
         self, here: LocalCoordinator, there: ClusterCoordinator, group: GroupId, delete_rest: bool
@@ -404,10 +403,10 @@ class _GivingBack:
         self._written: set[TopicPartition] = set()
         self._is_closed = False
         self.is_writing = False
-        """Whether anything was sent to the cluster that it may have stored."""
+        """True if offsets were sent to the cluster, which it may have stored."""
 
     async def predict(self) -> GiveBackResult:
-        """Return what `run` would come to now, and change nothing."""
+        """Return the result that `run` would have now, and change nothing."""
         stays = await self._stays(await self._here.may_leave(self._group))
         if stays is not None:
             return stays
@@ -415,7 +414,7 @@ class _GivingBack:
         return self._result(GiveBackStatus.GIVEN, rest=rest)
 
     async def run(self) -> GiveBackResult:
-        """Write the group's offsets to the cluster, and have the group removed here. Return what came of it."""
+        """Write the group's offsets to the cluster, and have the group removed here. Return the result."""
         for _ in range(ATTEMPTS_MAX):
             result = await self._once()
             if result is not None:
@@ -423,7 +422,7 @@ class _GivingBack:
         return self._result(GiveBackStatus.BUSY)
 
     async def _once(self) -> GiveBackResult | None:
-        """Write the offsets there and remove them here; None where they have changed meanwhile."""
+        """Write the offsets there and remove them here; return None if they have changed meanwhile."""
         here, there, group = self._here, self._there, self._group
         stays = await self._stays(await self._close())
         if stays is not None:
@@ -452,9 +451,9 @@ class _GivingBack:
             await self._here.reopen(self._group)
 
     async def _stays(self, leaving: GiveBackReadiness) -> GiveBackResult | None:
-        """What keeps the group from going, of all that shows before anything is written; None where nothing does.
+        """Return why the group cannot go, as far as that shows before anything is written; None if it can.
 
-        That are members here, members there, a share group, which takes no offsets, and offsets that are refused.
+        Reasons are members here, members there, a share group, which takes no offsets, and offsets that are refused.
         """
         if leaving is not GiveBackReadiness.READY:
             return self._result(_STAYS[leaving])
@@ -468,7 +467,7 @@ class _GivingBack:
         return self._result(GiveBackStatus.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:
-        """Write the offsets there; what was refused."""
+        """Write the offsets to the cluster, and return those that it refused."""
         if not self._offsets:
             return {}
         self.is_writing = True

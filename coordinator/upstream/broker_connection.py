@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One connection to a broker: aiokafka's, which does TLS, SASL, pipelining and time-outs, with our codecs over it.
+"""A connection to one broker: aiokafka's, which does TLS, SASL, pipelining and time-outs, with our codecs over it.
 
 aiokafka's own requests are of older versions than a gateway needs: no topic ids, no groups by the batch, no KIP-848.
-Its connection takes any object that makes bytes of itself and reads its answer, and `RequestOverAiokafka` is one.
+Its connection takes any object that encodes itself and decodes its response, and `RequestOverAiokafka` is one.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from coordinator.upstream.errors import (
     SECURITY,
     AccessRefused,
     Unreachable,
-    UnreadableResponse,
+    UnreadableCredentials,
     UpstreamNotKafka,
     UpstreamTimeout,
 )
@@ -36,32 +36,32 @@ from protocol.errors import ErrorCode, ProtocolError
 
 CLIENT_ID: Final = "groupkeeper"
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
-"""A connection that is not there after this long is not waited for, whatever `upstream.request.timeout.ms` is."""
+"""The longest wait for a connection, however large `upstream.request.timeout.ms` is."""
 CLOSE_TIMEOUT_S: Final = 1.0
 LONG_BYTES: Final = 64 * 1024
-"""An answer that is shorter is decoded at once: some milliseconds at most."""
+"""A response up to this size is decoded at once, in some milliseconds at most."""
 
-# Its lines go nowhere: what is worth saying is in the errors here, and comes to the log once.
+# Its log lines are dropped: all that matters is in the errors raised here, which are logged once.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 logging.getLogger("aiokafka").propagate = False
 
 
 class Credentials:
-    """What opens a connection: the TLS context, made once, and credentials, read anew for each connection."""
+    """The TLS context, made once, and the credentials, read anew for each connection."""
 
     def __init__(self, config: UpstreamConfig, read: ReadFile) -> None:
-        """Raises ConfigError where the certificate that `upstream.ssl.ca.location` names cannot be read."""
+        """Make the TLS context. Raises ConfigError if the file of `upstream.ssl.ca.location` cannot be read."""
         self._config = config
         self._read = read
         self.context = _context(config) if config.uses_tls else None
 
     def password(self) -> str | None:
-        """The password for PLAIN and SCRAM, without the end of its line. Raises UnreadableResponse."""
+        """Return the password for PLAIN and SCRAM, without its line end. Raises UnreadableCredentials."""
         path = self._config.sasl_password_file
         return None if path is None else self._secret(path, "upstream.sasl.password.file")
 
     def token(self) -> str:
-        """The token for OAUTHBEARER. Raises UnreadableResponse."""
+        """Return the token for OAUTHBEARER. Raises UnreadableCredentials."""
         path = self._config.sasl_oauthbearer_token_file
         assert path is not None, "OAUTHBEARER without a file is refused with the settings"
         return self._secret(path, "upstream.sasl.oauthbearer.token.file")
@@ -70,27 +70,27 @@ class Credentials:
         try:
             text = self._read(path).decode()
         except OSError as error:
-            raise UnreadableResponse(setting, f"cannot read {path}: {error.strerror or error}") from None
+            raise UnreadableCredentials(setting, f"cannot read {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
-            raise UnreadableResponse(setting, f"{path} is not UTF-8") from None
+            raise UnreadableCredentials(setting, f"{path} is not UTF-8") from None
         return text.rstrip("\r\n")
 
 
 class BrokerConnection:
-    """An open connection; several questions may be under way at once, and are answered in order."""
+    """An open connection; several requests may be in flight at once, and their responses come in order."""
 
     def __init__(self, address: Address, config: UpstreamConfig, keys: Credentials) -> None:
-        """A link that `open` still has to connect."""
+        """Prepare a connection that `open` still has to connect."""
         self.address = address
         self._config = config
         self._timeout_ms = config.request_timeout_ms
         self._connection = _connection(address, config, keys)
         self.used = False
-        """Whether it has answered before: a broker may have closed it since, for being idle."""
+        """True if a response has come before: the broker may have closed the connection since, as idle."""
 
     @classmethod
     async def open(cls, address: Address, config: UpstreamConfig, keys: Credentials) -> "BrokerConnection":
-        """Connect, authenticate, and see that the broker has all that a gateway asks.
+        """Connect, authenticate, and check that the broker has all api versions that a gateway needs.
 
         Raises UpstreamError.
         """
@@ -110,22 +110,22 @@ class BrokerConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether questions can be asked: the broker has not closed it, as far as is known."""
+        """True if requests can be sent: the broker has not closed the connection, as far as is known."""
         return bool(self._connection.connected())
 
     async def close(self) -> None:
-        """Close it and return once it is closed; questions that are under way end as Unreachable."""
+        """Close the connection, and wait a moment for that; requests that are under way end as Unreachable."""
         closed = self._connection.close()
         if closed is not None:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
     async def ask(self, question: UpstreamQuestion) -> UpstreamAnswer:
-        """Ask, and return the answer's bytes. Raises Unreachable and UpstreamTooOld."""
+        """Send a request, and return the response's bytes. Raises Unreachable and UpstreamTooOld."""
         request = RequestOverAiokafka(self.address, question)
         try:
             frame: bytes = await self._connection.send(request)
         except TimeoutError:
-            self._connection.close()  # a late answer would be taken for the next question's
+            self._connection.close()  # a late response would be taken for the next request's
             raise UpstreamTimeout(self.address, self._timeout_ms) from None
         except (OSError, kafka_errors.KafkaError) as error:
             self._connection.close()
@@ -134,13 +134,13 @@ class BrokerConnection:
         return request.answer(frame)
 
     async def _check(self) -> None:
-        """An older broker is found at once, not when the first group is moved; so is one that does not let us in."""
+        """Raise if the broker is too old or refuses us: found now, not when the first group is moved."""
         offers = await self._offers()
         for api, needed in NEEDED.items():
             choose_version(self.address, api, offers.get(api), needed)
 
     async def _offers(self) -> dict[int, VersionRange]:
-        """Ask for the versions once more: who has not said who he is may ask only once where there is SASL."""
+        """Return the broker's api versions, asked anew: with SASL one may ask only once before the login."""
         from protocol.messages import ApiVersionsRequest
 
         asked = UpstreamQuestion(
@@ -154,7 +154,7 @@ class BrokerConnection:
             what = "closes the connection once it is asked something: does it want SASL?"
             raise UpstreamNotKafka(self.address, what, SECURITY) from None
         if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-            # aiokafka takes the first answer to a token for a welcome, whatever it says (RFC 7628, section 3.2.3)
+            # aiokafka takes the first response to a token for success, whatever it holds (RFC 7628, section 3.2.3)
             raise AccessRefused(
                 self.address, "upstream.sasl.oauthbearer.token.file", "it does not take the token"
             )
@@ -162,7 +162,7 @@ class BrokerConnection:
 
 
 def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
-    """Return the message of an answer; raises UpstreamNotKafka for bytes that are none."""
+    """Return the decoded message of a response. Raises UpstreamNotKafka if the bytes hold none."""
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
     except ProtocolError as error:
@@ -170,9 +170,9 @@ def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
 
 
 async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
-    """Return the message of an answer, a long one in steps with others between them. Raises UpstreamNotKafka.
+    """Return the decoded message of a response; a long one takes several turns of the event loop.
 
-    A cluster may have a hundred thousand partitions, and a group offsets in all of them.
+    A cluster may have 100,000 partitions, and a group offsets in all of them. Raises UpstreamNotKafka.
     """
     if len(answer.frame) <= LONG_BYTES:
         return decoded(answer, address)
@@ -187,7 +187,7 @@ async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> An
 
 
 def not_kafka(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> UpstreamNotKafka:
-    """What to raise for an answer that cannot be decoded."""
+    """Return the error for a response that cannot be decoded."""
     what = f"sent what is no {answer.api.name} response of Kafka: {error}"
     return UpstreamNotKafka(Address(address, 0) if isinstance(address, str) else address, what)
 

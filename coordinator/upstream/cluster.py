@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster as a whole: who its brokers are, and questions to any of them, to one, or to a group's coordinator."""
+"""The cluster as a whole: its brokers, and requests to any of them, to one, or to a group's coordinator."""
 
 import asyncio
 import ipaddress
@@ -40,13 +40,13 @@ PATIENCE: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""Answers that are soon another: a partition loads or moves, a transaction is open, the offsets topic comes to be."""
+"""Retriable errors: a partition loads or moves, a transaction is open, or the offsets topic is being created."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 BROKERS_MAX: Final = 2_000
-"""Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
+"""The most brokers: each takes a port in each gateway, and a connection that checks that it is alive."""
 COORDINATORS_MAX: Final = 20_000
-"""How many groups' coordinators are remembered: an id and a number each."""
+"""The most groups whose coordinators are remembered: a group id and a broker id each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class UpstreamBroker:
 
     @property
     def address(self) -> Address:
-        """Where clients reach it."""
+        """The address at which clients reach the broker."""
         return Address(self.host, self.port)
 
 
 class RetryLater(Exception):
-    """A broker asks to be asked again; `code` is Kafka's error."""
+    """A broker has returned a retriable error; `code` is Kafka's."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -73,10 +73,10 @@ class RetryLater(Exception):
 
 
 class UpstreamCluster:
-    """Asks one cluster. Any number of tasks may use it at once; connections are opened as they are needed.
+    """Sends requests to one cluster. Any number of tasks may use it at once; connections are opened on demand.
 
-    A broker that is gone is passed over, and the servers of `upstream.bootstrap.servers` are always tried, too: so
-    it finds a cluster again that was away altogether.
+    A broker that is gone is skipped, and the servers of `upstream.bootstrap.servers` are always tried, too: so a
+    cluster is found again after all its brokers were away.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class UpstreamCluster:
         ours: Collection[Address] = (),
         cluster_id: str | None = None,
     ) -> None:
-        """Prepare; nothing is connected yet.
+        """Prepare for a cluster without connecting.
 
-        `read` reads the files with credentials. `ours` are the addresses that this node listens on: a cluster that
-        is one of them is refused. `cluster_id` is the cluster that it has to be, None for any, which then must stay
-        the same. Raises ConfigError where `upstream.ssl.ca.location` cannot be read.
+        `read` reads the files with credentials. `ours` are the addresses on which this node listens: a cluster at
+        one of them is refused. `cluster_id` is the id that the cluster must have, None for any, which then must
+        stay the same. Raises ConfigError if `upstream.ssl.ca.location` cannot be read.
         """
         self._config = config
         self._keys = Credentials(config, read)
@@ -101,23 +101,23 @@ class UpstreamCluster:
         self._preferred: Address | None = None
         self._coordinators: dict[str, int] = {}
         self.cluster_id = cluster_id
-        """The cluster's id; None until it was asked the first time."""
+        """The cluster's id; None before the first metadata response."""
         self.brokers: Mapping[int, UpstreamBroker] = {}
-        """The brokers by id, as the newest answer had them."""
+        """The brokers by id, from the newest metadata response."""
 
     # --- from the start to the end ---
 
     async def connect(self) -> None:
-        """Find the cluster, and see that it can be worked with.
+        """Find the cluster, and check that it can be used.
 
-        Raises UpstreamError: of all the servers' errors the one that says most. One that is `lasting` stays until
-        somebody changes something.
+        Raises UpstreamError: of all the servers' errors the one with the highest rank. One that is `lasting` stays
+        until a setting or the cluster is changed.
         """
         await self._refuse_ourselves()
         await self.refresh()
 
     async def close(self) -> None:
-        """Close all connections; questions that are under way end as Unreachable."""
+        """Close all connections; requests that are under way end as Unreachable."""
         links = list(self._links.values())
         self._links.clear()
         await asyncio.gather(*(link.close() for link in links))
@@ -125,19 +125,19 @@ class UpstreamCluster:
     # --- questions ---
 
     async def refresh(self) -> Mapping[int, UpstreamBroker]:
-        """Ask who the brokers are, and return them. Raises UpstreamError."""
+        """Request the list of brokers, and return it. Raises UpstreamError."""
         await self.metadata([])
         return self.brokers
 
     async def metadata(self, topics: list[str] | None, *, node_id: int | None = None) -> "MetadataResponse":
-        """Ask a broker for its view of some topics (None for all), which creates none; note who the brokers are.
+        """Request a broker's metadata of topics (None for all), without creating any; remember the brokers.
 
         Raises UpstreamError.
         """
         return self.take_metadata(await self.metadata_bytes(topics, node_id=node_id))
 
     async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
-        """As `metadata`, but not decoded: `take_metadata` does that."""
+        """Return the response of `metadata`, but not decoded: `take_metadata` decodes it."""
         from protocol.messages import MetadataRequest
 
         def build(_version: int) -> MetadataRequest:
@@ -149,13 +149,13 @@ class UpstreamCluster:
         return await self.ask(UpstreamQuestion(question.api, question.versions, build), node_id=node_id)
 
     def take_metadata(self, answer: UpstreamAnswer) -> "MetadataResponse":
-        """Decode what `metadata_bytes` returned. Raises UpstreamError for what is no cluster to work with."""
+        """Decode the response of `metadata_bytes`. Raises UpstreamError if the cluster cannot be used."""
         response: MetadataResponse = decoded(answer, self.name)
         self.note_brokers(response)
         return response
 
     def note_brokers(self, response: "MetadataResponse") -> None:
-        """Remember the brokers of a MetadataResponse. Raises Ourselves and OtherCluster."""
+        """Remember the brokers of a response. Raises UpstreamIsOurselves, OtherCluster and UpstreamNotKafka."""
         if self.cluster_id is None:
             self.cluster_id = response.cluster_id
         elif response.cluster_id != self.cluster_id:
@@ -174,7 +174,7 @@ class UpstreamCluster:
             self.brokers = brokers
 
     async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
-        """Ask one broker, or any. Raises UpstreamError: Unreachable where `node_id` is no broker now."""
+        """Send a request to one broker, or to any. Raises UpstreamError: Unreachable if `node_id` is no broker now."""
         if node_id is None:
             return await self._ask_any(question)
         broker = self.brokers.get(node_id)
@@ -183,11 +183,11 @@ class UpstreamCluster:
         return await self._ask_at(broker.address, question)
 
     async def call(self, question: UpstreamQuestion, *, node_id: int | None = None) -> Any:
-        """As `ask`, with the answer decoded."""
+        """Send a request as `ask` does, and return the decoded response."""
         return await decoded_in_turns(await self.ask(question, node_id=node_id), self.name)
 
     async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
-        """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""
+        """Send a request to a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
         node_id = await self.coordinator(group)
         try:
             return await self.call(question, node_id=node_id)
@@ -196,7 +196,7 @@ class UpstreamCluster:
             raise RetryLater(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
 
     async def coordinators(self, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, ErrorCode]]:
-        """Return the ids of groups' coordinators, and a broker's errors for the others. Raises UpstreamError."""
+        """Return the broker ids of groups' coordinators, and the errors of the other groups. Raises UpstreamError."""
         found: dict[str, int] = {}
         errors: dict[str, ErrorCode] = {}
         missing: list[str] = []
@@ -214,11 +214,11 @@ class UpstreamCluster:
         return found, errors
 
     def forget_coordinator(self, group: str) -> None:
-        """Look the group's coordinator up anew when it is asked next: it has said that it is not."""
+        """Forget the group's coordinator, so that it is looked up anew: it has moved, or is unreachable."""
         self._coordinators.pop(group, None)
 
     async def patiently(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat `attempt` while it raises Patience, for `upstream.request.timeout.ms` in all; then raise NotYet."""
+        """Repeat `attempt` while it raises RetryLater; after `upstream.request.timeout.ms` raise RetryTimeout."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.request_timeout_ms / 1000
         pause_s = FIRST_PAUSE_S
@@ -235,11 +235,11 @@ class UpstreamCluster:
 
     @property
     def name(self) -> str:
-        """The address of the server that answered last, for messages."""
+        """The address of the server that responded last, for messages."""
         return str(self._preferred or self._config.bootstrap_servers[0])
 
     async def _ask_any(self, question: UpstreamQuestion) -> UpstreamAnswer:
-        """The broker that answered last is asked first, so that its views follow on each other."""
+        """Ask one broker after the other, first the one that responded last, so that views come from one broker."""
         worst: UpstreamError | None = None
         for address in self._candidates():
             try:
@@ -266,7 +266,7 @@ class UpstreamCluster:
         except Unreachable:
             if not was_used or link.is_open:
                 raise
-        return await (await self._link(address)).ask(question)  # it was idle, and closed for that
+        return await (await self._link(address)).ask(question)  # the broker had closed the idle connection
 
     async def _link(self, address: Address) -> BrokerConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
@@ -277,7 +277,7 @@ class UpstreamCluster:
             return link
 
     async def coordinator(self, group: str) -> int:
-        """Return the id of a group's coordinator. Raises UpstreamError, and Patience while there is none."""
+        """Return the broker id of a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
         known = self._coordinators.get(group)
         if known is not None:
             return known
@@ -286,7 +286,7 @@ class UpstreamCluster:
         return int(found.node_id)
 
     async def _find_coordinators(self, groups: list[str]) -> Sequence[Any]:
-        """Ask a broker where groups are coordinated, and remember what it says. Raises UpstreamError."""
+        """Ask a broker for the coordinators of groups, and remember them. Raises UpstreamError."""
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
@@ -303,7 +303,7 @@ class UpstreamCluster:
         return rows
 
     def _place(self, node_id: int) -> tuple[str, int] | None:
-        """Where a broker is, as far as is known."""
+        """Return the host and port of a broker; None if it is not known."""
         broker = self.brokers.get(node_id)
         return None if broker is None else (broker.host, broker.port)
 
@@ -317,7 +317,7 @@ class UpstreamCluster:
 
 
 def check(code: int, message: str | None, doing: str) -> None:
-    """Return for NONE; raises Patience for an error that passes by itself, Denied for all others."""
+    """Return for NONE; raise RetryLater for a retriable error, and PermissionDenied for all others."""
     if code in PATIENCE:
         raise RetryLater(code)
     if code != ErrorCode.NONE:
@@ -340,7 +340,7 @@ async def _places(address: Address) -> set[Place]:
 
 
 def _is_same(place: Place, own: Place) -> bool:
-    """Of a listener on all interfaces, loopback is known to be one of them; others are found by their node ids."""
+    """Return whether `own` listens at `place`; of a wildcard only loopback is known, the rest is found by node ids."""
     if place[1] != own[1]:
         return False
     return place[0] == own[0] or (own[0] == "" and ipaddress.ip_address(place[0].split("%")[0]).is_loopback)

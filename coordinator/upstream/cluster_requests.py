@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a broker, in whichever version it has, and what it answers."""
+"""The requests to brokers, with the versions of each, and their responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ NEEDED: Final = {
     ),  # v7: require_stable (KIP-447); v8: several groups; v10 has ids alone
     ApiKey.OFFSET_COMMIT: VersionRange(8, 9),
 }
-"""The versions that this room asks with: Kafka 3.0 has the oldest of all of them."""
+"""The versions of requests that every broker must have: Kafka 3.0 has the oldest of all of them."""
 OPTIONAL: Final = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1),
     ApiKey.STREAMS_GROUP_DESCRIBE: VersionRange(0, 0),
@@ -28,12 +28,12 @@ OPTIONAL: Final = {
     ApiKey.OFFSET_DELETE: VersionRange(0, 0),
     ApiKey.DELETE_GROUPS: VersionRange(1, 3),
 }
-"""What newer brokers have, and older ones have no such groups (KIP-848, 1071, 932); and what is seldom asked."""
+"""The versions of requests that older brokers lack, as they lack such groups (KIP-848, 1071, 932), and of rare ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamQuestion:
-    """One request, whose message is made for the version that is chosen."""
+    """One request; `build` makes its message for the version that is chosen."""
 
     api: ApiKey
     versions: VersionRange
@@ -41,7 +41,7 @@ class UpstreamQuestion:
 
     @classmethod
     def of(cls, api: ApiKey, message: object) -> "UpstreamQuestion":
-        """A request whose message is the same in all versions that are asked with."""
+        """Return a request whose message is the same in all its versions."""
         versions = NEEDED.get(api) or OPTIONAL[api]
         return cls(api, versions, lambda _version: message)
 
@@ -57,5 +57,5 @@ class UpstreamAnswer:
 
     @property
     def body(self) -> memoryview:
-        """The bytes of the body, to compare."""
+        """The bytes of the body, for comparisons."""
         return memoryview(self.frame)[self.start :]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the cluster is, and how a node gets in: the settings `upstream.*`."""
+"""The settings `upstream.*`: the cluster's addresses, and how a node authenticates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class UpstreamConfig:
     request_timeout_ms: int = 30_000
 
     def __post_init__(self) -> None:
-        """Raises ConfigError, in one line that names the setting, for what cannot work whatever the cluster is."""
+        """Raise ConfigError, in one line that names the setting, for settings that cannot work with any cluster."""
         if not self.bootstrap_servers:
             raise ConfigError("upstream.bootstrap.servers: no HOST:PORT in it")
         if self.uses_sasl:
@@ -40,12 +40,12 @@ class UpstreamConfig:
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether the node has to say who it is."""
+        """True if the node has to authenticate."""
         return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections to brokers are encrypted."""
+        """True if connections to brokers are encrypted."""
         return self.security_protocol in ("SSL", "SASL_SSL")
 
     def _check_sasl(self) -> None:
@@ -62,7 +62,7 @@ class UpstreamConfig:
 
 
 def config_from(settings: Settings) -> UpstreamConfig:
-    """Return what a node's settings say of the cluster; only of those that have `upstream.bootstrap.servers`."""
+    """Return the cluster's part of a node's settings, which must have `upstream.bootstrap.servers`."""
     assert settings.upstream_bootstrap_servers is not None, "no gateway"
     return UpstreamConfig(
         settings.upstream_bootstrap_servers,

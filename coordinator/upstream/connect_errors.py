@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in one line, which names a setting, why a connection did not come about."""
+"""Explains in one line, which names a setting, why a connection could not be opened."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ EXPECTED: Final = (
     AssertionError,
     ValueError,
 )
-"""What a connection of aiokafka may fail with while it is made; its SASL checks raise the last two."""
+"""The errors with which aiokafka may fail to connect; its SASL checks raise the last two."""
 
 
 async def explained(
@@ -39,7 +39,7 @@ async def explained(
     context: ssl.SSLContext | None,
     timeout_ms: int,
 ) -> Exception:
-    """Return what is wrong, looking once more at the address where the error itself says too little."""
+    """Return what is wrong, and probe the address once more if the error itself explains too little."""
     if isinstance(error, UpstreamError) and not isinstance(error, Unreachable):
         return error
     known = _refusal(error, address)
@@ -66,7 +66,7 @@ def _refusal(error: Exception, address: Address) -> UpstreamError | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the error's own words, in one line."""
+    """Return the error's own text, in one line."""
     if isinstance(error, ssl.SSLError):
         return str(error.reason or error)
     if isinstance(error, OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the partitions of the cluster end: many at once, each asked of its leader."""
+"""The end offsets of the cluster's partitions, requested from the partitions' leaders, many at once."""
 
 import asyncio
 from collections import defaultdict
@@ -34,20 +34,20 @@ _MOVED: Final = frozenset(
 
 
 class UpstreamEnds:
-    """Asks for end offsets; remembers who leads what, and looks again where a leader has moved."""
+    """Requests end offsets; remembers each partition's leader, and finds it anew if it has moved."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
-        """Ends of this cluster's partitions."""
+        """Request the ends of partitions of `cluster`."""
         self._cluster = cluster
         self._leaders: dict[TopicPartition, int] = {}
 
     async def ends(
         self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
     ) -> dict[TopicPartition, int]:
-        """Return where partitions end: the high watermark, or with `read_committed` the last stable offset.
+        """Return the end offsets of partitions: the high watermark, or with `read_committed` the last stable offset.
 
-        A partition is left out whose leader does not answer now, that is not there, or that the node's user may not
-        describe. Raises UpstreamError where no broker at all can be asked.
+        A partition is left out if its leader does not respond now, if it does not exist, or if the node's user may not
+        describe it. Raises UpstreamError if no broker at all responds.
         """
         wanted = set(partitions)
         unknown = wanted - self._leaders.keys()
@@ -75,7 +75,7 @@ class UpstreamEnds:
     async def _ask_leaders(
         self, partitions: Iterable[TopicPartition], read_committed: bool
     ) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
-        """Return the ends, and the partitions whose leader is another by now or does not answer."""
+        """Return the ends, and the partitions whose leader has moved or does not respond."""
         by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for place in sorted(partitions):
             by_leader[self._leaders.get(place, NO_LEADER)].append(place)

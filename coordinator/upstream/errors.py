@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with the cluster: each is one line that names the setting to look at."""
+"""The errors of the cluster and of connections to it; each text is one line that names the setting to check."""
 
 from typing import Final
 
@@ -14,16 +14,16 @@ CA: Final = "upstream.ssl.ca.location"
 
 
 class UpstreamError(Exception):
-    """The cluster cannot be used now; the text is one line that names the setting to look at."""
+    """The cluster cannot be used now; the text is one line that names the setting to check."""
 
     rank = 0
-    """Of several brokers' errors the one with the highest rank says most about what is wrong."""
+    """Of several brokers' errors the one with the highest rank explains best what is wrong."""
     lasting = False
-    """Whether waiting does not help: a setting or the cluster has to be changed."""
+    """True if waiting does not help: a setting or the cluster has to be changed."""
 
 
 class Unreachable(UpstreamError):
-    """No broker answers, or a connection was lost: brokers come back, so one may try again."""
+    """No broker responds, or a connection was lost; brokers come back, so a retry may succeed."""
 
     rank = 1
 
@@ -32,14 +32,14 @@ class Unreachable(UpstreamError):
 
 
 class UpstreamTimeout(Unreachable):
-    """A broker has not answered within `upstream.request.timeout.ms`."""
+    """A broker has not responded within `upstream.request.timeout.ms`."""
 
     def __init__(self, address: Address | str, timeout_ms: int) -> None:
         super().__init__(address, f"no answer within {timeout_ms} ms", "upstream.request.timeout.ms")
 
 
 class UpstreamNotKafka(UpstreamError):
-    """What answers at an address does not speak Kafka's protocol, or only behind another security protocol."""
+    """The server at an address does not speak Kafka's protocol, or only behind another security protocol."""
 
     rank = 3
     lasting = True
@@ -49,7 +49,7 @@ class UpstreamNotKafka(UpstreamError):
 
 
 class AccessRefused(UpstreamError):
-    """The cluster does not let the node in: wrong credentials, a mechanism that it has not, an unknown certificate."""
+    """Access is refused: wrong credentials, a mechanism that the cluster lacks, or an untrusted certificate."""
 
     rank = 4
     lasting = True
@@ -58,7 +58,7 @@ class AccessRefused(UpstreamError):
         super().__init__(f"{setting}: {address} refuses the node: {reason}")
 
 
-class UnreadableResponse(UpstreamError):
+class UnreadableCredentials(UpstreamError):
     """A file with the node's credentials cannot be read."""
 
     rank = 4
@@ -78,7 +78,7 @@ class UpstreamTooOld(UpstreamError):
         self, address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange
     ) -> None:
         self.lacks_api = offered is None or offered.max < needed.min
-        """Whether the broker is older than what is asked for, and not so new that it has given that up."""
+        """True if the broker is too old for the api; False if it is so new that it has dropped the versions."""
         has = "none" if offered is None else f"{offered.min} to {offered.max}"
         super().__init__(
             f"{SERVERS}: {address} is too old or no broker: of {api.name} it has the versions {has}, "
@@ -97,7 +97,7 @@ class UpstreamIsOurselves(UpstreamError):
 
 
 class OtherCluster(UpstreamError):
-    """Another cluster answers than before: its topics are not the ones that groups have offsets in."""
+    """Another cluster responds than before: its topics are not those in which groups have offsets."""
 
     rank = 6
     lasting = True
@@ -109,7 +109,7 @@ class OtherCluster(UpstreamError):
 
 
 class PermissionDenied(UpstreamError):
-    """The cluster answers a question with an error: most often a right that the node's user lacks."""
+    """The cluster responds to a request with an error: most often the node's user lacks a right."""
 
     def __init__(self, doing: str, code: int, message: str | None = None) -> None:
         self.code = code
@@ -120,11 +120,11 @@ class PermissionDenied(UpstreamError):
 
 
 class RetryTimeout(UpstreamError):
-    """The cluster asked for patience for longer than `upstream.request.timeout.ms`."""
+    """The cluster returned retriable errors for longer than `upstream.request.timeout.ms`."""
 
     def __init__(self, doing: str, code: int) -> None:
         self.code = code
-        """Kafka's error code, of the last answer."""
+        """Kafka's error code in the last response."""
         super().__init__(f"{doing}: still {error_name(code)}")
 
 
@@ -137,7 +137,7 @@ _HINTS: Final[dict[int, str]] = {
 
 
 def known_code(code: int) -> ErrorCode:
-    """The error of a code that a broker has sent; UNKNOWN_SERVER_ERROR for one that we have no name for."""
+    """Return the error of a code that a broker has sent; UNKNOWN_SERVER_ERROR if we do not know the code."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -145,7 +145,7 @@ def known_code(code: int) -> ErrorCode:
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code; its number where we know no name."""
+    """Return Kafka's name of an error code, or its number if we do not know the code."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about many groups at once: one to each broker that coordinates some of them."""
+"""Requests about many groups at once: one to each broker that coordinates some of them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,34 +15,34 @@ from protocol.errors import ErrorCode
 TopicIds: TypeAlias = Mapping[str, bytes]
 """The ids of all topics that the gateway's user may describe, by name."""
 Build: TypeAlias = Callable[[Sequence[str], int, TopicIds | None], Any]
-"""(groups, version, the ids of topics where the version names topics and the client's has ids) -> the request."""
+"""Returns the request for groups, a version, and topic ids (if the version has names but the client's has ids)."""
 
 TOPIC_IDS_FROM: Final = 10
-"""OffsetFetch names topics by their ids."""
+"""The first version of OffsetFetch in which topics have ids instead of names."""
 
 
 class GroupAnswer(NamedTuple):
-    """What a broker has answered about some groups, or why there is no answer."""
+    """A broker's response about some groups, or the error in its place."""
 
     groups: Sequence[str]
     answer: UpstreamAnswer | ErrorCode | UpstreamError
     topic_ids: TopicIds | None = None
-    """The ids of topics, where the broker names topics and the client's version has ids."""
+    """The ids of topics, if the broker names topics and the client's version has ids."""
     node_id: int | None = None
     """The broker that was asked."""
 
 
 class GroupQuestions:
-    """Asks the coordinators of groups at the cluster, in the version of a client or an older one of the broker's."""
+    """Sends requests to groups' coordinators at the cluster, in a client's version or an older one of the broker's."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
         self._cluster = cluster
         self._topics = UpstreamTopics(cluster)
 
     async def ask(self, api: ApiKey, version: int, groups: Iterable[str], build: Build) -> list[GroupAnswer]:
-        """Ask each coordinator about its groups, all at the same time. Raises nothing: errors are in the answers.
+        """Send each coordinator a request about its groups, all at once. Raises nothing: errors are in the result.
 
-        Where a coordinator cannot be reached the answer is COORDINATOR_NOT_AVAILABLE: call `forget` and ask again.
+        If a coordinator cannot be reached the error is COORDINATOR_NOT_AVAILABLE: call `forget` and ask again.
         """
         names = list(groups)
         try:
@@ -63,7 +63,7 @@ class GroupQuestions:
         return [*answers, *(GroupAnswer(some, code) for code, some in refused.items())]
 
     def forget(self, groups: Iterable[str]) -> None:
-        """Look the coordinators of these groups up anew when they are asked next."""
+        """Forget the coordinators of these groups, so that they are looked up anew for the next request."""
         for group in groups:
             self._cluster.forget_coordinator(group)
 

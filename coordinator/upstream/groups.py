@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups that the cluster itself coordinates: which there are, whether they live, and their offsets."""
+"""The groups that the cluster itself coordinates: their list, their states and their offsets."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,16 +25,16 @@ from protocol.names import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 OFFSETS_PER_COMMIT: Final = 1_000
-"""Kafka appends what one request commits as one batch, which must not be longer than its log allows."""
+"""The most offsets of one OffsetCommit: Kafka appends them as one batch, whose size its log limits."""
 OFFSETS_PER_TURN: Final = 500
-"""Of an answer so many are taken before others have their turn."""
+"""The number of a response's offsets that are read before yielding to the event loop."""
 NO_GENERATION: Final = -1
 DESCRIBED_BYTES_MAX: Final = MAX_STRING_BYTES - 64
-"""Of a longer id a broker cannot say "Group <id> not found.", and answers UNKNOWN_SERVER_ERROR (seen of Kafka 4.3)."""
+"""For a longer id "Group <id> not found." does not fit, and UNKNOWN_SERVER_ERROR is returned (as by Kafka 4.3)."""
 WITHOUT_MESSAGE: Final = VersionRange(5, 5)
 """The version of DescribeGroups that has no error message."""
 STRANGER: Final = "groupkeeper-asks"
-"""The member id of a commit that no group takes."""
+"""The member id of a commit that every group refuses."""
 _REFUSED_IN_FULL: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
 )
@@ -42,7 +42,7 @@ _REFUSED_IN_FULL: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """One group as ListGroups has it; `kind` is `classic`, `consumer`, `share` or `streams`, empty from old brokers."""
+    """One group of ListGroups; `kind` is `classic`, `consumer`, `share` or `streams`, or empty from old brokers."""
 
     group: GroupId
     state: str
@@ -51,43 +51,43 @@ class ListedGroup:
 
 
 class UpstreamGroups:
-    """Asks about groups. What a broker asks patience for is asked again until `upstream.request.timeout.ms`."""
+    """Sends requests about groups, and repeats them on retriable errors until `upstream.request.timeout.ms`."""
 
     def __init__(self, cluster: UpstreamCluster, *, offsets_per_commit: int = OFFSETS_PER_COMMIT) -> None:
-        """Groups of this cluster."""
+        """Send requests about groups to `cluster`."""
         self._cluster = cluster
         self._offsets_per_commit = offsets_per_commit
         self._all = AllPartitions(cluster)
 
     async def list_groups(self) -> dict[GroupId, ListedGroup]:
-        """Return all groups of all brokers by id. Raises UpstreamError if one broker does not answer."""
+        """Return all groups of all brokers by id. Raises UpstreamError if one broker does not respond."""
         brokers = await self._cluster.refresh()
         lists = await asyncio.gather(*(self._list_at(node_id) for node_id in brokers))
         return {group.group: group for listed in lists for group in listed}
 
     async def state(self, group: GroupId) -> ClusterGroupState:
-        """Return what the group is at the cluster, whichever kind it has. Raises UpstreamError.
+        """Return the group's state at the cluster, of whichever kind it is. Raises UpstreamError.
 
-        A group is known only to the describing api of its own kind, so all four are asked about one that is nowhere.
-        ListGroups would take one request, but leaves out without a word the groups of partitions that move or load.
+        A group is known only to the describing api of its own kind, so all four are tried for one that does not exist.
+        ListGroups would take one request, but silently leaves out the groups of partitions that move or load.
         """
         return await self._cluster.patiently(f"describing group {group}", lambda: self._state(group))
 
     async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
         """Return all offsets that the group has committed.
 
-        With `require_stable` transactions that are under way are waited for (KIP-447), but for those with the first
-        offset of a partition, for which there is `settled`. Raises UpstreamError, NotYet where one stays open.
+        With `require_stable` it waits for open transactions (KIP-447), except those with the first offset of a
+        partition, for which there is `settled`. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
         return await self._cluster.patiently(
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
         )
 
     async def settled(self, group: GroupId) -> None:
-        """Return once no transaction is under way that has offsets of the group, first ones of a partition among them.
+        """Return once no open transaction has offsets of the group, including first ones of a partition.
 
-        Those are told of in partitions that are named, so all are named that the node's user may describe. Raises
-        UpstreamError, NotYet where one stays open.
+        A broker reports first ones only for partitions that are named, so all are named that the node's user may
+        describe. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
         for named in await self._all.portions():
             await self._cluster.patiently(
@@ -97,16 +97,16 @@ class UpstreamGroups:
     async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
 
-        Raises UpstreamError: Denied where the group has members (UNKNOWN_MEMBER_ID) or the user no right.
+        Raises UpstreamError: PermissionDenied if the group has members (UNKNOWN_MEMBER_ID) or the user lacks the right.
         """
         return await self._in_parts(group, offsets, self._commit)
 
     async def would_refuse(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Return the partitions that `commit` would refuse, with Kafka's error codes, and store nothing.
 
-        A member that there is not commits them: a broker looks at rights, topics and partitions before the group
-        refuses it (KafkaApis.handleOffsetCommitRequest). How long the metadata is it looks at last, and does not show.
-        Raises UpstreamError.
+        A member that does not exist commits them: a broker checks rights, topics and partitions before the group
+        refuses it (KafkaApis.handleOffsetCommitRequest). The length of the metadata is checked last, so it does not
+        show. Raises UpstreamError.
         """
         return await self._in_parts(group, offsets, self._commit_as_stranger)
 
@@ -128,7 +128,8 @@ class UpstreamGroups:
     async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Delete offsets of a group without members, and return the partitions that were refused, with their errors.
 
-        What is not there is no error. Raises UpstreamError: Denied where the group has members or the user no right.
+        A missing offset is no error. Raises UpstreamError: PermissionDenied if the group has members, or the user
+        lacks the right.
         """
         refused: dict[TopicPartition, int] = {}
         for start in range(0, len(places), self._offsets_per_commit):
@@ -181,7 +182,7 @@ class UpstreamGroups:
         return ClusterGroupState("classic", found.group_state, len(found.members))
 
     async def _state_of_newer(self, group: GroupId) -> ClusterGroupState:
-        """What DescribeGroups does not know is asked for as a group of KIP-848, of KIP-1071 and of KIP-932."""
+        """Return the state of a group that DescribeGroups does not know: one of KIP-848, KIP-1071 or KIP-932."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
         from protocol.group_kinds import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
 
@@ -197,9 +198,9 @@ class UpstreamGroups:
         return ClusterGroupState.none()
 
     async def _state_as_listed(self, group: GroupId) -> ClusterGroupState:
-        """The kind and state of a group that its coordinator lists; it counts as one with members unless it is Empty.
+        """Return a group's kind and state from its coordinator's list; unless Empty it counts as having members.
 
-        The describing apis of the newer kinds have no answer for a group with so long an id that they do not know.
+        The describing apis of the newer kinds cannot report that they do not know a group with so long an id.
         """
         listed = await self._list_at(await self._cluster.coordinator(group))
         found = next((each for each in listed if each.group == group), None)
@@ -210,7 +211,7 @@ class UpstreamGroups:
     async def _state_of_kind(
         self, group: GroupId, kind: str, api: ApiKey, request: object
     ) -> ClusterGroupState:
-        """None where there is no such group of this kind, or the broker knows no such kind."""
+        """Return the state of a group of this kind; `none()` if there is none, or the broker lacks this kind."""
         try:
             response = await self._ask(group, api, request)
         except UpstreamTooOld as error:
@@ -262,7 +263,7 @@ class UpstreamGroups:
     async def _refused(
         self, group: GroupId, request: OffsetCommitRequest, of_group: frozenset[ErrorCode]
     ) -> dict[TopicPartition, int]:
-        """What is refused of a commit; raises for an error of these, which are said of every partition alike."""
+        """Return the partitions that a commit is refused for; raise for an error in `of_group`, common to all."""
         response = await self._ask(group, ApiKey.OFFSET_COMMIT, request)
         codes = {
             TopicPartition(topic.name, part.partition_index): part.error_code
@@ -307,10 +308,10 @@ class UpstreamGroups:
 _NO_SUCH_GROUP: Final = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
 )
-"""What the describing api of a newer kind says where it has no such group; the last of the empty id, which no group of
+"""The errors of a newer kind's describing api for an unknown group; the last is for the empty id, which no group of
 such a kind can have."""
 _REMOVED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-"""The second of a topic that the cluster has deleted: its offsets go with it."""
+"""The second is for a topic that the cluster has deleted: its offsets go with it."""
 _WHOLE_GROUP: Final = frozenset(
     {
         *_REFUSED_IN_FULL,
@@ -321,11 +322,11 @@ _WHOLE_GROUP: Final = frozenset(
         ErrorCode.REQUEST_TIMED_OUT,
     }
 )
-"""What is said of every partition of a commit alike, since it is about the group."""
+"""The errors about the group, which every partition of a commit gets alike."""
 _STRANGERS: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND}
 )
-"""What a group, or no group, says to the commit of a member that there is not."""
+"""The errors for the commit of a member that does not exist, in a group that may not exist either."""
 
 
 def _topic(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:

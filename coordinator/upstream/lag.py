@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far groups are behind the ends of their partitions, and since when. Pure: no I/O, no clock.
+"""The lag of groups behind the ends of their partitions, and since when. Pure: no I/O, no clock.
 
 Lag is the end offset minus the committed offset. For a partition it is negative when the committed offset is beyond the
 end, for example after the topic was deleted and created again; Kafka's tool shows the same. Sums count such a partition
 as 0. There are two ends: the high watermark, and the last stable offset, which a reader with isolation level
-read_committed does not go beyond. A group that keeps up with a busy topic is always a little behind, so what counts as
-*since when* is not how long there has been any lag, but when the end was seen that the group has not reached yet.
+read_committed does not go beyond. A group that keeps up with a busy topic is always a little behind, so *since when* is
+not when its lag began, but when the end was seen that the group has not reached yet.
 """
 
 import heapq
@@ -16,32 +16,32 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 from protocol.names import GroupId
 
 Detail = Literal["off", "group", "topic", "partition"]
-"""How fine the metrics are (`metrics.lag`)."""
+"""The level of detail of the lag metrics (`metrics.lag`)."""
 ROWS_MAX: Final = 10_000
-"""How many groups, topics of groups and partitions of groups are kept of each, those with the largest lag."""
+"""The most groups, topics of groups and partitions of groups that are kept, each: those with the largest lag."""
 
 
 OFFSETS_PER_STEP: Final = 200
-"""So many are looked at before others get a chance: some 500 microseconds."""
+"""The number of offsets that are handled in one step: some 500 microseconds."""
 
 
 class LagEnd(NamedTuple):
-    """Where a partition ends: the high watermark, and the last stable offset."""
+    """The end of a partition: the high watermark, and the last stable offset."""
 
     high: int
     stable: int
 
 
 Ends = Mapping[str, Mapping[int, LagEnd]]
-"""By topic and partition; a partition whose end is not known now is not in it."""
+"""The ends by topic and partition, without the partitions whose end is not known now."""
 Committed = tuple[GroupId, Iterable[tuple[str, int, int]]]
 """A group with its committed offsets: topic, partition, offset."""
 
 
 class GroupLag(NamedTuple):
-    """One group: records behind the ends of all its partitions, and behind the stable ends.
+    """The lag of one group: records behind the ends of all its partitions, and behind the stable ends.
 
-    `since_ms` is when the oldest end was seen that it has not reached, in Unix milliseconds; 0 where there is none.
+    `since_ms` is when the oldest end was seen that it has not reached, in Unix milliseconds; 0 if there is none.
     """
 
     lag: int
@@ -51,7 +51,7 @@ class GroupLag(NamedTuple):
 
 
 class TopicLag(NamedTuple):
-    """One topic of a group: the sums over its partitions."""
+    """The lag of a group in one topic: the sums over its partitions."""
 
     lag: int
     stable_lag: int
@@ -61,7 +61,7 @@ class TopicLag(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """One partition of a group; `lag` may be negative."""
+    """The lag of a group in one partition; `lag` may be negative."""
 
     lag: int
     stable_lag: int
@@ -74,7 +74,7 @@ class PartitionLag(NamedTuple):
 
 @dataclass(slots=True)
 class Lags:
-    """What one measurement found; each list has the rows with the largest lag, largest first."""
+    """The result of one measurement; each list has the rows with the largest lag, largest first."""
 
     groups: list[GroupLag] = field(default_factory=list)
     topics: list[TopicLag] = field(default_factory=list)
@@ -94,21 +94,21 @@ class _NotReached(NamedTuple):
 
 
 NotReached = dict[tuple[GroupId, str], dict[int, _NotReached]]
-"""By group and topic, and by partition; in one dict for all, a million of them would be moved at once as it grows."""
+"""The ends by group and topic, then by partition: one dict of a million would move them all at once as it grows."""
 
 
 class LagBook:
-    """The lag of a node's groups, measured again and again; `newest` is what the last whole measurement found."""
+    """The lag of a node's groups, measured again and again; `newest` is the result of the last complete one."""
 
     def __init__(self, detail: Detail, rows_max: int = ROWS_MAX) -> None:
-        """Keep rows as fine as `detail` says."""
+        """Keep rows of the level `detail`, up to `rows_max` of each kind."""
         self._detail = detail
         self._rows_max = rows_max
         self._not_reached: NotReached = {}
         self.newest = Lags()
 
     def measure(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
-        """Measure all groups at the moment `now_ms` (Unix milliseconds), giving way every OFFSETS_PER_STEP offsets."""
+        """Measure all groups at the moment `now_ms` (Unix milliseconds), and yield every OFFSETS_PER_STEP offsets."""
         measuring = _Measuring(self._detail, self._rows_max, ends, now_ms, self._not_reached)
         for group, offsets in groups:
             yield from measuring.add(group, offsets)
@@ -173,7 +173,7 @@ class _Measuring:
         return lags
 
     def _since(self, row: PartitionLag) -> int:
-        """When the end was seen that the group has not reached in this partition; 0 where it has reached all."""
+        """Return when the end was seen that the group has not reached in this partition; 0 if there is none."""
         if row.lag <= 0:
             return 0
         place = (row.group, row.topic)
@@ -185,7 +185,7 @@ class _Measuring:
 
 
 def emptying(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
-    """Take everything out in steps: to free a million ends at once keeps all others waiting."""
+    """Empty `rows` in steps: to free a million ends at once would hold up the event loop."""
     while rows:
         partitions = rows.popitem()[1]
         while partitions:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the cluster's brokers and topics, and says what changed."""
+"""Follows the cluster's brokers and topics, and reports what changed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,13 +23,13 @@ log = get_logger("upstream")
 OnTopics = Callable[[TopicDiff], Awaitable[None]]
 OnBrokers = Callable[[Mapping[int, UpstreamBroker]], None]
 SOONEST_S: Final = 0.2
-"""How long at least between two looks, however often somebody asks for one."""
+"""The shortest pause between two looks, in seconds, however often `look_soon` is called."""
 
 
 class UpstreamMonitor:
-    """Looks at the cluster every `upstream.metadata.refresh.ms`, and at once when it is asked to.
+    """Reads the cluster's metadata every `upstream.metadata.refresh.ms`, and at once after `look_soon`.
 
-    While no broker answers nothing changes: what was known stays known.
+    While no broker responds nothing changes: what was known stays known.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class UpstreamMonitor:
         """Follow `cluster`; `known` are the topics that are known from before, with the ids they had.
 
         `on_topics` is awaited with each change of topics before the next look; if it raises, the change is found
-        again. `on_brokers` is called with all brokers when they are others than before, the first time, too.
+        again. `on_brokers` is called with all brokers if they differ from those before, and the first time.
         """
         self._cluster = cluster
         self._topics = UpstreamTopics(cluster)
@@ -57,7 +57,7 @@ class UpstreamMonitor:
         self._turn = 0
         self._wanted = asyncio.Event()
         self.failing: str | None = None
-        """Why the newest look failed, in one line; None after one that did not."""
+        """Why the newest look failed, in one line; None if it succeeded."""
 
     @property
     def brokers(self) -> Mapping[int, UpstreamBroker]:
@@ -70,11 +70,11 @@ class UpstreamMonitor:
         return self._known
 
     def look_soon(self) -> None:
-        """Look at once: somebody has seen a topic or a broker that is not known."""
+        """Look at once, because a topic or a broker was seen that is not known."""
         self._wanted.set()
 
     async def run(self) -> None:
-        """Follow until it is cancelled."""
+        """Follow the cluster until cancelled."""
         while True:
             self._wanted.clear()
             try:
@@ -92,7 +92,7 @@ class UpstreamMonitor:
                 pass
 
     async def look(self) -> TopicDiff:
-        """Look once, hand on what changed, and return it. Raises UpstreamError; nothing has changed then."""
+        """Look once, report what changed, and return it. Raises UpstreamError; then nothing has changed."""
         look = await self._topics.look()
         asked = questions(self._known, look)
         answered_by = self._next_broker() if asked else None
@@ -109,17 +109,17 @@ class UpstreamMonitor:
             await self._on_topics(change)
             self._known = apply(self._known, change)
         self._doubts = doubts
-        self._tell_brokers()
+        self._report_brokers()
         self._recovered()
         return change
 
     def _next_broker(self) -> int | None:
-        """Another broker is asked in each look: one that is cut off has an old view."""
+        """Return the broker to ask by name, another in each look: one that is cut off has an old view."""
         ids = sorted(self._cluster.brokers)
         self._turn += 1
         return ids[self._turn % len(ids)] if ids else None
 
-    def _tell_brokers(self) -> None:
+    def _report_brokers(self) -> None:
         brokers = self._cluster.brokers
         if dict(brokers) != dict(self._brokers):
             self._brokers = brokers

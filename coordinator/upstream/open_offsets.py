@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which partitions' offsets a transaction under way may still bring, in groups that have committed none there before.
+"""The partitions for which an open transaction may hold the first offset of a group.
 
-Asked for all offsets of a group, a broker says nothing of a partition for which none was committed yet, though there
-may be one in a transaction that is still open. Asked for the partition by name, it says UNSTABLE_OFFSET_COMMIT. So all
-partitions are named that the cluster has, unless it has no transactions at all.
+Asked for all offsets of a group, a broker leaves out a partition for which none was committed yet, though an open
+transaction may hold one. Asked for the partition by name, it returns UNSTABLE_OFFSET_COMMIT. So all partitions of the
+cluster are named, unless it has no transactions at all.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from coordinator.upstream.topic_diff import ABSENT
 from coordinator.upstream.topics import UpstreamTopics
 
 TRANSACTIONS: Final = "__transaction_state"
-"""Brokers make this topic when the first transactional producer comes."""
+"""The topic that brokers create when the first transactional producer comes."""
 PARTITIONS_PER_QUESTION: Final = 2_000
-"""An answer about so many is decoded in some milliseconds."""
+"""The most partitions in one request: the response is decoded in some milliseconds."""
 SEEN_S: Final = 5.0
-"""For so long the cluster is not asked again which topics it has."""
+"""How long the list of topics is reused before the cluster is asked again, in seconds."""
 
 Named = Mapping[str, Sequence[int]]
 """Partitions by topic."""
@@ -29,7 +29,7 @@ class AllPartitions:
     """All partitions of the cluster, in portions."""
 
     def __init__(self, cluster: UpstreamCluster, now_s: Callable[[], float] | None = None) -> None:
-        """`now_s` is the clock of the event loop, unless there is another."""
+        """Read the topics of `cluster`; `now_s` is a clock in seconds, by default the event loop's."""
         self._topics = UpstreamTopics(cluster)
         self._now_s = now_s or (lambda: asyncio.get_running_loop().time())
         self._looking = asyncio.Lock()
@@ -37,7 +37,7 @@ class AllPartitions:
         self._partitions: dict[str, int] = {}
 
     async def portions(self) -> Iterator[Named]:
-        """Portions that are asked about one after the other; none where there are no transactions.
+        """Return the partitions in portions, one for each request; none if the cluster has no transactions.
 
         Raises UpstreamError.
         """
@@ -55,7 +55,7 @@ class AllPartitions:
 
 
 def in_portions(partitions: Mapping[str, int], size: int = PARTITIONS_PER_QUESTION) -> Iterator[Named]:
-    """Partitions by topic, so many at a time."""
+    """Yield the partitions by topic, up to `size` at a time."""
     portion: dict[str, Sequence[int]] = {}
     room = size
     for name, count in partitions.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdoptGroup as those who move groups speak it: a gateway and the command. Its classes are of the api's module."""
+"""The client side of AdoptGroup, for a gateway and the command; the message classes are in the api's module."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -17,9 +17,9 @@ def adopt_request(
     reading: ClusterReading | None,
     collect: Callable[[Iterator[Any]], Iterable[Any]] = list,
 ) -> Any:
-    """The request, of class `make`; without a reading it only asks.
+    """Return the request, of class `make`; without a reading it only asks for the mark.
 
-    `collect` makes of the topics what its writer takes: all of them, or an iterator, for one that writes in steps.
+    `collect` turns the topics into what the request's writer takes: a list, or an iterator if it writes in steps.
     """
     kind = make.AdoptedTopic
     offsets, mark, is_unknown = reading or NOTHING_READ
@@ -34,16 +34,16 @@ def adopt_request(
 
 
 def mark_of(answer: Any) -> OwnershipMarker:
-    """What an answer says of the group."""
-    return OwnershipMarker(bool(answer.adopted), bool(answer.vacant), answer.epoch, answer.asked_ms)
+    """Return the group's mark in a response."""
+    return OwnershipMarker(bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms)
 
 
 def stored_of(answer: Any, reading: ClusterReading) -> StoreResult | None:
-    """What has become of a reading; None where the answer has another error."""
+    """Return the outcome of storing a reading; None if the response has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
         return StoreResult.STALE
     if answer.error_code != ErrorCode.NONE:
         return None
-    if answer.vacant:
-        return StoreResult.VACANT
+    if answer.confirmed_absent:
+        return StoreResult.CONFIRMED_ABSENT
     return StoreResult.TAKEN if answer.taken or not reading.offsets else StoreResult.THERE

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at an address without a login, to say whether a broker answers there, and if not, what does.
+"""Probes an address without a login, to find out whether a broker responds at it, and if not, what does.
 
-The first eight bytes of an answer show that: a broker answers ApiVersions v0 in every version and before it wants to
-know who asks. aiokafka's connection only knows that it was closed, or that nothing came.
+The first eight bytes of a response show that: a broker of every version responds to ApiVersions v0, and does so before
+authentication. aiokafka's connection only knows that it was closed, or that nothing came.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ _RESPONSE_BYTES_MAX: Final = 1 << 20
 async def look_at(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
-    """Return what is wrong at an address; `reason` is what the first attempt failed with."""
+    """Return what is wrong at an address; `reason` is why the first attempt failed."""
     return await what_is_wrong(address, context, timeout_ms) or Unreachable(address, reason)
 
 
 async def what_is_wrong(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int
 ) -> UpstreamError | None:
-    """Return why no broker answers at an address, None if one does."""
+    """Return why no broker responds at an address; None if one does."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             head = await _first_bytes(address, context)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question in the shape in which aiokafka's connection takes its own requests and reads their answers."""
+"""A request in the form in which aiokafka's connection takes its own requests and reads their responses."""
 
 import io
 
@@ -14,7 +14,7 @@ from protocol.wire import skip_tags
 
 
 class RequestOverAiokafka:
-    """Makes the bytes of one request, in a version that the broker has, and finds the body of its response."""
+    """Encodes one request, in a version that the broker has, and finds the body of its response."""
 
     def __init__(self, address: Address, question: UpstreamQuestion) -> None:
         self._address = address
@@ -70,7 +70,7 @@ class _ResponseHeader:
 
 
 class _Rest:
-    """Leaves what comes after the correlation id as it is."""
+    """Returns the bytes after the correlation id, not decoded."""
 
     @staticmethod
     def decode(frame: io.BytesIO) -> bytes:
@@ -78,7 +78,7 @@ class _Rest:
 
 
 def choose_version(address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange) -> int:
-    """Return the newest version that both have; raises UpstreamTooOld where there is none."""
+    """Return the newest version that both ranges have. Raises UpstreamTooOld if there is none."""
     if offered is None or offered.max < needed.min or offered.min > needed.max:
         raise UpstreamTooOld(address, api, offered, needed)
     return min(offered.max, needed.max)

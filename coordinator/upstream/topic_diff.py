@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed between what is known of the cluster's topics and what was seen now. Pure: no I/O, no clock.
+"""The difference between the known topics of the cluster and those seen now. Pure: no I/O, no clock.
 
-Offsets of a deleted topic are dropped, so a topic counts as deleted only beyond doubt. A broker that is cut off goes
-on to answer from an old view, and a user without rights sees nothing: so absence from a list only raises a question,
-which is put by name, in two looks, and to two brokers where there are two. A topic under another id was deleted and
-made anew, or one of the two ids is of an old view: that is asked in the same way. An id that was replaced once is never
-taken again, since only an old view can still have it.
+Offsets of a deleted topic are dropped, so a topic counts as deleted only beyond doubt. A broker that is cut off still
+responds from an old view, and a user without rights sees nothing: so a topic that is missing from a list is asked for
+by name, in two looks, and of two brokers if there are two. A topic under another id was deleted and created again, or
+one of the two ids is from an old view: it is asked for in the same way. An id that was replaced once is never accepted
+again, since only an old view can still have it.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from enum import Enum
 from typing import Final
 
 CONFIRMATIONS: Final = 2
-"""In how many looks, and by how many brokers, a topic must be denied to be deleted."""
+"""The number of looks, and of brokers, that must deny a topic before it counts as deleted."""
 GONE_IDS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """A topic as a broker shows it: its id (16 bytes) and how many partitions it has."""
+    """A topic as a broker reports it: its id (16 bytes) and its number of partitions."""
 
     topic_id: bytes
     partitions: int
 
 
 class MissingTopic(Enum):
-    """What else a broker can say of a topic that was asked for by name."""
+    """The result for a topic, asked for by name, that a broker does not report."""
 
     ABSENT = "there is no such topic"
     UNSURE = "no right to know, or an error that passes"
@@ -40,14 +40,14 @@ Verdict = SeenTopic | MissingTopic
 
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
-    """All topics that one answer showed, by name."""
+    """All topics in one response, by name."""
 
     topics: Mapping[str, SeenTopic]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDiff:
-    """What is to be changed: topics by name. A topic that was made anew is in `deleted` and in `created`."""
+    """The changes to make, topics by name. A topic that was created again is in `deleted` and in `created`."""
 
     created: Mapping[str, SeenTopic] = field(default_factory=dict)
     grown: Mapping[str, SeenTopic] = field(default_factory=dict)
@@ -59,16 +59,16 @@ class TopicDiff:
 
 @dataclass(frozen=True, slots=True)
 class UnconfirmedChanges:
-    """What the next comparison has to remember: who denied which topic, and ids that were replaced or deleted."""
+    """The memory for the next comparison: the brokers that denied a topic, and ids that were replaced or deleted."""
 
     denied: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
-    """By topic the brokers that denied it in consecutive looks, None for one without a known id."""
+    """The brokers that denied each topic in consecutive looks; None stands for one without a known id."""
     gone: tuple[bytes, ...] = ()
     """Ids of topics that are known to be gone, the newest last."""
 
 
 def questions(known: Mapping[str, SeenTopic], look: TopicSnapshot) -> list[str]:
-    """Return the topics to ask for by name: those that are known and were not seen, or under another id, in order."""
+    """Return the topics to ask for by name, in order: known ones that were not seen, or only under another id."""
     return sorted(name for name, topic in known.items() if not _is_same(topic, look.topics.get(name)))
 
 
@@ -81,10 +81,10 @@ def difference(
     answered_by: int | None = None,
     brokers: int = 1,
 ) -> tuple[TopicDiff, UnconfirmedChanges]:
-    """Compare what is known with a look and the answers to its `questions`, and return what to change.
+    """Compare the known topics with a look and the answers to its `questions`; return the changes and open doubts.
 
-    `answered_by` is the broker that the answers are from, and `brokers` how many the cluster has: with more than one,
-    two different ones must deny a topic. Topics without an answer are left as they are.
+    `answered_by` is the broker that gave the answers, and `brokers` the cluster's number of them: with more than one,
+    two different brokers must deny a topic. Topics without an answer stay unchanged.
     """
     gone = set(doubts.gone)
     seen = dict(look.topics) | {name: v for name, v in answers.items() if isinstance(v, SeenTopic)}
@@ -124,7 +124,7 @@ def _denied(
     doubts: UnconfirmedChanges,
     answered_by: int | None,
 ) -> dict[str, tuple[int | None, ...]]:
-    """The brokers that denied each topic so far; any other answer begins anew, no answer leaves it as it was."""
+    """Return the brokers that denied each topic so far; any other answer clears them, no answer keeps them."""
     denied: dict[str, tuple[int | None, ...]] = {}
     for name, topic in known.items():
         if _is_same(topic, seen.get(name)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster's topics: names, ids and partition counts, as one look at all of them and as questions by name."""
+"""The cluster's topics: names, ids and partition counts, from one look at all of them or from requests by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ class _LastLook:
 
 
 class UpstreamTopics:
-    """Looks at topics; an answer that has the same bytes as the one before is not decoded again."""
+    """Reads the topics; a response with the same bytes as the one before is not decoded again."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
-        """Topics of this cluster."""
+        """Read the topics of `cluster`."""
         self._cluster = cluster
         self._last: _LastLook | None = None
 
@@ -52,10 +52,10 @@ class UpstreamTopics:
         return look
 
     async def by_name(self, names: Sequence[str], *, node_id: int | None = None) -> dict[str, Verdict]:
-        """Ask for some topics by name, of one broker or any: each is there, ABSENT, or UNSURE. Raises UpstreamError.
+        """Ask one broker, or any, for topics by name: each is a SeenTopic, ABSENT or UNSURE. Raises UpstreamError.
 
-        ABSENT is only what the broker answers UNKNOWN_TOPIC_OR_PARTITION to; of a topic that the node's user may not
-        describe, a broker says no more than that (TOPIC_AUTHORIZATION_FAILED), so it is UNSURE.
+        ABSENT stands only for UNKNOWN_TOPIC_OR_PARTITION; for a topic that the node's user may not describe, a broker
+        returns only TOPIC_AUTHORIZATION_FAILED, so it is UNSURE.
         """
         from protocol.messages import topics_by_name
 

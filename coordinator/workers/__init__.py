@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several nodes on one host: a supervisor that says who leads what, and the workers that do.
+"""Several nodes on one host: a supervisor that assigns partitions, and the workers that lead them.
 
-`assignment` decides and does no I/O; `supervisor` carries out, in one process; `worker` is the other ones.
+`assignment` decides without I/O; `supervisor` carries the decisions out; each `worker` runs in its own process.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who leads which partition of `__consumer_offsets`: a state machine without I/O.
+"""Assigns the partitions of `__consumer_offsets` to nodes: a state machine without I/O.
 
-A partition has at most one *owner*, the node that may have its log open. It gets one by a `LeadOrder`, under an
-epoch that was never used before, and is without one again only after that node has released it, or after its
-process has ended and its journal has been settled. Its caller must have its epochs on disk
-before it sends a `LeadOrder`, and must be certain that a process has ended before it says `lost`.
+A partition has at most one *owner*, the node that may have its log open. A `LeadOrder` makes a node the owner, under
+an epoch that was never used before; the partition has no owner again only after that node has released it, or after
+the node's process has ended and its journal has been settled. The caller must have the epochs on disk before it
+sends a `LeadOrder`, and must be certain that a process has ended before it calls `lost`.
 
-Steps change the state; `commands` says which orders the nodes get then, and takes them for sent.
+The other methods change the state; `commands` returns the orders that follow, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from coordinator.topology.view import NOBODY, Leader
+from coordinator.topology.view import NO_NODE, Leader
 from protocol.names import LeaderEpoch, Partition
 
 
 class LeadOrder(NamedTuple):
-    """Order `node` to lead a partition."""
+    """An order to `node` to lead a partition."""
 
     node: int
     partition: Partition
@@ -27,7 +27,7 @@ class LeadOrder(NamedTuple):
 
 
 class ResignOrder(NamedTuple):
-    """Order `node` to release a partition that it leads under this epoch."""
+    """An order to `node` to release a partition that it leads under this epoch."""
 
     node: int
     partition: Partition
@@ -42,31 +42,31 @@ class Unmovable(ValueError):
 
 
 class AssignedPartition(msgspec.Struct):
-    """One partition."""
+    """The state of one partition."""
 
     epoch: LeaderEpoch
-    """The highest that anybody was given."""
+    """The highest epoch that a node was given."""
     owner: int | None = None
     leads: bool = False
-    """Whether its owner was ordered to lead it, and not to release it since."""
+    """True if the owner was ordered to lead the partition, and not to release it since."""
     target: int | None = None
-    """Who is to lead it, where that is not its owner, or anybody."""
+    """The node that is to lead the partition; None if that is the owner, or any node."""
     failed: bool = False
-    """No node may have it: its log is damaged."""
+    """True if no node may have the partition, because its log is damaged."""
 
 
 class Assignment:
-    """The partitions, and the nodes by what is known of them."""
+    """The partitions, and the nodes by their state."""
 
     def __init__(self, last: Sequence[Leader], nodes: Iterable[int]) -> None:
         """`last` holds each partition's last leader and the highest epoch that was ever used, -1 for none.
 
-        `nodes` are expected to come up. Partitions are spread over them evenly, and stay where they were as far
-        as that is even.
+        `nodes` are expected to come up. Partitions are spread over them evenly, and keep their last leaders as
+        far as that is even.
         """
         self.places = [AssignedPartition(leader.epoch) for leader in last]
         self.expected: set[int] = set(nodes)
-        """Nodes that are starting, or starting again: what is meant for them waits."""
+        """Nodes that are starting, or starting again: partitions that are meant for them wait."""
         self.up: set[int] = set()
         self.draining: set[int] = set()
         self._spread({Partition(number): leader.node_id for number, leader in enumerate(last)})
@@ -74,14 +74,14 @@ class Assignment:
     # --- what happens
 
     def came_up(self, node: int) -> None:
-        """A node serves. One that was given up before gets its share of the others again."""
+        """Note that a node serves; one that was given up before gets its share of the partitions again."""
         self.expected.discard(node)
         self.up.add(node)
         if not any(node in (place.owner, place.target) for place in self.places):
             self._spread({partition: self._wanted(place) for partition, place in self._numbered()})
 
     def released(self, node: int, partition: Partition, epoch: LeaderEpoch) -> bool:
-        """A node has let a partition go. False for what does not fit: then nothing has changed."""
+        """Note that a node has released a partition; return False, and change nothing, if it does not fit."""
         place = self.places[partition]
         if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
             return False
@@ -89,7 +89,7 @@ class Assignment:
         return True
 
     def lost(self, node: int) -> list[Partition]:
-        """A node's process has ended; returns the partitions that it had. They stay its own until `settled`."""
+        """Note that a node's process has ended; return its partitions, which stay its own until `settled`."""
         self.up.discard(node)
         self.expected.discard(node)
         had = [partition for partition, place in self._numbered() if place.owner == node]
@@ -98,7 +98,7 @@ class Assignment:
         return had
 
     def settled(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
-        """Nothing of a lost node is left to be saved: its partitions wait for it, if it comes back, or go elsewhere."""
+        """Free the partitions of a lost node with a settled journal: they wait if it comes back, or go to others."""
         if comes_back and node not in self.draining:
             self.expected.add(node)
         for partition, place in self._numbered():
@@ -114,7 +114,7 @@ class Assignment:
         return ((Partition(number), place) for number, place in enumerate(self.places))
 
     def move(self, partition: Partition, to: int) -> None:
-        """Let another node lead a partition. Raises Unmovable."""
+        """Let another node lead a partition. Raises Unmovable if that cannot be done."""
         if not 0 <= partition < len(self.places):
             raise Unmovable(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
         if to in self.draining:
@@ -127,7 +127,7 @@ class Assignment:
         place.target = to
 
     def drain(self, node: int) -> None:
-        """Let a node lead nothing any more. Raises Unmovable."""
+        """Take all partitions from a node. Raises Unmovable if it does not serve, or no other node does."""
         others = self.up - self.draining - {node}
         if node not in self.up:
             raise Unmovable(
@@ -138,17 +138,17 @@ class Assignment:
         self.draining.add(node)
 
     def is_empty(self, node: int) -> bool:
-        """Whether a node has no partition."""
+        """Return whether a node owns no partition."""
         return all(place.owner != node for place in self.places)
 
     def undrain(self, node: int) -> None:
-        """A drained node has ended; should it be started again, it is like any other."""
+        """Note that a drained node has ended, so that it is like any other if it is started again."""
         self.draining.discard(node)
 
     # --- what follows
 
     def commands(self) -> list[Command]:
-        """The orders of now; epochs are given out here."""
+        """Return the orders that follow from the state, and assign their epochs."""
         given: list[Command] = []
         loads = self._loads()
         for partition, place in self._numbered():
@@ -168,22 +168,22 @@ class Assignment:
         return given
 
     def leaders(self) -> list[Leader]:
-        """Who leads each partition now, or NOBODY, and under which epoch."""
+        """Return the leader of each partition, -1 for none, and its epoch."""
         return [
-            Leader(place.owner if place.owner is not None and place.leads else NOBODY, place.epoch)
+            Leader(place.owner if place.owner is not None and place.leads else NO_NODE, place.epoch)
             for place in self.places
         ]
 
     def owners(self) -> list[Leader]:
-        """What is to be on disk: who has, or is to have, each partition, and the highest epoch."""
+        """Return what is to be on disk: the node that has, or is to have, each partition, and the highest epoch."""
         return [Leader(self._wanted(place), place.epoch) for place in self.places]
 
     def _wanted(self, place: AssignedPartition) -> int:
         node = place.target if place.target is not None else place.owner
-        return NOBODY if node is None else node
+        return NO_NODE if node is None else node
 
     def _retarget(self, place: AssignedPartition) -> None:
-        """Forget a target that is where the partition is, or that will not come."""
+        """Forget a target that leads the partition already, or that is draining or gone."""
         if place.target is None:
             return
         there = place.leads and place.target == place.owner
@@ -198,7 +198,7 @@ class Assignment:
         return min(loads, key=lambda node: (loads[node], node))
 
     def _loads(self) -> dict[int, int]:
-        """How many partitions each node has or is meant to have, of those that can take more."""
+        """Return the number of partitions that each node has or is meant to have, of the nodes that can take more."""
         loads = dict.fromkeys(self.up - self.draining, 0)
         for place in self.places:
             node = self._wanted(place)
@@ -207,7 +207,7 @@ class Assignment:
         return loads
 
     def _spread(self, last: Mapping[Partition, int]) -> None:
-        """Mean each partition for a node, so that no two nodes differ by more than one."""
+        """Set a target for each partition, so that no two nodes differ by more than one partition."""
         nodes = sorted((self.up | self.expected) - self.draining)
         if not nodes:
             return

@@ -14,12 +14,12 @@ from protocol.framing import LENGTH_BYTES, FrameReader
 Received = TypeVar("Received")
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Topics are sent in pieces of some 64 KB, so what is longest grows with the partitions of one topic, or with those of
-`__consumer_offsets`: 100,000 of them take less than a megabyte."""
+"""The longest message. Topics are sent in pieces of some 64 KB, so the longest grows with the partitions of one topic,
+or of `__consumer_offsets`: 100,000 partitions take less than a megabyte."""
 
 
 NO_MESSAGE: Final = (ProtocolError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What bytes raise that are no message: a bad length, bad MessagePack, text that is not UTF-8, lists in lists."""
+"""The errors of bytes that are no message: a bad length, bad MessagePack, text that is not UTF-8, deep nesting."""
 
 
 def _enc_hook(value: object) -> str:
@@ -29,14 +29,14 @@ def _enc_hook(value: object) -> str:
 
 def _dec_hook(kind: type, value: Any) -> Path:
     assert issubclass(kind, Path), f"{kind}: a message holds paths, and else only what msgspec knows"
-    return kind(value)  # what is no text is a TypeError, of which msgspec makes a ValidationError
+    return kind(value)  # raises TypeError for what is no text, which msgspec turns into a ValidationError
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    """A message with its length before it."""
+    """Return an encoded message with its length before it."""
     body = _ENCODER.encode(message)
     if len(body) > MESSAGE_BYTES_MAX:
         raise ValueError(f"a {type(message).__name__} of {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
@@ -44,10 +44,10 @@ def encode(message: msgspec.Struct) -> bytes:
 
 
 class Channel(asyncio.Protocol, Generic[Received]):
-    """One end of the socket between the supervisor and a worker, or somebody with an order.
+    """One end of the socket between the supervisor and a worker, or an operator's command.
 
-    `on_message` gets each message in turn; `on_lost` is called once the other end is gone, or has said something
-    that makes no sense, with the reason.
+    `on_message` gets each message in turn; `on_lost` is called with the reason once the other end is gone, or has sent
+    bytes that are no message.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Channel(asyncio.Protocol, Generic[Received]):
         self._room.set()
         self._problem = "the other end closed the connection"
         self.was_nonsense = False
-        """Whether the other end has sent what is no message."""
+        """True if the other end has sent bytes that are no message."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the socket."""
+        """Store the transport of the socket."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on whole messages."""
+        """Pass whole messages to `on_message`."""
         for message in self._decoded(data):
             self._on_message(message)
 
@@ -91,7 +91,7 @@ class Channel(asyncio.Protocol, Generic[Received]):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say that the other end is gone."""
+        """Report that the other end is gone."""
         self._transport = None
         self._room.set()
         self._on_lost(self._problem if exc is None else str(exc))
@@ -107,7 +107,7 @@ class Channel(asyncio.Protocol, Generic[Received]):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is another end."""
+        """True if the other end is connected."""
         return self._transport is not None
 
     async def drained(self) -> None:
@@ -115,14 +115,14 @@ class Channel(asyncio.Protocol, Generic[Received]):
         await self._room.wait()
 
     def pause_writing(self) -> None:
-        """What was sent waits to be read."""
+        """Hold `drained` back until the other end has read more."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Enough of it was read."""
+        """Let `drained` return, because the other end has read enough."""
         self._room.set()
 
     def close(self) -> None:
-        """Send what is left and close."""
+        """Send the remaining messages and close the socket."""
         if self._transport is not None:
             self._transport.close()

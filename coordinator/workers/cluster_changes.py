@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed of the cluster's topics, as changes of the catalogue. Pure."""
+"""Turns changes of the cluster's topics into changes of the catalogue, without I/O."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -15,11 +15,11 @@ NO_ID: Final = bytes(16)
 
 
 def changes_of(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[str]]:
-    """Return the changes, and the topics that cannot be kept: their names are too like those of others, or no names.
+    """Return the changes, and the topics that cannot be kept: their names are invalid or too like other names.
 
-    Kafka lets nobody create `a_b` beside `a.b`, but clusters that are old enough may have both; the one that was there
-    first stays. What no cluster of Kafka has (a name with a slash, an id twice) would make a file of the catalogue that
-    the next start refuses. `__consumer_offsets` is ours.
+    Kafka lets no client create `a_b` if `a.b` exists, but old clusters may have both; the first one stays. Topics that
+    no Kafka cluster has (a name with a slash, an id twice) would make a catalogue file that the next start refuses.
+    `__consumer_offsets` is left out, because that topic is ours.
     """
     deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]
     grown = [(known.get(name), seen) for name, seen in change.grown.items() if name != OFFSETS_TOPIC]
@@ -38,7 +38,7 @@ def changes_of(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[str]]
 
 
 def again(left_out: Mapping[str, SeenTopic], change: TopicDiff) -> TopicDiff:
-    """The change with the topics that were left out before and are still there: their time may have come."""
+    """Return the change plus the topics that were left out before and still exist, because they may fit now."""
     waiting = {name: change.grown.get(name, topic) for name, topic in left_out.items()}
     there = {name: topic for name, topic in waiting.items() if name not in change.deleted}
     return replace(change, created={**there, **change.created})

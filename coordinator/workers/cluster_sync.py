@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the Kafka cluster that a gateway stands before: its topics are the catalogue's, its brokers the gateways'.
+"""Follows the Kafka cluster behind a gateway: its topics go to the catalogue, its brokers to the gateways.
 
-What was seen last is on disk, so a start without the cluster serves the groups that are there. A cluster that cannot be
-used whatever one waits for ends the start; one that does not answer yet is looked for until it does.
+The topics seen last are on disk, so a start without the cluster serves the groups that exist. A cluster that stays
+unusable however long one waits ends the start; one that does not answer yet is tried until it does.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ from storage.errors import StorageError
 log = get_logger("upstream")
 
 FIRST_LOOK_S: Final = 10.0
-"""How long a start waits for the cluster before it goes on without."""
+"""The seconds that a start waits for the cluster before it goes on without."""
 PROBE_S: Final = 5.0
-"""How often each broker is asked for a sign of life."""
+"""The seconds between two probes of each broker, and the most that its response may take."""
 
 
 class TopicsNotStored(UpstreamError):
-    """What the cluster's topics are now could not be put on disk, and is found again in the next look."""
+    """The cluster's topics could not be stored; the next refresh finds the same changes again."""
 
 
 class ClusterSync:
-    """The cluster, from `connect` until `close`."""
+    """Follows the cluster, from `connect` until `close`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ClusterSync:
         tasks: Tasks,
         on_changed: Callable[[], None],
     ) -> None:
-        """`on_changed` is called when `brokers` or `state` are others; `tasks` are the supervisor's. Blocks.
+        """`on_changed` is called when `brokers` or `state` have changed; `tasks` are the supervisor's. Blocks.
 
         Raises ClusterUnusable, ConfigError, and StorageError.
         """
@@ -89,17 +89,17 @@ class ClusterSync:
         )
         self._ends = UpstreamEnds(self._cluster)
         self.brokers: tuple[view.Broker, ...] = ()
-        """The cluster's, by id."""
+        """The brokers of the cluster, ordered by id."""
         self.state = UpstreamState(self._noted)
         self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
         self._missed = MissedBrokers(asyncio.get_running_loop().time)
-        self._errors: dict[int, str] = {}  # of brokers that do not answer
+        self._errors: dict[int, str] = {}  # by id, of brokers that do not answer
 
     async def connect(self) -> None:
-        """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
-        self._tell_limits()
+        """Fetch the cluster's metadata and keep following it. Raises ClusterUnusable; a silent cluster is no error."""
+        self._log_limits()
         first = self._tasks.start(self._first_look(), "first look at the cluster")
-        # One that takes longer is not broken off: the topics that it brings may be on their way to the disk.
+        # A first look that takes longer is not cancelled: the topics that it finds may be on their way to the disk.
         await asyncio.wait([first], timeout=FIRST_LOOK_S)
         error = first.result() if first.done() else None
         if error is not None and error.lasting:
@@ -125,8 +125,8 @@ class ClusterSync:
         await first
         await self._monitor.run()
 
-    def _tell_limits(self) -> None:
-        """What clients of this cluster cannot do through a gateway, which they would find out one by one."""
+    def _log_limits(self) -> None:
+        """Log what clients of this cluster cannot do through a gateway, before they find that out one by one."""
         protocol = self._settings.upstream_security_protocol
         if protocol.startswith("SASL_"):
             log.info(
@@ -139,13 +139,13 @@ class ClusterSync:
             )
 
     def look_soon(self) -> None:
-        """Look at once: a client names something that is not known."""
+        """Refresh the metadata at once, because a client names a topic or broker that is not known."""
         self._monitor.look_soon()
 
     async def ends_of(
         self, partitions: Mapping[str, tuple[int, ...]]
     ) -> dict[str, dict[int, tuple[int, int]]] | None:
-        """By topic and partition the high watermark and the last stable offset; None if the cluster cannot be asked."""
+        """Return high watermark and last stable offset by topic and partition; None if the cluster cannot be asked."""
         wanted = [TopicPartition(topic, each) for topic, indexes in partitions.items() for each in indexes]
         try:
             high = await self._ends.ends(wanted)
@@ -160,7 +160,7 @@ class ClusterSync:
         return found
 
     async def close(self) -> None:
-        """Follow it no more."""
+        """Stop following the cluster, and close the connections to it."""
         for task in self._following:
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
@@ -169,7 +169,7 @@ class ClusterSync:
     # --- what was seen
 
     async def _topics_changed(self, change: TopicDiff) -> None:
-        """Take over what changed. Raises TopicsNotStored."""
+        """Apply the cluster's changes of topics to the catalogue. Raises TopicsNotStored."""
         try:
             await self._note_cluster()
         except StorageError as error:
@@ -197,7 +197,7 @@ class ClusterSync:
         )
 
     async def _note_cluster(self) -> None:
-        """Once, before the first topic: of which cluster they are."""
+        """Store the cluster's id, once, before the first of its topics."""
         cluster_id = self._cluster.cluster_id
         if self._noted is None and cluster_id is not None:
             await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
@@ -217,17 +217,17 @@ class ClusterSync:
 
     async def _probe(self) -> None:
         while True:
-            asked = self.brokers  # there may be others before all have answered
+            asked = self.brokers  # `brokers` may change before all have answered
             found = await asyncio.gather(*(self._ask(broker.node_id) for broker in asked))
             self._errors = {
                 broker.node_id: error for broker, error in zip(asked, found, strict=True) if error
             }
-            # Before the first answer there is more to say than that no look has failed yet.
+            # Before the first answer the last error stays, although no look has failed yet.
             self._say(self._monitor.failing or (None if self.brokers else self.state.error))
             await asyncio.sleep(PROBE_S)
 
     async def _ask(self, node_id: int) -> str | None:
-        """Why a broker does not answer."""
+        """Return why a broker does not answer, None if it does."""
         try:
             async with asyncio.timeout(PROBE_S):
                 await self._cluster.metadata_bytes([], node_id=node_id)
@@ -238,7 +238,7 @@ class ClusterSync:
         return None
 
     def _say(self, error: str | None) -> None:
-        """Note how the cluster is, and tell it where that is news."""
+        """Store the state of the cluster, and report it if it has changed."""
         brokers = [
             BrokerState(
                 broker.node_id, str(Address(broker.host, broker.port)), self._errors.get(broker.node_id)

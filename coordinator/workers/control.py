@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor's socket for operators, in the data directory: who may read that directory's files may use it."""
+"""The supervisor's socket for operators, in the data directory: users who may read its files may use the socket."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ import msgspec
 
 from coordinator.config import Address
 from coordinator.telemetry.logs import get_logger
-from coordinator.topology.view import NOBODY
+from coordinator.topology.view import NO_NODE
 from coordinator.workers.assignment import Unmovable
 from coordinator.workers.channel import Channel
 from coordinator.workers.orders import (
@@ -34,7 +34,7 @@ log = get_logger("control")
 
 
 class ControlSocket:
-    """Takes orders for a supervisor, whose data directory's lock is held: no other socket can be there."""
+    """Takes orders for a supervisor; because that holds the data directory's lock, no other such socket exists."""
 
     def __init__(self, supervisor: "Supervisor", data_dir: Path) -> None:
         self._supervisor = supervisor
@@ -42,7 +42,7 @@ class ControlSocket:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen. Raises OSError."""
+        """Begin to listen on the socket. Raises OSError."""
         self._path.unlink(missing_ok=True)  # of a supervisor that was killed
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)  # closed to others from its first moment on
@@ -81,14 +81,14 @@ class ControlSocket:
         return Answer(partition_states(supervisor), node_states(supervisor))
 
     async def close(self) -> None:
-        """Take no more orders."""
+        """Take no more orders, and remove the socket."""
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
 
 
 def partition_states(supervisor: "Supervisor") -> list[PartitionState]:
-    """Every partition as it is now."""
+    """Return the current state of every partition."""
     return [
         _partition_state(supervisor, Partition(partition))
         for partition in range(len(supervisor.assignment.places))
@@ -99,9 +99,9 @@ def _partition_state(supervisor: "Supervisor", partition: Partition) -> Partitio
     place = supervisor.assignment.places[partition]
     if place.failed:
         reason = str(supervisor.shared.failed.get(partition, "its journal is damaged"))
-        return PartitionState(partition, NOBODY, place.epoch, "failed", reason)
+        return PartitionState(partition, NO_NODE, place.epoch, "failed", reason)
     if not place.leads or place.owner is None:
-        return PartitionState(partition, NOBODY, place.epoch, "moving")
+        return PartitionState(partition, NO_NODE, place.epoch, "moving")
     loaded = supervisor.loaded.get(partition)
     if loaded is None or loaded.leader_epoch != place.epoch:
         return PartitionState(partition, place.owner, place.epoch, "loading")
@@ -111,7 +111,7 @@ def _partition_state(supervisor: "Supervisor", partition: Partition) -> Partitio
 
 
 def node_states(supervisor: "Supervisor") -> list[NodeState]:
-    """Every node that serves or is to."""
+    """Return the state of every node that serves or is to serve."""
     return [_node_state(supervisor, node) for node in supervisor.nodes if node not in supervisor.ended]
 
 

@@ -17,7 +17,7 @@ from coordinator.workers.worker_main import SeparateProcess, main
 def make_process(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _number: int
 ) -> GatewayProcess:
-    """The gateway of a process, whose number is told by its supervisor."""
+    """Return the gateway of a process; the supervisor sends its number."""
     return GatewayProcess(loop, machine, SeparateProcess(pulse))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
+"""A gateway under its supervisor: the channel to that, and the Gateway that carries out its messages."""
 
 import asyncio
 import gc
@@ -38,7 +38,7 @@ log = get_logger("gateway")
 
 
 class GatewayParts(NamedTuple):
-    """What a gateway's process is made of; without adoption groups are taken over by commands alone, if at all."""
+    """The parts of a gateway's process; without adoption only commands take groups over, if anything does."""
 
     gateway: Gateway
     readiness: GatewayReadiness
@@ -49,9 +49,9 @@ class GatewayParts(NamedTuple):
 MakeGateway = Callable[
     [Settings, asyncio.AbstractEventLoop, HostResources, Callable[[int, Address], None]], GatewayParts
 ]
-"""(settings, event loop, machine, who hears of brokers that were not known) -> the parts.
+"""(settings, event loop, machine, a callback for brokers that were not known) -> the parts.
 
-Raises OSError, ValueError and StorageError for what cannot be used."""
+Raises OSError, ValueError and StorageError for settings and files that cannot be used."""
 
 
 def make_gateway(
@@ -60,13 +60,13 @@ def make_gateway(
     machine: HostResources,
     discovered: Callable[[int, Address], None],
 ) -> GatewayParts:
-    """A gateway that does what its settings say."""
+    """Return the parts of a gateway with these settings."""
     config = gateway_config(settings)
     if settings.gateway_adopt == "off":
         gateway = Gateway(config, loop, machine, discovered=discovered)
         return GatewayParts(gateway, _readiness(gateway, config, machine))
     from coordinator.gateway.cluster_groups import ClusterGroups
-    from coordinator.upstream.cluster import UpstreamCluster  # and with it a client's library
+    from coordinator.upstream.cluster import UpstreamCluster  # which imports a client's library
     from coordinator.upstream.config import config_from
     from coordinator.upstream.group_questions import GroupQuestions
     from coordinator.upstream.groups import UpstreamGroups
@@ -74,7 +74,7 @@ def make_gateway(
     cluster = UpstreamCluster(
         config_from(settings),
         read=partial(read_file, machine.fs),
-        cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other one
+        cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other cluster
     )
 
     def adopt(group: str, wake: Wake, api_key: int) -> Coroutine[Any, Any, ErrorCode]:
@@ -132,7 +132,7 @@ async def start_admin(
 
 
 def import_parts(settings: Settings) -> None:
-    """Import all that a gateway of these settings imports while it starts."""
+    """Import all modules that a gateway of these settings imports at its start."""
     if settings.gateway_adopt != "off":
         import coordinator.gateway.cluster_groups
         import coordinator.upstream.groups
@@ -142,11 +142,11 @@ def import_parts(settings: Settings) -> None:
 
 
 async def _nothing() -> None:
-    """There is nothing to prepare."""
+    """Prepare nothing before a scrape."""
 
 
 class GatewayProcess:
-    """Connect `channel`, and await `ended`, the exit status; then `close` it."""
+    """A gateway's process: connect `channel`, await `ended`, the exit status, then call `close`."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class GatewayProcess:
             )
             self.ended.set_result(EXIT_FAILED)
             return
-        gc.freeze()  # what is there now stays, and no collection need walk it
+        gc.freeze()  # the objects made so far stay, and no collection need walk them
         self.channel.send(messages.GatewayListening())
 
     def _show(self, view: GatewayView) -> None:
@@ -232,7 +232,7 @@ class GatewayProcess:
         self.ended.set_result(0)
 
     def _failed(self, _error: BaseException) -> None:
-        """End: the supervisor starts another process."""
+        """End the process with a failure, so that the supervisor starts another one."""
         if not self.ended.done():
             self.ended.set_result(EXIT_FAILED)
 
@@ -241,7 +241,7 @@ class GatewayProcess:
             self._surroundings.orphaned(reason)
 
     def close(self) -> None:
-        """Say what is left to say."""
+        """Send the remaining messages and close the channel."""
         self.channel.close()
 
 

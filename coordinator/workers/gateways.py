@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a gateway, as their supervisor has them: started, told what there is, and started again.
+"""Starts the processes of a gateway, sends them the view, and replaces those that have died.
 
-They hold nothing that could be lost: one that has died is replaced, and its clients connect again. With `gateway.spare`
+The processes hold nothing that could be lost: clients of one that has died connect again. With `gateway.spare`
 one more process stands by, which has imported all that a gateway needs, so that clients wait for no start of Python.
 """
 
@@ -24,7 +24,7 @@ log = get_logger("supervisor")
 
 STOP_WITHIN_S: Final = 10.0
 SPARE: Final = -1
-"""The number of the process that stands by, until it takes that of one that has died."""
+"""The number of the spare process, until it takes the number of a process that has died."""
 
 _Process: TypeAlias = WorkerProcess[messages.FromGateway]
 
@@ -34,11 +34,11 @@ class GatewayFailed(Exception):
 
 
 class ClusterUnusable(Exception):
-    """The cluster cannot be worked with, as long as a setting, or the cluster, is not another; one line says why."""
+    """The cluster cannot be used until a setting, or the cluster, is changed; one line says why."""
 
 
 class Gateways:
-    """`gateway.workers` processes. `show` them a view, `start` them, and `stop` them."""
+    """The `gateway.workers` processes: `show` them a view, `start` them, and `stop` them."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Gateways:
     ) -> None:
         """`tasks` are the supervisor's, which cancels them at its stop.
 
-        `on_broker_seen` is called when a client has heard of a broker that is not in the view, and `on_changed` when
-        `serving` is another.
+        `on_broker_seen` is called when the cluster has named to a client a broker that is not in the view, and
+        `on_changed` when `serving` has changed.
         """
         self._settings = settings
         self._loop = loop
@@ -63,14 +63,14 @@ class Gateways:
         self._on_changed = on_changed
         self._view = GatewayView()
         self.running: dict[int, _Process] = {}
-        """The processes by their number, from 0; the one that stands by is SPARE."""
+        """The processes by number, from 0; the spare one has the number SPARE."""
         self._spare_starts = False
         self.restarts = Restarts(loop.time)
         self._starting: dict[int, asyncio.Future[None]] = {}
         self._stopping = False
 
     async def start(self) -> None:
-        """Start all, and return once they listen. Raises GatewayFailed when one cannot, and OSError."""
+        """Start all processes and return once they listen. Raises GatewayFailed if one cannot, and OSError."""
         self._starting = {
             index: self._loop.create_future() for index in range(self._settings.gateway_workers)
         }
@@ -81,30 +81,30 @@ class Gateways:
 
     @property
     def serving(self) -> int:
-        """How many let clients in."""
+        """The number of processes that accept clients."""
         return sum(process.serves for process in self.running.values()) if not self._stopping else 0
 
     def show(self, view: GatewayView) -> None:
-        """This is what there is now."""
+        """Send a view to all processes, if it is a new one."""
         if view != self._view:
             self._view = view
             for process in self.running.values():
                 process.send(messages.GatewayViewUpdate(view))
 
     def forget(self, group_id: str) -> None:
-        """This group is the cluster's again."""
+        """Have all processes forget a group that is the cluster's again."""
         for process in self.running.values():
             process.send(messages.ForgetGroup(group_id))
 
     def stop_accepting(self) -> None:
-        """Let nobody connect any more."""
+        """Have all processes accept no more connections."""
         self._stopping = True
         self._on_changed()
         for process in self.running.values():
             process.send(messages.StopAccepting())
 
     async def stop(self) -> None:
-        """End all of them; what is still owed to clients by then is not sent."""
+        """End all processes; responses that are not sent by then are lost."""
         self._stopping = True
         deadline = self._loop.time() + STOP_WITHIN_S
         for index, process in self.running.items():
@@ -140,7 +140,7 @@ class Gateways:
         return process
 
     def _stand_by_soon(self) -> None:
-        """Start a spare once all others serve: they need the processors first."""
+        """Start a spare process once all others serve, because those need the processors first."""
         is_wanted = self._settings.gateway_spare and self.serving == self._settings.gateway_workers
         if is_wanted and SPARE not in self.running and not self._spare_starts:
             self._spare_starts = True
@@ -174,7 +174,7 @@ class Gateways:
             starting.set_result(None)
         else:
             starting.set_exception(error)
-            starting.exception()  # seen, whether it is awaited or not
+            starting.exception()  # retrieved, whether it is awaited or not
 
     def _exited(self, process: _Process, status: int) -> None:
         index = process.node_id

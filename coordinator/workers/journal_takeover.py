@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What dead workers leave is brought to the disk, however often the disk refuses it."""
+"""Settles the journals of dead workers, however often the disk refuses."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,21 +16,21 @@ from storage.recovery.shared import SharedDirectory, TakeoverResult
 log = get_logger("supervisor")
 
 RETRY_S: Final = 1.0
-"""How long what the disk refused is left alone before the next try."""
+"""The seconds to the next try after the disk has refused one."""
 
 
 class JournalTakeover:
-    """Settles the journals of workers that have ended, and notes where partitions end that others gave back."""
+    """Settles the journals of workers that have ended, and stores the ends of partitions that others released."""
 
     def __init__(self, io: Thread, shared: SharedDirectory, is_stopping: Callable[[], bool]) -> None:
         self._io = io
         self._shared = shared
         self._is_stopping = is_stopping
         self.all_settled = True
-        """Whether there is no journal left that could not be settled."""
+        """True if every journal so far could be settled."""
 
     async def note(self, partition: Partition, position: Position | None) -> None:
-        """A worker has given a partition back that ends there."""
+        """Store where a partition ends that a worker has released."""
         while True:
             try:
                 await self._io.run(partial(self._shared.note, partition, position))
@@ -40,7 +40,7 @@ class JournalTakeover:
                 await asyncio.sleep(RETRY_S)
 
     async def settle(self, node: int, had: list[Partition]) -> list[Partition]:
-        """Save what the journal of a dead worker holds of its partitions; returns those that are damaged."""
+        """Apply the journal of a dead worker to its partitions; return those that are damaged."""
         while True:
             try:
                 settled = await self._io.run(partial(self._shared.settle, node, had))
@@ -55,11 +55,11 @@ class JournalTakeover:
                     return had
                 await asyncio.sleep(RETRY_S)
             else:
-                tell_settled(settled)
+                report_settled(settled)
                 return list(settled.failed)
 
     async def reopen(self, partition: Partition) -> bool:
-        """Read a partition that the disk could not read at the start, sooner or later; False where it is damaged."""
+        """Retry until the disk can read a partition that it could not at the start; return False if that is damaged."""
         while True:
             await asyncio.sleep(RETRY_S)
             try:
@@ -70,13 +70,13 @@ class JournalTakeover:
             except StorageError as error:
                 log.debug("partition still cannot be read", partition=partition, reason=str(error))
             else:
-                tell_settled(settled)
+                report_settled(settled)
                 log.info("partition can be read again", partition=partition)
                 return True
 
 
-def tell_settled(settled: TakeoverResult) -> None:
-    """Log what settling had to leave out, and which partitions are damaged."""
+def report_settled(settled: TakeoverResult) -> None:
+    """Log the incomplete writes that settling has cut, and the damaged partitions."""
     for cut in settled.cuts:
         log.warning(
             "recovery cut an incomplete write", path=str(cut.path), position=cut.position, reason=cut.reason

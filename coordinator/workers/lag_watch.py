@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker measures the lag of its groups: the supervisor asks the cluster where the partitions end."""
+"""Measures the lag of a worker's groups; the supervisor asks the cluster where the partitions end."""
 
 import asyncio
 from collections import defaultdict
@@ -16,11 +16,11 @@ from coordinator.workers import messages
 log = get_logger("lag")
 
 PARTITIONS_PER_QUESTION: Final = 2_000
-"""An answer is decoded in one go: it takes some milliseconds then."""
+"""The most partitions in one request: its response is decoded in one go, which takes some milliseconds."""
 
 
 class LagWatch:
-    """Asks for ends in pieces, one after the other, and measures once all are there."""
+    """Asks for the ends of partitions in pieces, one after the other, and measures the lag once all have come."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LagWatch:
         send: Callable[[messages.FromWorker], None],
         answer_within_s: float,
     ) -> None:
-        """Measure all groups that `committed` has into `book`; `send` is the way to the supervisor.
+        """Measure all groups of `committed` into `book`; `send` sends a message to the supervisor.
 
         A measurement is given up if the supervisor does not answer within `answer_within_s` seconds.
         """
@@ -43,7 +43,7 @@ class LagWatch:
         self._waiting: asyncio.Future[Ends | None] | None = None
 
     async def run(self) -> None:
-        """Measure once. What was measured before stays if the cluster cannot be asked."""
+        """Measure the lag once; the last measurement stays if the cluster cannot be asked."""
         ends: dict[str, dict[int, LagEnd]] = {}
         for piece in _pieces(await self._wanted()):
             answer = await self._ask(piece)
@@ -60,7 +60,7 @@ class LagWatch:
                 await slices.give_way()
 
     def answered(self, answer: messages.ClusterEnds) -> None:
-        """The supervisor has asked the cluster."""
+        """Take the response of the cluster, which the supervisor sends on."""
         if self._waiting is not None and answer.request == self._request and not self._waiting.done():
             self._waiting.set_result(None if answer.ends is None else _typed(answer.ends))
 
@@ -78,7 +78,7 @@ class LagWatch:
             return None
 
     async def _wanted(self) -> dict[str, set[int]]:
-        """All partitions that a group here has committed offsets in."""
+        """Return all partitions in which a group of this worker has committed offsets."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         slices = Slices(self._clock.nanos)
         for _, offsets in self._committed():

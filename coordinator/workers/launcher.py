@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a supervisor comes by its workers: a port, so that it does not know whether they are processes.
+"""Starts a supervisor's workers: an interface that hides from the supervisor whether they are processes.
 
-`subprocesses.py` is the real one. A simulation gives the supervisor a launcher of its own, which makes a
+`subprocesses.py` has the real launcher. A simulation gives the supervisor a launcher of its own, which makes a
 `worker.Worker` in the same process: it connects `channel` to the worker's channel and `pulse` to whatever answers
 pings, each by a pair of transports in memory; `kill` forgets the worker in the middle of whatever it does, cuts both
 transports, and lets `wait` return. `tests/workers/in_process.py` does that on any event loop.
@@ -14,26 +14,26 @@ from typing import Final, Protocol
 from coordinator.workers.liveness import ProcessFacts
 
 PING: Final = b"?"
-"""Goes to a worker over its pulse; any number of them, and any bytes, ask once."""
+"""The request to a worker over its pulse; any number of pings, and any bytes, count as one request."""
 ANSWER: Final = Struct(">qq")
-"""What comes back: how often its event loop has come round, and the nanoseconds of processor time it has used."""
+"""The response to a ping: the turns of the event loop, and its processor time in ns."""
 
 
 class Process(Protocol):
-    """A worker that was launched, from outside."""
+    """A launched worker as its supervisor handles it."""
 
     @property
     def pid(self) -> int:
-        """A number for operators; no two that run have the same."""
+        """A number for operators, unique among the running processes."""
 
     def facts(self) -> ProcessFacts | None:
-        """What its surroundings say of its doings now; None where they say nothing."""
+        """Return the current state that the system reports of the process; None if it reports none."""
 
     def kill(self) -> None:
-        """End it at once, wherever it is, as SIGKILL does; harmless once it has ended."""
+        """End the process at once, whatever it does, as SIGKILL would; harmless once it has ended."""
 
     async def wait(self) -> int:
-        """Return its exit status once it has ended: from then on it does nothing any more, for certain."""
+        """Return the exit status once the process has ended and certainly does nothing any more."""
 
 
 class Launcher(Protocol):
@@ -42,6 +42,6 @@ class Launcher(Protocol):
     async def __call__(self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Process:
         """Start the worker of a node; both protocols are connected to it on return. Raises OSError.
 
-        Over `channel` go the messages of `messages.py`, the first of which (Welcome) says what the worker is. Over
+        Over `channel` go the messages of `messages.py`, the first of which (WorkerStart) has its settings. Over
         `pulse` go PING and ANSWER; a simulated worker answers as `liveness.py` expects of one that is well.
         """

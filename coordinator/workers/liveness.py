@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a worker is dead, stuck or only slow: the supervisor's rule, without I/O.
+"""Decides whether a worker is dead, stuck or only slow: the supervisor's rule, without I/O.
 
-A worker answers pings from a thread of its own (`pulse.py`), so an event loop that is busy with one large request
-delays no answer. Each answer says how often the loop has come round and how much processor time its thread has used.
+A worker answers pings from a thread of its own (`loop_heartbeat.py`), so an event loop that is busy with one large
+request delays no answer. Each answer reports how often the loop has come round and how much processor time its thread
+has used.
 
 - **Dead** is a process that has ended or closed its socket (`worker_process.py` sees both), and one that answers
   nothing for `worker.timeout.ms` and does nothing either: stopped (SIGSTOP, a debugger), or without any processor time
-  in all that time. One that is silent and computes is holding the interpreter's lock in a single long call. Where the
-  system does not say which it is (macOS), the silence has to last `SILENCE_UNEXPLAINED` times as long.
+  in all that time. One that is silent and computes is holding the interpreter's lock in a single long call. If the
+  system does not report which it is (macOS), the silence has to last `SILENCE_UNEXPLAINED` times as long.
 - **Slow** is a worker that answers while its loop has not come round for `worker.timeout.ms`. That is logged once, and
   once more when it is over; the worker counts it, too (`groupkeeper_loop_stalls_total`). It is never killed for that.
 - **Stuck** is a loop that has not come round for `worker.stuck.timeout.ms` and has used next to no processor time
-  meanwhile: a deadlock, which no waiting ends. Only then a worker that answers is killed.
+  meanwhile: a deadlock, which no waiting ends. Only in this case a worker that answers is killed.
 
-Everything is counted in pings, not in time: a supervisor that was stopped itself must not find everybody late.
+Everything is counted in pings, not in time: a supervisor that was stopped itself must not find every worker late.
 """
 
 import enum
@@ -21,7 +22,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 PINGS_PER_TIMEOUT: Final = 5
-"""How many pings are sent in `worker.timeout.ms`."""
+"""The number of pings that are sent in `worker.timeout.ms`."""
 SILENCE_UNEXPLAINED: Final = 4
 BUSY_SHARE_MIN: Final = 0.01
 """A loop that has used less than this share of the time is waiting for something, not working."""
@@ -30,14 +31,14 @@ RUNNABLE: Final = "R"
 
 
 class ProcessFacts(NamedTuple):
-    """What the operating system says of a process: its state as in /proc, and the processor time of all its threads."""
+    """A process as the system reports it: the state as in /proc, and the processor time of all threads."""
 
     state: str
     cpu_ticks: int
 
 
 class LivenessVerdict(enum.Enum):
-    """What a ping has found; SLOW and RECOVERED are said once for each slow spell."""
+    """The result of a ping; SLOW and RECOVERED are reported once for each slow spell."""
 
     FINE = "fine"
     SLOW = "its event loop has not come round"
@@ -47,7 +48,7 @@ class LivenessVerdict(enum.Enum):
 
 
 class Liveness:
-    """The signs of life of one worker. To be asked once for each ping, every `interval_ms`."""
+    """The signs of life of one worker; `pinged` is to be called once for each ping, every `interval_ms`."""
 
     def __init__(self, timeout_ms: int, stuck_timeout_ms: int) -> None:
         self.interval_ms = timeout_ms / PINGS_PER_TIMEOUT
@@ -59,16 +60,16 @@ class Liveness:
         self._cpu_ns_at_turn = 0
         self._is_slow = False
         self.slow_ms = 0.0
-        """How long the newest slow spell was, or has been."""
+        """The length of the newest slow spell in ms; the spell may still last."""
         self._seen: deque[ProcessFacts | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
 
     @property
     def has_answered(self) -> bool:
-        """Whether anything was ever answered."""
+        """True if the worker has answered any ping."""
         return self._turns >= 0
 
     def answered(self, turns: int, loop_cpu_ns: int) -> None:
-        """The worker's thread has answered: its loop has come round so often and used so much processor time."""
+        """Take an answer of the worker's thread: the turns of the loop, and its processor time in ns."""
         self._silent = 0
         self._cpu_ns = loop_cpu_ns
         if turns != self._turns:
@@ -77,7 +78,7 @@ class Liveness:
             self._cpu_ns_at_turn = loop_cpu_ns
 
     def pinged(self, facts: ProcessFacts | None) -> LivenessVerdict:
-        """One more ping is due; `facts` are of this moment, None where the system does not say."""
+        """Count one more ping, and return the verdict; `facts` are of this moment, None if the system reports none."""
         self._silent += 1
         self._still += 1
         self._seen.append(facts)
@@ -104,6 +105,6 @@ class Liveness:
 
     def _is_stuck(self) -> bool:
         if self._silent > 1 or self._still <= self._stuck_pings:
-            return False  # what is silent may be working: its last answer does not say
+            return False  # a silent worker may be working: its last answer does not show that
         used_ms = (self._cpu_ns - self._cpu_ns_at_turn) / 1e6
         return used_ms < self._still * self.interval_ms * BUSY_SHARE_MIN

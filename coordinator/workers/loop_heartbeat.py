@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's answers to its supervisor's pings, from a thread of its own: the rule is in `liveness.py`."""
+"""Answers the supervisor's pings from a thread of the worker's own; the rule is in `liveness.py`."""
 
 import asyncio
 import socket
@@ -11,13 +11,13 @@ from typing import Final
 from coordinator.workers.launcher import ANSWER
 
 BEAT_S: Final = 0.05
-"""How often the loop is asked to come round; well below the least `worker.timeout.ms`."""
+"""The seconds between the counted turns of the loop; well below the least `worker.timeout.ms`."""
 
 
 class LoopHeartbeat:
-    """Counts the turns of the loop that it is made on, and answers pings on `sock` until that is closed.
+    """Counts the turns of the event loop, and answers pings on `sock` until that is closed.
 
-    `on_stall` is called on the loop when it comes round after more than `stall_ms`, which `watch` sets.
+    `on_stall` is called on the loop if a turn came more than `stall_ms`, which `watch` sets, after the last one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
@@ -30,12 +30,12 @@ class LoopHeartbeat:
         self._loop_cpu_ns = cpu_clock_of(threading.current_thread())
 
     def start(self) -> None:
-        """Begin to beat and to answer."""
+        """Begin to count turns of the loop and to answer pings."""
         self._beat()
         threading.Thread(target=self._answer, name="groupkeeper-pulse", daemon=True).start()
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
-        """From now on notice when the loop was held for longer than this."""
+        """Call `on_stall` from now on whenever the loop was held for longer than `stall_ms`."""
         self._stall_s, self._on_stall = stall_ms / 1000, on_stall
 
     def _beat(self) -> None:
@@ -55,7 +55,7 @@ class LoopHeartbeat:
 
 
 def cpu_clock_of(thread: threading.Thread) -> Callable[[], int]:
-    """The processor time that a thread has used, in ns; that of the process where threads have no such clock."""
+    """Return a clock of a thread's processor time in ns, or of the process's if threads have no such clock."""
     clock_id_of = getattr(time, "pthread_getcpuclockid", None)
     if clock_id_of is None:  # macOS
         return time.process_time_ns

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the supervisor and its workers say to each other, over a `channel.Channel`.
+"""The messages between the supervisor and its workers and gateways, over a `channel.Channel`.
 
-Both ends are of the same build, so there are no versions.
+Both ends are of the same build, so the messages have no versions.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from storage.disk.checkpoint_file import Position
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True):
-    """One message; the class's name says which."""
+    """A message, tagged with the name of its class."""
 
 
 # --- from the supervisor
 
 
 class WorkerStart(_Message, frozen=True):
-    """The first: who the worker is and what it finds. `restarts` is how often its node has died before."""
+    """The first message: a worker's settings and its surroundings. `restarts` counts the earlier deaths of its node."""
 
     settings: Settings
     cluster_id: str
@@ -37,10 +37,10 @@ class WorkerStart(_Message, frozen=True):
 
 
 class LeadPartition(_Message, frozen=True):
-    """Open this partition and serve it once the topics are here as they were when this was sent, or newer.
+    """Orders a worker to open a partition, and to serve it once its topics are of `topics_version` or newer.
 
-    It is on disk up to `recovery_point`, at `position`. A worker with older topics would take commits to those that
-    were deleted, which counts as dropped here already.
+    The partition is on disk up to `recovery_point`, at `position`. A worker with older topics would take commits to
+    topics that were deleted, whose offsets count as dropped from this partition already.
     """
 
     partition: Partition
@@ -51,33 +51,33 @@ class LeadPartition(_Message, frozen=True):
 
 
 class TopicsDeleted(_Message, frozen=True):
-    """These topics were deleted, and no leader of the partition has dropped their offsets: the next one is to do it."""
+    """Names deleted topics whose offsets no leader of the partition has dropped: the next leader is to drop them."""
 
     partition: Partition
     topics: Sequence[str]
 
 
 class OffsetsDroppedAck(_Message, frozen=True):
-    """What the Dropped of this number has said is on disk."""
+    """Reports that the content of the OffsetsDropped with this number is on disk."""
 
     number: int
 
 
 class ResignPartition(_Message, frozen=True):
-    """Serve this partition no more, close it, and say so."""
+    """Orders a worker to stop serving a partition, close it, and report that."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
 
 
 class ViewUpdate(_Message, frozen=True):
-    """Who is there and who leads what has changed."""
+    """The new view, after a change of the nodes or of the leaders."""
 
     view: View
 
 
 class AllTopics(_Message, frozen=True, omit_defaults=True):
-    """All topics as of `version`, from the message that is the first to the one that is the last."""
+    """A piece of all topics as of `version`; `is_first` and `is_last` mark the ends of the list."""
 
     version: int
     topics: Sequence[Topic] = ()
@@ -86,16 +86,16 @@ class AllTopics(_Message, frozen=True, omit_defaults=True):
 
 
 class TopicsChanged(_Message, frozen=True):
-    """What makes the topics of `version` out of those of the version before. A worker with any other one asks anew."""
+    """The changes from the version before to `version`; a worker with any other version asks for all topics."""
 
     version: int
     changes: Changes
 
 
 class TopicChangeResult(_Message, frozen=True):
-    """The answer to a ChangeTopics, which counts once the worker's topics are of `version`.
+    """The response to a ChangeTopics, which counts once the worker's topics are of `version`.
 
-    `conflict` when the topics were not as the worker believed.
+    `conflict` is True if the topics were not as the worker believed.
     """
 
     version: int
@@ -104,7 +104,7 @@ class TopicChangeResult(_Message, frozen=True):
 
 
 class EndOffsetsQuery(_Message, frozen=True):
-    """What has this group of yours committed in these partitions, by topic?"""
+    """Asks a worker what a group of its own has committed in these partitions, by topic."""
 
     request: int
     group_id: GroupId
@@ -112,16 +112,16 @@ class EndOffsetsQuery(_Message, frozen=True):
 
 
 class EndOffsetsAnswer(_Message, frozen=True):
-    """What the group's node says, for the worker that asked; None if that is not known now."""
+    """The response of the group's node, for the worker that asked; `ends` is None if they are not known now."""
 
     request: int
     ends: EndsByTopic | None
 
 
 class ClusterEnds(_Message, frozen=True):
-    """The answer to an AskClusterEnds: by topic and partition the high watermark and the last stable offset.
+    """The response to an AskClusterEnds: by topic and partition the high watermark and the last stable offset.
 
-    What the cluster does not say now is left out; None if it cannot be asked.
+    Partitions that the cluster does not report now are left out; `ends` is None if the cluster cannot be asked.
     """
 
     request: int
@@ -129,11 +129,11 @@ class ClusterEnds(_Message, frozen=True):
 
 
 class Stop(_Message, frozen=True):
-    """Give back everything and end."""
+    """Orders a process to release everything and end."""
 
 
 class UpstreamStatus(_Message, frozen=True):
-    """How the cluster is that a gateway stands before, and how many processes of the gateway let clients in."""
+    """The state of the cluster behind a gateway, and the number of gateway processes that accept clients."""
 
     state: UpstreamState
     gateways: int
@@ -143,13 +143,13 @@ class UpstreamStatus(_Message, frozen=True):
 
 
 class GatewayStandBy(_Message, frozen=True):
-    """Import what a gateway of these settings needs; GatewayStart follows once another process has died."""
+    """Orders a spare process to import what a gateway needs; GatewayStart follows once another process has died."""
 
     settings: Settings
 
 
 class GatewayStart(_Message, frozen=True):
-    """Serve: the settings, the number of the process, and what there is."""
+    """Orders a gateway to serve, with the settings, the number of the process, and the view."""
 
     settings: Settings
     index: int
@@ -157,30 +157,30 @@ class GatewayStart(_Message, frozen=True):
 
 
 class GatewayViewUpdate(_Message, frozen=True):
-    """Our nodes, or the cluster's brokers, have changed."""
+    """The new view, after a change of our nodes or of the cluster's brokers."""
 
     view: GatewayView
 
 
 class ForgetGroup(_Message, frozen=True):
-    """A group is the cluster's again: it has to be taken over before anything is said of it."""
+    """Reports that a group is the cluster's again: the gateway must adopt the group before it answers for it."""
 
     group_id: str
 
 
 class StopAccepting(_Message, frozen=True):
-    """Let nobody connect any more; who is there may go on. Stop follows."""
+    """Orders a gateway to accept no more connections, and to keep the open ones. Stop follows."""
 
 
 # --- from a gateway
 
 
 class GatewayListening(_Message, frozen=True):
-    """The gateway listens on its ports."""
+    """Reports that the gateway listens on its ports."""
 
 
 class UnknownBroker(_Message, frozen=True):
-    """The cluster has named a broker to a client that is not in the view."""
+    """Reports that the cluster has named to a client a broker that is not in the view."""
 
     node_id: int
 
@@ -189,7 +189,7 @@ class UnknownBroker(_Message, frozen=True):
 
 
 class WorkerListening(_Message, frozen=True):
-    """The worker listens there; `metrics` is a URL."""
+    """Reports the addresses at which the worker listens; `metrics` is a URL."""
 
     listen: tuple[str, int]
     advertised: tuple[str, int]
@@ -197,13 +197,13 @@ class WorkerListening(_Message, frozen=True):
 
 
 class CannotServe(_Message, frozen=True):
-    """The worker ends, for this reason, which somebody has to see to."""
+    """Reports that the process ends, for a reason that an operator has to remove."""
 
     reason: str
 
 
 class PartitionLoaded(_Message, frozen=True):
-    """A partition that the worker is to lead is served; or it cannot be, and why."""
+    """Reports that the worker serves a partition that it is to lead, or why it cannot."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
@@ -211,10 +211,10 @@ class PartitionLoaded(_Message, frozen=True):
 
 
 class OffsetsDropped(_Message, frozen=True):
-    """These partitions hold no offsets in topics that went up to this version any more, and that is durable.
+    """Reports that these partitions, durably, hold no offsets in topics that were deleted up to this version.
 
-    So they do of topics that the worker heard of with the Lead of a partition. `number` is that of the message;
-    DropsNoted answers it.
+    The same holds for the topics of TopicsDeleted that came before a partition's LeadPartition. `number` is that of
+    the message, which OffsetsDroppedAck answers.
     """
 
     version: int
@@ -223,7 +223,7 @@ class OffsetsDropped(_Message, frozen=True):
 
 
 class PartitionReleased(_Message, frozen=True):
-    """A partition is closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
+    """Reports a partition closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
@@ -231,28 +231,28 @@ class PartitionReleased(_Message, frozen=True):
 
 
 class ChangeTopics(_Message, frozen=True):
-    """Make these changes together with those sent before them, up to the message that is the last; or none of them."""
+    """Asks to make the changes of this and earlier messages, up to the one with `is_last`: all of them or none."""
 
     changes: Changes
     is_last: bool
 
 
 class AskTopics(_Message, frozen=True):
-    """Send AllTopics: a change has been missed."""
+    """Asks for AllTopics because the worker has missed a change."""
 
 
 class GroupGivenBack(_Message, frozen=True):
-    """A group is the cluster's again."""
+    """Reports that a group is the cluster's again."""
 
     group_id: str
 
 
 class RefreshTopics(_Message, frozen=True):
-    """A client names a topic that is not known here: the cluster may have it."""
+    """Asks for a refresh because a client names a topic that the worker lacks: the cluster may have it."""
 
 
 class AskEndOffsets(_Message, frozen=True):
-    """What has this group, of another node, committed in these partitions, by topic?"""
+    """Asks what a group of another node has committed in these partitions, by topic."""
 
     request: int
     group_id: GroupId
@@ -260,14 +260,14 @@ class AskEndOffsets(_Message, frozen=True):
 
 
 class AskClusterEnds(_Message, frozen=True):
-    """Where do these partitions, by topic, end in the cluster that a gateway stands before?"""
+    """Asks where these partitions, by topic, end in the cluster behind a gateway."""
 
     request: int
     partitions: dict[str, tuple[int, ...]]
 
 
 class EndOffsetsReply(_Message, frozen=True):
-    """The answer to an EndsWanted; None where the node does not serve the group."""
+    """The response to an EndOffsetsQuery; `ends` is None if the node does not serve the group."""
 
     request: int
     ends: EndsByTopic | None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the assignment on their way to workers: in order, and to lead only once that is on disk.
+"""Sends the assignment's commands to workers, in order, and a LeadOrder only once its epoch is on disk.
 
-With the order to lead a partition go the topics whose offsets it may still hold. After a mass deletion these are many,
-for each partition: so they are sent as fast as the worker reads, a message in a turn, and later orders for the same
-worker wait behind them. What goes meanwhile is told as well: the worker hears of it before it has the partition.
+Before the order to lead a partition, the worker gets the deleted topics whose offsets the partition may still hold.
+After a mass deletion these are many for each partition: so they are sent as fast as the worker reads, one message per
+turn of the event loop, and later orders for the same worker wait behind them. Topics that are deleted meanwhile are
+sent as well, before the worker has the partition.
 """
 
 import asyncio
@@ -29,22 +30,22 @@ from storage.recovery.shared import SharedDirectory
 log = get_logger("supervisor")
 
 RETRY_S: Final = 1.0
-"""How long a disk that refused to note who leads what is left alone before the next try."""
+"""The seconds to the next try if the disk refused to store which node leads which partition."""
 NAMES_PER_MESSAGE: Final = 1_000
 
 
 class WorkerChannel(Protocol):
-    """The way to one process of a worker."""
+    """The channel to one process of a worker."""
 
     def send(self, message: msgspec.Struct) -> None:
         """Send one message; it is lost once the process is gone."""
 
     async def drained(self) -> None:
-        """Return once there is room for more, or the process is gone."""
+        """Return once the channel has room for more, or the process is gone."""
 
 
 class OrderQueue:
-    """Sends commands; those of one moment are noted together."""
+    """Sends commands; those that come during a write to the disk share the next write."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class OrderQueue:
         channel: Callable[[int], WorkerChannel | None],
         tasks: Tasks,
     ) -> None:
-        """`channel` is the way to the worker of a node, if there is one; `tasks` are the supervisor's."""
+        """`channel` returns the channel to a node's worker, None without a worker; `tasks` are the supervisor's."""
         self._loop = loop
         self._io = io
         self._fs = fs
@@ -69,19 +70,19 @@ class OrderQueue:
         self._channel = channel
         self._tasks = tasks
         self.handed = [0] * len(assignment.places)
-        """Up to which deleted topic each partition's leader was told with its order what to drop."""
+        """By partition, the number of the newest topic deletion that its leader was sent with the order to lead."""
         self._outbox: list[Command] = []
         self._sending = False
         self._waiting: dict[int, deque[Command]] = {}
-        """By node, what waits behind topics that are being told."""
+        """By node, the commands that wait until deleted topics have been sent."""
 
     def send(self, commands: Iterable[Command]) -> None:
-        """Send these after all that were to be sent before."""
+        """Send these commands after all that were queued before."""
         self._outbox += commands
         self._send_next()
 
     def _send_next(self) -> None:
-        """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
+        """Send the queued commands in order, a LeadOrder only once its epoch is on disk."""
         if self._sending or not self._outbox:
             return
         self._sending = True
@@ -122,16 +123,16 @@ class OrderQueue:
         while waiting:
             command = waiting.popleft()
             if isinstance(command, LeadOrder):
-                await self._tell_gone(command)
+                await self._send_deletions(command)
             if self._is_wanted(command):
                 self._send(command)
         del self._waiting[node]
 
-    async def _tell_gone(self, order: LeadOrder) -> None:
-        """Tell a worker which topics went whose offsets its partition may hold; on return nothing is left to tell."""
-        told = 0
-        while self._is_wanted(order) and (left := self._gone(order.partition, told)):
-            told = left[-1].number
+    async def _send_deletions(self, order: LeadOrder) -> None:
+        """Send a worker the deleted topics whose offsets its partition may hold; return once all are sent."""
+        sent = 0
+        while self._is_wanted(order) and (left := self._gone(order.partition, sent)):
+            sent = left[-1].number
             for names in _portions(left):
                 channel = self._channel(order.node)
                 if channel is None:
@@ -140,11 +141,11 @@ class OrderQueue:
                 await channel.drained()
                 await asyncio.sleep(0)
 
-    def _gone(self, partition: Partition, told: int) -> list[DeletedTopic]:
-        return self._store.deletions.gone_after(partition, told)
+    def _gone(self, partition: Partition, sent: int) -> list[DeletedTopic]:
+        return self._store.deletions.gone_after(partition, sent)
 
     def _is_wanted(self, command: Command) -> bool:
-        """Whether the process that a command was meant for has the partition still, and was not lost meanwhile."""
+        """Return whether the process that a command is meant for still has the partition, and was not lost."""
         place = self._assignment.places[command.partition]
         return (place.owner, place.epoch) == (command.node, command.epoch)
 
@@ -170,7 +171,7 @@ class OrderQueue:
 
 
 def _portions(gone: Iterable[DeletedTopic]) -> Iterator[Sequence[str]]:
-    """The names of topics that went, so many at a time."""
+    """Yield the names of deleted topics in portions of about NAMES_PER_MESSAGE."""
     names: list[str] = []
     for each in gone:
         names += each.names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators may ask of a supervisor, and what it answers: MessagePack in frames with a length."""
+"""The orders of operators to a supervisor, and its response: MessagePack in frames with a length."""
 
 import os
 from pathlib import Path
@@ -20,18 +20,18 @@ class _Order(msgspec.Struct, frozen=True, tag=True):
 
 
 class ListPartitions(_Order, frozen=True):
-    """Who leads what?"""
+    """Asks for the states of all partitions and nodes."""
 
 
 class Move(_Order, frozen=True):
-    """Let another node lead a partition."""
+    """Orders that another node lead a partition."""
 
     partition: Partition
     to: int
 
 
 class Drain(_Order, frozen=True):
-    """Let a node lead nothing any more, and end."""
+    """Orders a node to lead nothing any more, and to end."""
 
     node: int
 
@@ -40,7 +40,7 @@ Order = ListPartitions | Move | Drain
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """One partition; `leader` -1 is none; `state` is online, loading, moving or failed."""
+    """One partition; `leader` is -1 if it has none; `state` is online, loading, moving or failed."""
 
     partition: Partition
     leader: int
@@ -60,7 +60,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What is, or why an order was refused."""
+    """The response to an order: the current states, or why the order was refused."""
 
     partitions: list[PartitionState] = []
     nodes: list[NodeState] = []
@@ -77,7 +77,7 @@ class PathTooLong(StorageError):
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Where the socket of a data directory is. Raises PathTooLong."""
+    """Return the path of a data directory's socket. Raises PathTooLong."""
     path = data_dir / FILE_NAME
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
         raise PathTooLong(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partitions that a worker leads for its supervisor: opened before they are loaded, closed after they are left."""
+"""The partitions that a worker leads: opened before they are loaded, closed after the worker has resigned."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,9 +25,9 @@ log = get_logger("leadership")
 
 
 class PartitionOrders:
-    """Carries out Lead and Resign. For one partition these come in turn: a Lead only after its Released.
+    """Carries out LeadPartition and ResignPartition; of one partition a lead comes only after PartitionReleased.
 
-    A release waits in the io thread behind whatever a load that was just cancelled has asked of it.
+    A release waits in the io thread behind the work of a load that was just cancelled.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PartitionOrders:
         leadership.topics_gone = self._topics_gone
 
     def deleted_meanwhile(self, deleted: TopicsDeleted) -> None:
-        """No leader of a partition has dropped the offsets in these deleted topics; comes before its Lead."""
+        """Store deleted topics whose offsets a partition must drop; called before the partition's LeadPartition."""
         self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
 
     def lead(self, lead: LeadPartition) -> None:
@@ -62,12 +62,12 @@ class PartitionOrders:
         self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
 
     def has_topics(self, version: int) -> None:
-        """The topics of this version are here: those that it lacks take no commits any more."""
+        """Note that the worker has the topics of this version, so that deleted topics take no commits any more."""
         self._topics_version = version
         self._has_more.set()
 
     async def _topics_gone(self, partition: Partition) -> None:
-        """Return once no topic is here that had gone when the supervisor gave a partition."""
+        """Return once the worker has no topic that was deleted before the supervisor assigned the partition."""
         while self._topics_version < self._leads[partition].topics_version:
             self._has_more.clear()
             await self._has_more.wait()
@@ -80,7 +80,7 @@ class PartitionOrders:
         self._send(PartitionLoaded(partition, leader_epoch, failure))
 
     def resign(self, resign: ResignPartition) -> None:
-        """Serve a partition no more, at once; close it when all that was accepted is on disk, and say so."""
+        """Stop serving a partition at once; close it when all accepted appends are on disk, and report that."""
         self._stats.partitions_lost += 1
         self._leadership.resign(resign.partition, resign.leader_epoch)
         self._releases.start(self._release(resign), f"release of partition {resign.partition}")
@@ -100,5 +100,5 @@ class PartitionOrders:
         self._send(PartitionReleased(resign.partition, resign.leader_epoch, position))
 
     def close(self) -> None:
-        """Forget what is not released yet."""
+        """Cancel the releases that are under way."""
         self._releases.cancel()

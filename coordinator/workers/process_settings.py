@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each worker has for itself of one node's settings: an id, an address and ports; and what gateways have."""
+"""Derives each worker's settings (id, address, ports) and each gateway's from the settings of one node."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from coordinator.gateway.config import GatewayConfig
 
 
 def node_ids(settings: Settings) -> list[int]:
-    """The ids of all workers. Behind a gateway no broker of the cluster may have one of them."""
+    """Return the ids of all workers. Behind a gateway no broker of the cluster may have one of them."""
     return [_node_id(settings, index) for index in range(settings.workers)]
 
 
@@ -21,7 +21,7 @@ def _node_id(settings: Settings, index: int) -> int:
 
 
 def worker_settings(settings: Settings, index: int) -> Settings:
-    """The settings of the worker with this number, counted from 0."""
+    """Return the settings of the worker with this number, counted from 0."""
     listen = _shifted(settings.listen, index)
     node_id = _node_id(settings, index)
     return replace(
@@ -29,7 +29,7 @@ def worker_settings(settings: Settings, index: int) -> Settings:
         node_id=node_id,
         data_dir=settings.data_dir.absolute(),  # a worker runs in another directory
         listen=listen,
-        advertise=_told(settings, node_id, listen)
+        advertise=_advertised(settings, node_id, listen)
         if settings.is_gateway
         else settings.advertise and _shifted(settings.advertise, index),
         metrics_listen=settings.metrics_listen and _shifted(settings.metrics_listen, index),
@@ -37,9 +37,9 @@ def worker_settings(settings: Settings, index: int) -> Settings:
 
 
 def gateway_settings(settings: Settings, index: int) -> Settings:
-    """The settings of the gateway with this number, counted from 0: its metrics are behind those of all workers.
+    """Return the settings of the gateway with this number, counted from 0: its metrics port follows the workers'.
 
-    It runs in another directory: all paths are absolute.
+    All paths are absolute, because the gateway runs in another directory.
     """
     changed: dict[str, Any] = {
         name: value.absolute() for name, value in asdict(settings).items() if isinstance(value, Path)
@@ -50,9 +50,9 @@ def gateway_settings(settings: Settings, index: int) -> Settings:
 
 
 def gateway_config(settings: Settings) -> GatewayConfig:
-    """A gateway's part of the settings."""
+    """Return the gateway's part of the settings."""
     return GatewayConfig(
-        host=settings.gateway_told_host,
+        host=settings.gateway_advertised_host,
         port_base=settings.gateway_port_base,
         bind_host=settings.listen.host,
         max_connections=settings.max_connections,
@@ -79,8 +79,8 @@ def _shifted(address: Address, index: int) -> Address:
     return Address(address.host, address.port + index if address.port else 0)
 
 
-def _told(settings: Settings, node_id: int, listen: Address) -> Address:
-    """Where clients of a gateway find a node of ours: at a port, or a name, of its own."""
+def _advertised(settings: Settings, node_id: int, listen: Address) -> Address:
+    """Return the address at which clients of a gateway find one of our nodes: a port, or a name, of its own."""
     if settings.gateway_sni_pattern is not None:
         return Address(settings.gateway_sni_pattern.replace("{id}", str(node_id)), settings.gateway_sni_port)
-    return Address(settings.gateway_told_host, listen.port)
+    return Address(settings.gateway_advertised_host, listen.port)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's catalogue: a copy of the supervisor's, which alone changes it and puts it on disk."""
+"""A worker's catalogue: a copy of the catalogue of the supervisor, which alone changes topics and stores them."""
 
 import asyncio
 from collections import deque
@@ -30,11 +30,11 @@ UNKNOWN: Final = -1
 
 
 class RemoteCatalogueStore(CatalogueWriter):
-    """To handlers the same as `CatalogueStore`: a change is visible, and answered, once it is on disk.
+    """Behaves like `CatalogueStore` to handlers: a change is visible, and answered, once it is on disk.
 
-    An edit is tried on a draft, and the difference sent to the supervisor. What is on disk comes from there, in
-    versions (`topic_feed.py`); the answer counts once its version is here. Where another worker was faster, the edit is
-    tried again on what is new.
+    An edit is tried on a draft, and the difference is sent to the supervisor. The supervisor sends what is on disk in
+    versions (`topic_feed.py`); its response counts once the worker has that version. If another worker was faster, the
+    edit is tried again on the new topics.
     """
 
     def __init__(
@@ -49,23 +49,23 @@ class RemoteCatalogueStore(CatalogueWriter):
         self._catalogue = Catalogue(offsets_topic, limits=limits)
         self._send = send
         self.version = UNKNOWN
-        """Of the topics, with nothing of a later version, and all that follows from this one done."""
+        """The version of the topics, with no topic of a later one, once all that follows from it is done."""
         self.coming_version = UNKNOWN
-        """Of the topics that are being taken over."""
+        """The version of the topics that are being taken over."""
         self.on_version: Callable[[int], None] = lambda _version: None
-        """Called with each version once the topics of it are here."""
+        """Called with each version once the catalogue has its topics."""
         self._inbox: deque[AllTopics | TopicsChanged | TopicChangeResult] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
         self._answer: TopicChangeResult | None = None
         self.arrived = asyncio.Event()
-        """Set once all topics are here."""
+        """Set once the catalogue has all topics."""
 
     def got(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> None:
-        """Something about topics has come from the supervisor.
+        """Queue a message about topics from the supervisor.
 
-        It waits for another turn, as much may come at once; while edits are tried on a draft, as what lies below that
-        must stay as it is; and while what came before is taken over.
+        The message waits for another turn, because many may come at once; while edits are tried on a draft, because the
+        catalogue below the draft must not change; and while earlier messages are taken over.
         """
         self._inbox.append(message)
         if self.later is None:
@@ -75,7 +75,7 @@ class RemoteCatalogueStore(CatalogueWriter):
             self.later(self._read)
 
     def take_offsets_topic(self, topic_id: bytes, partitions: int) -> None:
-        """`__consumer_offsets` is the cluster's, to those who commit what they have read of it."""
+        """Use the cluster's `__consumer_offsets`, for clients that commit offsets in it."""
         topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=partitions)
         for catalogue in (self._catalogue, self._incoming):
             if catalogue is not None and catalogue.offsets_topic != topic:
@@ -123,10 +123,10 @@ class RemoteCatalogueStore(CatalogueWriter):
         if message.is_last:
             gone = yield from self.catalogue.missing_in(self._incoming)
             self.coming_version = message.version
-            # First, so that a topic that was made anew is not there before the old one's offsets are dropped.
+            # First, so that no topic is created anew before the old one's offsets are dropped.
             yield from self._take_over(Changes(deleted=gone))
             if not gone:
-                # Topics may have come and gone unheard: that nothing is left of those is to be known, too.
+                # Topics may have come and gone unnoticed: report that no offsets of these are left, too.
                 yield from self._drop(())
             self.catalogue.adopt(self._incoming)
             self._incoming = None
@@ -151,7 +151,7 @@ class RemoteCatalogueStore(CatalogueWriter):
         self._send(AskTopics())
 
     def _finish_if_there(self) -> None:
-        """What was asked of the supervisor is done, or could not be, or must be asked again."""
+        """Finish, fail or repeat the edits once the supervisor's response and its version have come."""
         answer = self._answer
         if answer is None or self.version < answer.version:
             return

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a worker that has died is started again, and whether its partitions wait for that."""
+"""Decides when a dead worker is started again, and whether its partitions wait for that."""
 
 from collections.abc import Callable
 from typing import Final
 
 WITHIN_S: Final = 60.0
-"""Deaths longer ago than this do not count."""
+"""The seconds after which a death does not count any more."""
 PATIENCE: Final = 3
-"""After more deaths than this the partitions go to the others."""
+"""The number of deaths after which partitions still wait for their node; after more they go to the others."""
 PAUSE_S_MAX: Final = 10.0
 
 
@@ -20,11 +20,11 @@ class Restarts:
         self._totals: dict[int, int] = {}
 
     def total(self, node: int) -> int:
-        """How often a node has died."""
+        """Return the number of deaths of a node."""
         return self._totals.get(node, 0)
 
     def died(self, node: int) -> float | None:
-        """Count a death; returns the seconds until the next start, or None where that is not to be waited for."""
+        """Count a death; return the seconds until the next start, None if partitions are not to wait for it."""
         now = self._clock()
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
         self._deaths[node] = [*recent, now]
@@ -32,6 +32,6 @@ class Restarts:
         return self.pause_s(node) if len(recent) < PATIENCE else None
 
     def pause_s(self, node: int) -> float:
-        """How long to wait before the next start: not at all after one death, and then ever longer."""
+        """Return the seconds to wait before the next start: none after one death, then longer after each."""
         deaths = len(self._deaths.get(node, ()))
         return 0.0 if deaths <= 1 else min(0.25 * 2**deaths, PAUSE_S_MAX)

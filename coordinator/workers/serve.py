@@ -17,7 +17,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import end_with, get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
-from coordinator.workers.journal_takeover import tell_settled
+from coordinator.workers.journal_takeover import report_settled
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.messages import WorkerListening
 from coordinator.workers.subprocesses import WORKER_MODULE, Subprocesses, is_alive
@@ -33,7 +33,7 @@ Announce = Callable[[Mapping[int, WorkerListening]], None]
 CANNOT_START: Final = (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError)
 EXIT_FAILED: Final = 1
 ORPHANS_WAIT_S: Final = 5.0
-"""How long the workers of a supervisor that was killed may take to end."""
+"""The seconds that the workers of a killed supervisor may take to end."""
 
 
 def serve(
@@ -63,7 +63,7 @@ async def _open_and_serve(settings: Settings, announce: Announce, worker: str, g
 async def open_directory(
     settings: Settings, machine: HostResources
 ) -> tuple[SharedDirectory, MetaProperties]:
-    """Lock the data directory and settle what was left in it, which blocks. Raises StorageError."""
+    """Lock the data directory and settle the journals in it, which blocks. Raises StorageError."""
     loop, fs = asyncio.get_running_loop(), machine.fs
     deadline = loop.time() + ORPHANS_WAIT_S
     while True:
@@ -74,9 +74,9 @@ async def open_directory(
         except DirectoryLocked as locked:
             if locked.pid is None or is_alive(locked.pid) or loop.time() > deadline:
                 raise
-            # Who locked it is gone: its workers, which have the lock from it, are about to go, too.
+            # The supervisor that locked it is gone: its workers, which inherited the lock, are about to end, too.
             await asyncio.sleep(0.05)
-    tell_settled(settled)
+    report_settled(settled)
     try:
         meta = load_or_create_meta(
             fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
@@ -130,7 +130,7 @@ async def _serve(
 
 
 async def _start(supervisor: Supervisor) -> Exception | None:
-    """Why it cannot start, if it cannot."""
+    """Start the supervisor; return the error if it cannot start."""
     try:
         await supervisor.start()
     except CANNOT_START as error:

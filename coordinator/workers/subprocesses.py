@@ -25,7 +25,7 @@ class Subprocesses:
         module: str = WORKER_MODULE,
         environment: Mapping[str, str] = {},
     ) -> None:
-        """Variables of `environment` are set where this process does not have them."""
+        """Give the processes those variables of `environment` that this process does not have."""
         self._lock_descriptors = lock_descriptors
         self._module = module
         self._environment = environment
@@ -43,7 +43,7 @@ class Subprocesses:
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), their_pulse.fileno(), *self._lock_descriptors()),
-                # Where its modules are found first, whatever lies in the directory that we were started in.
+                # Here `-m` finds our modules first, whatever lies in the supervisor's working directory.
                 cwd=Path(coordinator.__file__).parents[1],
                 env={**self._environment, **os.environ},
             )
@@ -54,18 +54,18 @@ class Subprocesses:
 
 
 class WorkerSubprocess:
-    """One process that was started."""
+    """A worker or gateway process that was started."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """The operating system's id of the process."""
         return self._process.pid
 
     def facts(self) -> ProcessFacts | None:
-        """Its state and its processor time; None where there is no /proc, or no such process."""
+        """Return the process's state and processor time; None without /proc or once the process is gone."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -73,17 +73,17 @@ class WorkerSubprocess:
         return ProcessFacts(fields[0], int(fields[11]) + int(fields[12]))
 
     def kill(self) -> None:
-        """SIGKILL, which reaches a stopped process, too."""
+        """Send SIGKILL, which ends a stopped process, too."""
         if self._process.returncode is None:
             self._process.send_signal(signal.SIGKILL)
 
     async def wait(self) -> int:
-        """Return its exit status, negative for a signal, once it has ended."""
+        """Return the exit status, negative for a signal, once the process has ended."""
         return await self._process.wait()
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is a process of this number, of whatever user."""
+    """Return whether a process with this id exists, of whatever user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper serve` with `workers` of 2 and more: starts the nodes, and is the one writer of what they agree on.
+"""The supervisor of `groupkeeper serve` with 2 or more `workers`: starts the nodes and alone writes shared state.
 
-It holds the data directory's lock, says who leads what (`assignment`), keeps the topic catalogue, and settles what a
-dead worker's journal still holds. It serves no Kafka client, and no commit passes through it.
+It holds the data directory's lock, assigns the partitions (`assignment`), keeps the topic catalogue, and settles the
+journals of dead workers. It serves no Kafka client, and no commit passes through it.
 
 It starts no process, opens no socket and reads no clock by itself: workers come from a `Launcher`, everything else from
-a `Machine` and the event loop. So several nodes and their supervisor run in one process on simulated time, where a
-test gives it a launcher of its own (`launcher.py` says how); `serve.py` gives it the real ones.
+`HostResources` and the event loop. So a test can run several nodes and their supervisor in one process on simulated
+time, with a launcher of its own (see `launcher.py`); `serve.py` passes the real ones.
 
-What keeps two nodes from writing the same partition is that nothing is given away before its owner has released it,
-or has ended for good: a worker that is dead (`liveness`) is killed and waited for. So a worker needs no lease, and one
-that was stopped and goes on later is one that was not killed yet, and leads what it has. Workers that lose their
-supervisor end at once; as they inherit the directory's lock, no other supervisor starts before they have.
+Two nodes never write the same partition, because no partition is reassigned before its owner has released it, or has
+ended for good: a dead worker (`liveness`) is killed and waited for. So a worker needs no lease: one that was stopped
+and goes on later was not killed yet, and leads what it has. Workers that lose their supervisor end at once; because
+they inherit the directory's lock, no other supervisor starts before they have ended.
 """
 
 import asyncio
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 log = get_logger("supervisor")
 
 RETRY_S: Final = 1.0
-"""How long what the disk refused is left alone before the next try."""
+"""The seconds to the next try after the disk has refused a write."""
 STOP_MARGIN_S: Final = 10.0
-"""How much longer than `shutdown.timeout.ms` a worker may take to bring its partitions to the disk."""
+"""The seconds beyond `shutdown.timeout.ms` that a worker may take to bring its partitions to the disk."""
 
 
 class WorkerFailed(Exception):
@@ -63,9 +63,9 @@ class WorkerFailed(Exception):
 
 
 class Supervisor:
-    """The workers of one data directory, which is open and settled.
+    """Runs the workers of one data directory, which is open and settled.
 
-    `start` it, let the loop run, and `stop` it; then `shared` is to be closed, clean if `stop` has returned True.
+    Call `start`, let the loop run, and call `stop`; then close `shared`, clean if `stop` has returned True.
     """
 
     def __init__(
@@ -101,17 +101,17 @@ class Supervisor:
         self._asked = RequestedChanges(self.store)
         self.serving: dict[int, messages.WorkerListening] = {}
         self.loaded: dict[Partition, messages.PartitionLoaded] = {}
-        """What the newest leader of a partition has said of it."""
+        """By partition, the report of its newest leader that it is served, or why it cannot be."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
-        self.ends = EndOffsetQueries(self._tell)
+        self.ends = EndOffsetQueries(self._send)
         self.has_failed = False
-        """Whether something of it has failed that it cannot do without, so that it is to be stopped."""
+        """True if a task of the supervisor has failed, so that the supervisor is to be stopped."""
         self.on_failed: Callable[[], None] = lambda: None
         self._tasks = Tasks(self._failed)
         self._settles = Tasks(self._failed)
-        """Bring to the disk what processes have left: a stop waits for these."""
+        """The tasks that settle the journals of ended processes; `stop` waits for them."""
         self._settling = JournalTakeover(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
@@ -127,7 +127,7 @@ class Supervisor:
             self._tasks,
         )
         self._view_changes = False
-        self._told_to_stop: set[int] = set()
+        self._stop_requested: set[int] = set()
         self.upstream: ClusterSync | None = None
         self.gateways: Gateways | None = None
         if settings.is_gateway:
@@ -142,7 +142,7 @@ class Supervisor:
             self._tasks,
             launch_gateway,
             on_broker_seen=upstream.look_soon,
-            on_changed=self._tell_upstream,
+            on_changed=self._send_upstream,
         )
 
     def _open_catalogue(self, machine: HostResources) -> CatalogueStore:
@@ -167,16 +167,17 @@ class Supervisor:
         return assignment
 
     def _follow_cluster(self) -> "ClusterSync":
-        from coordinator.workers.cluster_sync import ClusterSync  # and with it a client's library
+        from coordinator.workers.cluster_sync import ClusterSync  # which imports a client's library
 
         return ClusterSync(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
 
     # --- life
 
     async def start(self) -> None:
-        """Start all workers and return once they serve. Raises WorkerFailed when one cannot.
+        """Start all workers and return once they serve. Raises WorkerFailed if one cannot.
 
-        Before a cluster that is looked at first, and then the gateways. Raises ClusterUnusable and GatewayFailed.
+        Behind a gateway connect to the cluster first, and start the gateways last. Raises ClusterUnusable and
+        GatewayFailed.
         """
         if self.upstream is not None:
             await self.upstream.connect()
@@ -191,14 +192,14 @@ class Supervisor:
             await self.gateways.start()
 
     async def stop(self) -> bool:
-        """Let all workers give back what they have and end; whether nothing is left to recover then."""
+        """Have all workers release their partitions and end; return whether nothing is left to recover."""
         self.stopping = True
         if self.gateways is not None:
             self.gateways.stop_accepting()
         if self.upstream is not None:
             await self.upstream.close()
         await self._stop_workers()
-        if self.gateways is not None:  # now, as clients hear through them where their groups go
+        if self.gateways is not None:  # last, as clients learn through them where their groups go
             await self.gateways.stop()
         await self._settles.ended()
         self._tasks.cancel()
@@ -258,13 +259,13 @@ class Supervisor:
         self.feed.unsubscribe(self._subscriptions.pop(node))
         self._asked.forget(node)
         self.serving.pop(node, None)
-        self._told_to_stop.discard(node)
+        self._stop_requested.discard(node)
         had = self.assignment.lost(node)
         self.ends.forget(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_exception(WorkerFailed(f"worker {node} ended with status {status} while it started"))
-            starting.exception()  # seen, whether it is awaited or not
+            starting.exception()  # retrieved, whether it is awaited or not
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
             self.ended.add(node)
@@ -274,7 +275,7 @@ class Supervisor:
         self._settles.start(self._after_exit(node, had, comes_back=not expected), f"settle node {node}")
 
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
-        """Its process is gone: save what its journal holds, and let its partitions be led again."""
+        """Settle the journal of a node whose process is gone, and let its partitions be led again."""
         delay_s = self.restarts.died(node) if comes_back else None
         failed = await self._settling.settle(node, had)
         self.assignment.settled(node, failed=failed, comes_back=delay_s is not None and not self.stopping)
@@ -295,7 +296,7 @@ class Supervisor:
                 self.restarts.died(node)
 
     async def _reopen(self, partition: Partition) -> None:
-        """A partition could not be read at the start: let it be led once it can."""
+        """Let a partition that could not be read at the start be led once it can be read."""
         if await self._settling.reopen(partition):
             self.assignment.places[partition].failed = False
             self.advance()
@@ -304,7 +305,7 @@ class Supervisor:
         worker = self.workers.get(node)
         return None if worker is None else worker.channel
 
-    def _tell(self, node: int, message: messages.FromSupervisor) -> None:
+    def _send(self, node: int, message: messages.FromSupervisor) -> None:
         worker = self.workers.get(node)
         if worker is not None:
             worker.send(message)
@@ -342,16 +343,16 @@ class Supervisor:
                 self.upstream.look_soon()
             case messages.AskClusterEnds() if self.upstream is not None:
                 self._tasks.start(
-                    self._tell_cluster_ends(self.upstream, node, message),
+                    self._send_cluster_ends(self.upstream, node, message),
                     "ends of the cluster's partitions",
-                    lambda _error: self._tell(node, messages.ClusterEnds(message.request, None)),
+                    lambda _error: self._send(node, messages.ClusterEnds(message.request, None)),
                 )
 
-    async def _tell_cluster_ends(
+    async def _send_cluster_ends(
         self, upstream: "ClusterSync", node: int, asked: messages.AskClusterEnds
     ) -> None:
         ends = await upstream.ends_of(asked.partitions)
-        self._tell(node, messages.ClusterEnds(asked.request, ends))
+        self._send(node, messages.ClusterEnds(asked.request, ends))
 
     def _serves(self, node: int, message: messages.WorkerListening) -> None:
         self.serving[node] = message
@@ -376,13 +377,13 @@ class Supervisor:
             self.advance()
 
     def _remove_socket(self, node: int) -> None:
-        """Commands ask at every socket that is there."""
+        """Remove a node's private socket, because commands connect to every socket in the directory."""
         path = private_path(self.settings.data_dir, node)
         if node not in self.workers and self.fs.exists(path):
             self.fs.remove(path)
 
     def _leader_of(self, group_id: GroupId) -> int | None:
-        """The node that is to lead a group's partition, None while there is none."""
+        """Return the node that is to lead a group's partition, None if no node is."""
         place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
         return place.owner if place.leads else None
 
@@ -398,7 +399,7 @@ class Supervisor:
 
         def done(outcome: bool | BaseException) -> None:
             version = self.feed.version
-            # To this process, and no other of the same node: that one would take it for what it has asked.
+            # To this process, and no later one of the same node, which would take it for its own result.
             if isinstance(outcome, BaseException):
                 worker.send(messages.TopicChangeResult(version, conflict=False, error=str(outcome)))
             else:
@@ -407,7 +408,7 @@ class Supervisor:
         self._asked.came(node, message, done)
 
     def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
-        """Keep what a leader has dropped; the next leader hears of the rest, after a start as well."""
+        """Store which deletions a leader has carried out; the next leader gets the rest, even after a restart."""
         places = self.assignment.places
         number = self.store.deletions.number_at(message.version)
         mine = (partition for partition in message.partitions if places[partition].owner == node)
@@ -429,7 +430,7 @@ class Supervisor:
     # --- who leads what
 
     def view(self) -> View:
-        """What all nodes answer their clients."""
+        """Return the nodes and the leaders that all nodes report to their clients."""
         draining = self.assignment.draining
         brokers = [
             Broker(node, *serves.advertised)
@@ -439,7 +440,7 @@ class Supervisor:
         return View(tuple(brokers), tuple(self.assignment.leaders()))
 
     def advance(self) -> None:
-        """Carry out what follows from the state of the assignment."""
+        """Send the commands, the view and the stops that follow from the state of the assignment."""
         commands = self.assignment.commands()
         for command in commands:
             if isinstance(command, LeadOrder):
@@ -447,13 +448,13 @@ class Supervisor:
         self._dispatch.send(commands)
         if not self._view_changes:
             self._view_changes = True
-            self.loop.call_soon(self._tell_view)
-        for node in self.assignment.draining & set(self.serving) - self._told_to_stop:
+            self.loop.call_soon(self._send_view)
+        for node in self.assignment.draining & set(self.serving) - self._stop_requested:
             if self.assignment.is_empty(node):
-                self._told_to_stop.add(node)
-                self._tell(node, messages.Stop())
+                self._stop_requested.add(node)
+                self._send(node, messages.Stop())
 
-    def _tell_view(self) -> None:
+    def _send_view(self) -> None:
         self._view_changes = False
         viewed = messages.ViewUpdate(self.view())
         for worker in self.workers.values():
@@ -461,15 +462,15 @@ class Supervisor:
         self._show_gateways()
 
     def _upstream_changed(self) -> None:
-        self._tell_upstream()
+        self._send_upstream()
         self._show_gateways()
 
-    def _tell_upstream(self) -> None:
+    def _send_upstream(self) -> None:
         if self.upstream is None or self.gateways is None:
-            return  # while they are being made
-        told = messages.UpstreamStatus(self.upstream.state, self.gateways.serving)
+            return  # while they are being created
+        status = messages.UpstreamStatus(self.upstream.state, self.gateways.serving)
         for worker in self.workers.values():
-            worker.send(told)
+            worker.send(status)
 
     def _show_gateways(self) -> None:
         if self.gateways is None or self.upstream is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of topics from a worker, made in the one catalogue.
+"""Makes changes of topics from workers in the supervisor's catalogue.
 
-A worker decides on what it knows, and asks for the difference. It is made only if the topics in it are still as the
-worker saw them; else the worker decides again, on what is new.
+A worker decides by the topics that it knows, and asks for the difference. The supervisor makes the change only if its
+topics are still as the worker saw them; else the worker decides again, by the new topics.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from coordinator.workers.messages import ChangeTopics
 
 
 def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
-    """Make all changes, or, where one does not fit any more, none; whether they were made. A step for each.
+    """Make all changes, a step for each, or none if one does not fit any more; return whether they were made.
 
-    They do not fit, either, where others have taken the room that the limits leave: the worker then sees that itself.
+    They do not fit, either, if others have taken the room that the limits leave: the worker then sees that itself.
     """
     mark, before = draft.mark(), msgspec.structs.replace(draft.totals)
     try:
@@ -37,18 +37,18 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
 
 
 class RequestedChanges:
-    """Changes that workers ask for, in pieces whose last is still to come."""
+    """The changes that workers ask for in pieces, the last of which is still to come."""
 
     def __init__(self, store: CatalogueStore) -> None:
         self._store = store
         self._pieces: dict[int, list[Changes]] = {}
 
     def came(self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]) -> None:
-        """A piece has come from the worker of a node; `done` hears what became of the change."""
+        """Take a piece of a change from a node's worker; `done` gets the result of the whole change."""
         self._pieces.setdefault(node, []).append(message.changes)
         if message.is_last:
             self._store.change_in_steps(partial(apply_changes, self._pieces.pop(node)), done)
 
     def forget(self, node: int) -> None:
-        """The worker of this node has ended."""
+        """Drop the pieces of a node whose worker has ended."""
         self._pieces.pop(node, None)

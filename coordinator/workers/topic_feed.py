@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor's topics on their way to its workers: all of them once, in pieces, and from then on what changes.
+"""Sends the supervisor's topics to its workers: all of them once, in pieces, and from then on each change.
 
 Each change has a version, the next number. A worker gets all topics as of some version and then every later change. The
-newest changes are kept, so that a worker that reads slowly gets them when it reads; one that has fallen further back
-than they go, or that asks, gets everything anew. Nothing is sent faster than it is read, so a worker that is stopped
-takes no memory here.
+newest changes are kept, so that a worker that reads slowly gets them when it reads; a worker that needs older changes,
+or that asks, gets all topics anew. Nothing is sent faster than it is read, so a stopped worker takes no memory here.
 """
 
 import asyncio
@@ -21,21 +20,21 @@ KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class FeedReader(Protocol):
-    """Where a worker's messages go."""
+    """The channel that takes a worker's messages."""
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody reads."""
+        """True if the worker still reads."""
 
     def write(self, frame: bytes) -> None:
         """Send an encoded message."""
 
     async def drained(self) -> None:
-        """Return once there is room for more, or it is not read any more."""
+        """Return once the channel has room for more, or the worker reads no more."""
 
 
 class TopicFeed:
-    """What there is to send; the owner of the catalogue calls `changed` after each change."""
+    """The messages to send; the owner of the catalogue calls `changed` after each change."""
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
@@ -45,7 +44,7 @@ class TopicFeed:
         self._subscriptions: dict[Subscription, None] = {}  # a set that keeps its order
 
     def changed(self, changes: Changes) -> None:
-        """The catalogue holds other topics now."""
+        """Keep the changes of the catalogue as messages, and wake the subscriptions."""
         for piece in changes.pieces():
             self.version += 1
             frame = encode(TopicsChanged(self.version, piece))
@@ -57,12 +56,12 @@ class TopicFeed:
             subscription.wake()
 
     def next_after(self, version: int) -> bytes | None:
-        """The change that follows a version; None where it is not kept any more."""
+        """Return the message with the change after a version; None if it is not kept any more."""
         index = version - (self.version - len(self._kept))
         return self._kept[index] if index >= 0 else None
 
     def everything(self) -> Iterator[bytes]:
-        """All topics as they are now, in messages of bounded size."""
+        """Yield all current topics in messages of bounded size."""
         topics = self._catalogue().unsorted()
         version = self.version
         yield encode(AllTopics(version, is_first=True))
@@ -71,19 +70,19 @@ class TopicFeed:
         yield encode(AllTopics(version, is_last=True))
 
     def subscribe(self, reader: FeedReader) -> "Subscription":
-        """What `reader` gets; its `run` must be run."""
+        """Return a subscription of `reader`, whose `run` the caller must run."""
         subscription = Subscription(self, reader)
         self._subscriptions[subscription] = None
         return subscription
 
     def unsubscribe(self, subscription: "Subscription") -> None:
-        """The reader is gone."""
+        """Remove the subscription of a reader that is gone."""
         self._subscriptions.pop(subscription, None)
         subscription.wake()
 
 
 class Subscription:
-    """One worker's share of a feed."""
+    """Sends the messages of a feed to one worker."""
 
     def __init__(self, feed: TopicFeed, reader: FeedReader) -> None:
         self._feed = feed
@@ -92,16 +91,16 @@ class Subscription:
         self._wakeup = asyncio.Event()
 
     def start_anew(self) -> None:
-        """The worker has missed something: it gets everything again."""
+        """Send all topics again, because the worker has missed a change."""
         self._sent = None
         self.wake()
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake `run`, which may have something to send."""
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Send what there is, as fast as it is read, until it is not read any more."""
+        """Send messages as fast as the worker reads them, until it reads no more."""
         while self._reader.is_open:
             self._wakeup.clear()
             if self._sent is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker: a node like one that is alone, but for what its supervisor decides.
+"""A worker: a node like a single one, except for what its supervisor decides.
 
-`worker_main` gives it a process of its own; a simulation has several in one.
+`worker_main` gives a worker a process of its own; a simulation has several workers in one process.
 """
 
 import asyncio
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 5.0
 TOGETHER_S: Final = 0.02
-"""All topics that are missed in so short a time are told together."""
+"""The seconds in which all missed topics share one message to the supervisor."""
 MISSED_MAX: Final = 10_000
-"""So many topics are known to have been missed in these seconds; of more the cluster is not looked at sooner."""
+"""The number of missed topics that are remembered for MISSED_AGAIN_S; further ones ask for no refresh."""
 QUESTIONS_FOR_ENDS_MAX: Final = 10
-"""The supervisor asks the cluster fewer questions, one after the other, about where partitions end."""
+"""More requests than the supervisor sends to the cluster, one after the other, for the ends of partitions."""
 
 
 class ProcessHooks(Protocol):
-    """What a worker does to the process that it is in."""
+    """The effects of a worker on the process that it runs in."""
 
     def configure(self, settings: Settings, name: int | str) -> None:
-        """What the process has from its settings, such as the form of its log, is known now, and its name."""
+        """Configure the process by its settings, such as the form of its log, and give it its name."""
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
-        """Have `on_stall` called on the event loop when that was held for longer than this."""
+        """Call `on_stall` on the event loop whenever that was held for longer than `stall_ms`."""
 
     def orphaned(self, reason: str) -> None:
-        """The supervisor is gone: end the worker in the middle of what it does, so that it writes nothing more."""
+        """End the worker in the middle of its work, because the supervisor is gone and it must write nothing more."""
 
 
 class WorkerApp(App):
-    """A node whose partitions, topics and neighbours are its supervisor's business."""
+    """A node whose partitions, topics and neighbours its supervisor decides."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class WorkerApp(App):
         self.cluster = Cluster(welcome.view)
         self.upstream = UpstreamState()
         self.gateways = 0
-        """How many processes of the gateway let clients in."""
+        """The number of gateway processes that accept clients."""
         self.catalogue_store = RemoteCatalogueStore(
             settings.data_dir / CATALOGUE_FILE,
             welcome.offsets_topic,
@@ -105,9 +105,9 @@ class WorkerApp(App):
             )
         self.share = PartitionOrders(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.has_topics
-        self.drop_notes = DeletionAcks(send)
+        self.deletion_acks = DeletionAcks(send)
         self._dropped_version = UNKNOWN
-        """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
+        """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
         self.ends = RemoteEndOffsets(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(
@@ -119,14 +119,14 @@ class WorkerApp(App):
         )
 
     def schedule(self) -> None:
-        """As of a node that is alone; behind a gateway also the lag of the groups."""
+        """Schedule the jobs of a single node; behind a gateway also measure the lag of the groups."""
         super().schedule()
         if self._knows_lag:
             interval_ms = self.settings.metrics_lag_interval_ms
             self.scheduler.every_task("measure_lag", interval_ms, self.lag_watch.run)
 
     def collectors(self) -> "list[Collector]":
-        """The lag, of groups behind a gateway."""
+        """Return the collector of the lag of groups behind a gateway, if it is measured."""
         if not self._knows_lag:
             return []
         from coordinator.admin.lag_metrics import LagCollector
@@ -138,7 +138,7 @@ class WorkerApp(App):
         return self.settings.is_gateway and self.settings.metrics_lag != "off"
 
     def see_upstream(self, state: UpstreamState, gateways: int) -> None:
-        """Take over how the cluster is, and how many processes of the gateway let clients in."""
+        """Store the state of the cluster, and the number of gateway processes that accept clients."""
         self.upstream = state
         self.gateways = gateways
         self.stats.upstream_up = state.cluster_id is not None and state.error is None
@@ -147,9 +147,9 @@ class WorkerApp(App):
         self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}
 
     def readiness(self) -> "NodeReady":
-        """As of a node that is alone; behind a gateway also how the cluster and the gateway's processes are.
+        """Return the readiness of a single node; behind a gateway also that of the cluster and the gateway.
 
-        Without the cluster there are no topics, and without a process of the gateway no client gets in.
+        Without the cluster the node has no topics, and without a gateway process no client can connect.
         """
         found = super().readiness()
         if self.settings.is_gateway:
@@ -163,11 +163,11 @@ class WorkerApp(App):
         return found
 
     def loop_stalled(self) -> None:
-        """The event loop was held for as long as the supervisor calls slow."""
+        """Count a stall of the event loop, which lasted as long as the supervisor calls slow."""
         self.stats.loop_stalls += 1
 
     def bind(self) -> tuple[socket.socket, int]:
-        """As a node that is alone does; behind a gateway a private socket, at which only gateways come."""
+        """Bind as a single node does; behind a gateway bind a private socket, to which only gateways connect."""
         settings = self.settings
         if not settings.is_gateway:
             return super().bind()
@@ -178,46 +178,46 @@ class WorkerApp(App):
             raise CannotStart(f"data.dir: {error.strerror}") from error
 
     def lead_partitions(self) -> None:
-        """Nothing: the supervisor says what."""
+        """Do nothing, because the supervisor sends the partitions to lead."""
 
     def open_catalogue(self) -> CatalogueWriter:
-        """A copy of the supervisor's."""
+        """Return the copy of the supervisor's catalogue."""
         return self.catalogue_store
 
     def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
-        """These partitions hold no offsets in topics that are going: let the supervisor keep that."""
-        return self.drop_notes.tell(self.catalogue_store.coming_version, partitions)
+        """Have the supervisor store that these partitions hold no offsets in topics that are being deleted."""
+        return self.deletion_acks.report(self.catalogue_store.coming_version, partitions)
 
     async def dropped_before_serving(self, partition: Partition) -> None:
-        """A partition has dropped what it was to drop, and is about to be served: return once that is kept."""
-        said = None
-        # of what goes meanwhile nothing is dropped here yet: that is done, and said, after this
+        """Report, before a partition is served, that it has dropped its offsets in deleted topics; wait for the ack."""
+        reported = None
+        # offsets in topics that are deleted meanwhile are dropped, and reported, after this
         while not self.manager.deleted.has(partition):
-            # what is going was in what it has dropped, too
+            # it has dropped offsets in the topics that are being deleted, too
             version = max(self.catalogue_store.version, self._dropped_version)
-            if version == said:
+            if version == reported:
                 return
-            said = version
-            await ended(self.drop_notes.tell(version, [partition]))
+            reported = version
+            await ended(self.deletion_acks.report(version, [partition]))
 
     def drop_offsets(self, topics: Sequence[str]) -> Drops:
-        """Drop what was committed in deleted topics, in steps, until that is durable, and kept."""
+        """Drop the offsets in deleted topics, in steps, until the drop is durable and the supervisor has stored it."""
         self._dropped_version = self.catalogue_store.coming_version
         yield from super().drop_offsets(topics)
 
     def join_cluster(self, broker: Broker) -> Cluster:
-        """All nodes, as the supervisor sees them."""
+        """Return the view of all nodes that the supervisor sends."""
         return self.cluster
 
     def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
-        """A node that asks the others what their groups have committed."""
+        """Return a node that asks the others what their groups have committed."""
         node = super().make_node(broker, offers)
         node.ends = self.ends
         return node
 
 
 class UnknownTopics:
-    """Topics that clients name and the catalogue lacks: the cluster may have them by now."""
+    """The topics that clients name and the catalogue lacks: the cluster may have them by now."""
 
     def __init__(
         self,
@@ -229,12 +229,12 @@ class UnknownTopics:
         self._later = later
         self._send = send
         self._again_s: dict[str | bytes, float] = {}  # by name or id, oldest first
-        self._is_told = True  # whether the supervisor knows of all that was missed
+        self._is_sent = True  # whether the supervisor knows of all missed topics
 
     def missed(self, topic: str | bytes) -> None:
-        """Have the cluster looked at, unless that was asked for this topic less than MISSED_AGAIN_S ago.
+        """Ask for a refresh of the topics, unless this topic has caused one less than MISSED_AGAIN_S ago.
 
-        A name that no topic can have is none.
+        A name that is too long for a topic is ignored.
         """
         now_s, again_s = self._now_s(), self._again_s
         while again_s:
@@ -245,17 +245,17 @@ class UnknownTopics:
         if topic in again_s or len(again_s) >= MISSED_MAX or len(topic) > NAME_LENGTH_MAX:
             return
         again_s[topic] = now_s + MISSED_AGAIN_S
-        if self._is_told:
-            self._is_told = False
-            self._later(TOGETHER_S, self._tell)
+        if self._is_sent:
+            self._is_sent = False
+            self._later(TOGETHER_S, self._ask_for_topics)
 
-    def _tell(self) -> None:
-        self._is_told = True
+    def _ask_for_topics(self) -> None:
+        self._is_sent = True
         self._send(messages.RefreshTopics())
 
 
 class RemoteEndOffsets:
-    """What groups of other nodes have committed, through the supervisor."""
+    """Asks other nodes through the supervisor what their groups have committed."""
 
     def __init__(self, send: Callable[[messages.FromWorker], None]) -> None:
         self._send = send
@@ -265,19 +265,19 @@ class RemoteEndOffsets:
     def ask(
         self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
     ) -> None:
-        """Call `done` with what the group has committed in these partitions; None where that is not known now."""
+        """Call `done` with the ends that the group has committed in these partitions; None if not known now."""
         self._next += 1
         self._waiting[self._next] = done
         asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
         self._send(messages.AskEndOffsets(self._next, group_id, asked))
 
     def answered(self, answer: messages.EndOffsetsAnswer) -> None:
-        """The supervisor has heard it."""
+        """Pass a response from the supervisor to its caller."""
         self._waiting.pop(answer.request)(answer.ends)
 
 
 class Worker:
-    """The channel to the supervisor, and the node that does what comes over it.
+    """The channel to the supervisor, and the node that carries out its messages.
 
     Connect `channel`, and await `ended`, the exit status; then `close` it.
     """
@@ -290,7 +290,7 @@ class Worker:
         self._surroundings = surroundings
         self.channel = Channel(messages.FromSupervisor, self._got, self._orphaned)
         self.app: WorkerApp | None = None
-        """The node, once the supervisor has said what it is."""
+        """The node, once the supervisor has sent its settings."""
         self._tasks = Tasks(self._failed)
         self.ended: asyncio.Future[int] = loop.create_future()
 
@@ -311,19 +311,19 @@ class Worker:
             case messages.TopicsDeleted():
                 app.share.deleted_meanwhile(message)
             case messages.OffsetsDroppedAck():
-                app.drop_notes.noted(message)
+                app.deletion_acks.noted(message)
             case messages.AllTopics() | messages.TopicsChanged() | messages.TopicChangeResult():
                 app.catalogue_store.got(message)
             case messages.Stop():
                 self._tasks.start(self._stop(app), "stop")
             case _:
-                self._hear(app, message)
+                self._receive(app, message)
 
-    def _hear(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
-        """What other nodes, or the cluster, want or have said."""
+    def _receive(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
+        """Handle a request or a response of other nodes, or a report about the cluster."""
         match message:
             case messages.EndOffsetsQuery():
-                self._tell_ends(app, message)
+                self._send_ends(app, message)
             case messages.EndOffsetsAnswer():
                 app.ends.answered(message)
             case messages.UpstreamStatus():
@@ -347,7 +347,7 @@ class Worker:
         self.ended.set_result(EXIT_FAILED)
 
     def _failed(self, _error: BaseException) -> None:
-        """End: the supervisor starts another process."""
+        """End the worker with a failure, so that the supervisor starts another process."""
         if not self.ended.done():
             self.ended.set_result(EXIT_FAILED)
 
@@ -365,21 +365,21 @@ class Worker:
         await app.stop()
         self.ended.set_result(0)
 
-    def _tell_ends(self, app: WorkerApp, wanted: messages.EndOffsetsQuery) -> None:
+    def _send_ends(self, app: WorkerApp, wanted: messages.EndOffsetsQuery) -> None:
         waiting = ReplyDependencies()
         ends = ends_of(app.group_access, waiting, wanted.group_id, wanted.partitions)
         answer = messages.EndOffsetsReply(wanted.request, ends)
         if waiting.blocker() is None:
             self.channel.send(answer)
             return
-        # No node may hear of an offset that a crash can take back.
+        # No node may learn of an offset that a crash can take back.
         self._tasks.start(
-            self._tell_once_durable(app, wanted, waiting, answer),
-            "tell_ends",
+            self._send_once_durable(app, wanted, waiting, answer),
+            "send committed offsets",
             lambda _error: self.channel.send(messages.EndOffsetsReply(wanted.request, None)),
         )
 
-    async def _tell_once_durable(
+    async def _send_once_durable(
         self,
         app: WorkerApp,
         wanted: messages.EndOffsetsQuery,
@@ -394,5 +394,5 @@ class Worker:
             self._surroundings.orphaned(reason)
 
     def close(self) -> None:
-        """Say what is left to say."""
+        """Send the remaining messages and close the channel."""
         self.channel.close()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's process, which `subprocesses` starts as `python -m ... SOCKET PULSE PARENT NODE`.
 
-It ends when its supervisor does: at once and without giving anything back, as in a crash, since the next process
-settles its journal.
+The process ends when its supervisor does: at once and without releasing partitions, as in a crash, because the next
+process settles its journal.
 """
 
 import asyncio
@@ -33,50 +33,50 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class SeparateProcess:
-    """What a worker does to the process that it has for itself."""
+    """The hooks of a worker that has a process of its own."""
 
     def __init__(self, pulse: LoopHeartbeat) -> None:
         self._pulse = pulse
 
     def configure(self, settings: Settings, name: int | str) -> None:
-        """Log as the settings say, and with the name of the process as the node of each line."""
+        """Configure the log by the settings, with the name of the process as the node of each line."""
         logs.configure(settings.log_format, settings.log_level, node=name, queued=True)
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
-        """Have `on_stall` called when the event loop was held for longer than this."""
+        """Call `on_stall` whenever the event loop was held for longer than `stall_ms`."""
         self._pulse.watch(stall_ms, on_stall)
 
     def orphaned(self, reason: str) -> NoReturn:
-        """End: the supervisor is gone."""
+        """End the process because the supervisor is gone."""
         log.error("the supervisor is gone", reason=reason)
         exit_at_once(EXIT_ORPHANED)
 
 
 def exit_at_once(status: int) -> NoReturn:
-    """End without writing anything more to the data directory."""
+    """End the process without writing anything more to the data directory."""
     logs.drain(LAST_LINES_S)
     os._exit(status)
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket says so."""
+    """Have the kernel kill this process when its parent ends; if it cannot, the closed socket reports the end."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was faster
+    if os.getppid() != parent:  # the parent ended first
         exit_at_once(EXIT_ORPHANED)
 
 
 class SupervisedProcess(Protocol):
-    """What a process that a supervisor has started does."""
+    """A process that a supervisor has started: a worker or a gateway."""
 
     @property
     def channel(self) -> asyncio.BaseProtocol:
-        """What the supervisor's socket is connected to."""
+        """The protocol that reads the supervisor's socket."""
 
     ended: "asyncio.Future[int]"
 
     def close(self) -> None:
-        """Say what is left to say."""
+        """Send the remaining messages and close the channel."""
 
 
 Make = Callable[[asyncio.AbstractEventLoop, HostResources, LoopHeartbeat, int], SupervisedProcess]
@@ -87,7 +87,7 @@ Run = Callable[[Coroutine[Any, Any, int]], int]
 def make_worker(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _node_id: int
 ) -> Worker:
-    """The worker of a process, whose node id is told by its supervisor."""
+    """Return the worker of a process; the supervisor sends its node id."""
     return Worker(loop, machine, SeparateProcess(pulse))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker as its supervisor has it: a process and the channel to it. Started once, gone for good once it ends."""
+"""One worker as its supervisor handles it: a process, which is started only once, and the channel to it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,19 +19,19 @@ Received = TypeVar("Received")
 
 log = get_logger("supervisor")
 
-HEARD_WITHIN_S: Final = 1.0
-"""The socket of a process that has ended is read to its end in no time, unless another process has inherited it."""
+READ_WITHIN_S: Final = 1.0
+"""The seconds to read an ended process's socket: ample, unless another process has inherited the socket."""
 STARTS_WITHIN_S: Final = 60.0
-"""For so long a worker may import what it needs and say nothing."""
+"""The seconds that a worker may import modules without answering a ping."""
 ENDS_WITHIN_S: Final = 5.0
-"""For so long it may run on without its socket: where the machine is busy, Python needs a second and more to end."""
+"""The seconds that a worker may run on without its socket: on a busy machine Python needs a second or more to end."""
 
 
 class WorkerProcess(Generic[Received]):
-    """A worker of `node_id`. Callbacks come on the event loop; `on_exit` is the last one, and always comes.
+    """A worker of `node_id`. Callbacks run on the event loop; `on_exit` is the last one, and always runs.
 
-    Other processes of a supervisor are the same to it: `kind` are the messages that they send, and `named` is the field
-    of log lines that has their number.
+    Gateways are handled the same way: `kind` is the type of the messages that they send, and `named` is the field of
+    log lines that has their number.
     """
 
     def __init__(
@@ -47,32 +47,32 @@ class WorkerProcess(Generic[Received]):
         self._named = named
         self.take(node_id)
         self.serves = False
-        """To be set once the worker has said so: from then on it must answer."""
+        """Set by the owner once the worker reports that it serves: from then on it must answer pings."""
         self._on_exit = on_exit
         self._liveness = liveness
         self._start_until_s = 0.0
         self._process: Process | None = None
         self._ended = False
         self.end: asyncio.Task[None]
-        """Ends once the process has ended and `on_exit` was called; there from `start` on."""
-        self._heard_all = asyncio.Event()
+        """A task, from `start` on, that ends once the process has ended and `on_exit` was called."""
+        self._read_all = asyncio.Event()
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = HeartbeatReader(liveness)
 
     def take(self, node_id: int) -> None:
-        """From now on this process does the work of this number."""
+        """Give the process the number whose work it does from now on."""
         self.node_id = node_id
         self._log = log.bind(**{self._named: node_id})
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """The operating system's id of the process."""
         assert self._process is not None, "not started"
         return self._process.pid
 
     @property
     def answers(self) -> bool:
-        """Whether the process has answered a ping since it was started."""
+        """True if the process has answered a ping since it was started."""
         return self._liveness.has_answered
 
     async def start(self, launch: Launcher, tasks: Tasks) -> None:
@@ -85,19 +85,19 @@ class WorkerProcess(Generic[Received]):
     async def _wait(self, process: Process) -> None:
         status = await process.wait()
         self._ended = True
-        # What it has said is heard to the end: it counts, and what it has not said did not happen.
+        # Its messages are read to the end: what it has sent counts, and what it has not sent did not happen.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._heard_all.wait(), HEARD_WITHIN_S)
+            await asyncio.wait_for(self._read_all.wait(), READ_WITHIN_S)
         self.channel.close()
         self._pulse.close()
         self._on_exit(status)
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send a message; a worker that is gone does not hear it."""
+        """Send a message; it is lost if the worker is gone."""
         self.channel.send(message)
 
     def ping(self) -> None:
-        """Ask whether it is alive, and end it when it is not, by the rule of `liveness.py`."""
+        """Send a ping, and kill the process if it is dead or stuck by the rule of `liveness.py`."""
         assert self._process is not None, "not started"
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
             self._judge(self._liveness.pinged(self._process.facts()))
@@ -114,14 +114,14 @@ class WorkerProcess(Generic[Received]):
                 pass
 
     def kill(self, reason: str) -> None:
-        """End it at once, even where it is stopped; `on_exit` follows once it is gone."""
+        """Kill the process at once, even if it is stopped; `on_exit` follows once it is gone."""
         assert self._process is not None, "not started"
         if not self._ended:
             self._log.warning("killing a worker", pid=self.pid, reason=reason)
             self._process.kill()
 
     def _lost(self, reason: str) -> None:
-        self._heard_all.set()
+        self._read_all.set()
         if not self._ended:
             # It ends by itself without its supervisor's socket; but it must not take long.
             self._log.debug("lost the connection to a worker", reason=reason)
@@ -129,7 +129,7 @@ class WorkerProcess(Generic[Received]):
 
 
 async def all_gone(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
-    """Return once all of these have ended, or when the loop's clock shows `deadline_s`; `on_exit` takes them out."""
+    """Return once all processes have ended, or at `deadline_s` on the loop's clock; `on_exit` removes them."""
     loop = asyncio.get_running_loop()
     while loop.time() < deadline_s:
         running = [process.end for process in processes.values() if not process.end.done()]
@@ -147,11 +147,11 @@ class HeartbeatReader(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the socket."""
+        """Store the transport of the socket."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take the newest whole answer."""
+        """Pass the newest whole answer to the `Liveness`."""
         self._buffer += data
         whole = len(self._buffer) // ANSWER.size * ANSWER.size
         if whole:
@@ -159,11 +159,11 @@ class HeartbeatReader(asyncio.Protocol):
             self._buffer = self._buffer[whole:]
 
     def ping(self) -> None:
-        """Ask; a worker that does not read has enough questions waiting already."""
+        """Send a ping, unless earlier pings still wait to be read."""
         if self._transport is not None and not self._transport.get_write_buffer_size():
             self._transport.write(PING)
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the transport of the socket."""
         if self._transport is not None:
             self._transport.close()

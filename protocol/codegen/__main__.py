@@ -14,20 +14,20 @@ TARGET: Final = Path(__file__).parent.parent / "hot"
 
 
 def render() -> dict[str, str]:
-    """Return what the package's modules should hold, by file name."""
+    """Return the up-to-date text of the package's modules, by file name."""
     modules = {api: snake_case(api) for api in HOT_APIS}
     sources = {f"{module}.py": render_api(api) for api, module in modules.items()}
     return {"__init__.py": render_package(modules), **sources}
 
 
 def stale(target: Path, wanted: dict[str, str]) -> list[str]:
-    """Name the modules in `target` that are missing, differ from `wanted`, or are left over."""
+    """Return the modules in `target` that are missing, differ from `wanted`, or are left over."""
     present = {path.name: path.read_text() for path in target.glob("*.py")}
     return sorted(name for name in present.keys() | wanted.keys() if present.get(name) != wanted.get(name))
 
 
 def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
-    """Write the modules, or with --check return 1 when they are not up to date."""
+    """Write the modules, or with --check return 1 if they are not up to date."""
     parser = argparse.ArgumentParser(prog="python -m protocol.codegen", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
     options = parser.parse_args(arguments)

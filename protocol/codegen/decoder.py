@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the decode function of one message and version.
 
-The code reads without looking where the buffer ends: a fixed-size read past it raises, and a slice past it
-leaves `pos` behind the end, which the last line of every function finds. Lengths below 128 of the flexible
-versions, which are one byte, are handled in line; longer ones by `protocol.wire`. Requests of which tens of thousands
-of items may come have a second function, a generator that gives way now and then.
+The code reads without checking the end of the buffer: a fixed-size read past it raises, and a slice past it
+leaves `pos` behind the end, which the last lines of every function check. Lengths below 128 of the flexible
+versions, which are one byte, are handled in line; longer ones by `protocol.wire`. Requests that may have tens of
+thousands of items have a second function, a generator that yields to the event loop now and then.
 """
 
 from typing import Final
@@ -24,26 +24,26 @@ from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
 from protocol.codegen.types import as_named, default, python_type, value_type
 
-# From so many items on, looking whether they can be rows pays (measured: from 9 to 10 on).
+# The number of items from which on trying to read them as rows pays (measured: 9 to 10).
 ROWS_FROM_ITEMS: Final = 10
 ITEMS_PER_STEP: Final = 500
-"""How many structs are read before a generator gives way: some 200 microseconds."""
+"""The number of structs read before a generator yields to the event loop: some 200 microseconds."""
 
 
 def items_max(message: str) -> int | None:
-    """How many items the arrays of a message may have together; None for responses, which we ask for ourselves."""
+    """Return the most items of a message's arrays together; None for responses, which we request ourselves."""
     if not message.endswith("Request"):
         return None
     return {"JoinGroupRequest": PROTOCOLS_MAX, "LeaveGroupRequest": LEAVING_MAX}.get(message, ITEMS_MAX)
 
 
 def has_steps(message: Message) -> bool:
-    """Whether a message may be so long that it is read in steps."""
+    """Return whether a message may be so long that it is read in steps."""
     return items_max(message.name) == ITEMS_MAX and any(field.is_array for field in message.fields)
 
 
 class Decoder:
-    """Writes one function into `source`; with `in_steps` it is a generator."""
+    """Writes one decode function into `source`; a generator if `in_steps`."""
 
     def __init__(self, source: SourceWriter, version: int, *, flexible: bool, in_steps: bool = False) -> None:
         self._source = source
@@ -86,7 +86,7 @@ class Decoder:
                 self._source.line("pos += 1")
 
     def _run(self, run: FixedFields, follower: Step | None, prefix: str, *, in_array: bool) -> None:
-        """Read neighbours of fixed size, together with the length of the field behind them."""
+        """Write the read of neighbours of fixed size, with the length of the field behind them."""
         line = self._source.line
         names = [prefix + field.name for field in run.fields]
         if self._flexible and run.fmt == "i" and isinstance(follower, Field):
@@ -108,7 +108,7 @@ class Decoder:
             self._after_length(follower, prefix, may_be_empty=in_array)
 
     def _variable(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
-        """Read a length and what it is the length of."""
+        """Write the read of a length and of its string, bytes or array."""
         length_fmt, length_bytes = self._length_format(field)
         if self._flexible:
             self._source.line("n = buf[pos]")
@@ -118,7 +118,7 @@ class Decoder:
         self._after_length(field, prefix, may_be_empty=may_be_empty)
 
     def _length_format(self, field: Field) -> tuple[str, int]:
-        """Return the format of a length, and by how much to advance: a varint is left for its reader."""
+        """Return the format of a length, and the bytes to advance: 0 for a varint, which its reader reads again."""
         if self._flexible:
             return "B", 0
         return ("h", 2) if field.type == "string" and not field.is_array else ("i", 4)
@@ -132,7 +132,7 @@ class Decoder:
             self._classic(field, prefix)
 
     def _compact(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
-        """Read a string or bytes whose varint, of which `n` is the first byte, is at `pos`."""
+        """Write the read of a string or bytes whose varint, of which `n` is the first byte, is at `pos`."""
         line, block = self._source.line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         declared = f"{target}: {python_type(field)}" if nullable else target
@@ -154,7 +154,7 @@ class Decoder:
             line(f'{target}, pos = read_compact_{kind}(buf, pos, "{field.name}")')
 
     def _classic(self, field: Field, prefix: str) -> None:
-        """Read a string or bytes of length `n` at `pos`."""
+        """Write the read of a string or bytes of length `n` at `pos`."""
         line, block = self._source.line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         with block("if n >= 0:"):
@@ -176,7 +176,7 @@ class Decoder:
         return '""' if field.type == "string" else 'b""'
 
     def _array(self, field: Field, prefix: str) -> None:
-        """Read an array: its count is `n`, or in the varint at `pos`, of which `n` is the first byte."""
+        """Write the read of an array: its count is `n`, or the varint at `pos`, of which `n` is the first byte."""
         line, block = self._source.line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         count = f"{target}_count"
@@ -228,7 +228,7 @@ class Decoder:
                     line("yield")
 
     def _rows_of(self, field: Field) -> FixedFields | None:
-        """The fields that an array has as rows, if it is read so: only in requests, and not in steps."""
+        """Return the fields of an array's rows, if it is read as rows: only in requests, and not in steps."""
         if (
             self._items_max is None
             or self._in_steps
@@ -238,7 +238,7 @@ class Decoder:
         return row_run_in(field, self._version)
 
     def _rows(self, field: Field, run: FixedFields, target: str, count: str) -> None:
-        """Read a long array at once if its items can be rows."""
+        """Write the read of a long array at once if its items can be rows."""
         line, block = self._source.line, self._source.block
         all_fields = row_run(field)
         assert all_fields is not None
@@ -255,7 +255,7 @@ class Decoder:
                     line(f"{rows} = Rows({rows}.completed({run.size_bytes}, {row!r}), {len(row)})")
 
     def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
-        """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
+        """Return the constructor's call: by position, which is fastest, with defaults for absent fields."""
         values = [
             as_named(field, prefix + field.name) if self._version in field.versions else default(field)
             for field in fields

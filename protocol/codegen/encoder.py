@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the encode function of one message and version.
 
-A message of fixed size is one Struct. Anything else is a list of parts that are joined; an array that came, or was
-made, as rows (`protocol.rows`) is one of them. The empty section of tagged fields that ends a struct of a flexible
+A message of fixed size is one Struct. Anything else is a list of parts that are joined; an array that was read, or
+made, as rows (`protocol.rows`) is one part. The empty section of tagged fields that ends a struct of a flexible
 version is a pad byte of the Struct before it. Compact lengths below 128, which are one byte, are handled in line.
 """
 
@@ -14,14 +14,14 @@ from protocol.codegen.source import SourceWriter
 from protocol.codegen.types import may_be_none, rows_name
 
 PACKERS: Final = {"i": "pack_int32", "ih": "pack_result", "ihx": "pack_tagged_result"}
-"""What is quicker than a Struct where the numbers are small."""
+"""The functions, by format, that are quicker than a Struct if the numbers are small."""
 
 EMPTY_COMPACT: Final = 1
 """The length of an empty compact string."""
 
 
 class Encoder:
-    """Writes one function into `source`."""
+    """Writes one encode function into `source`."""
 
     def __init__(self, source: SourceWriter, version: int, *, flexible: bool) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class Encoder:
         line(f"out.append(UVARINT[n] + raw if n < 128 else pack_compact_{field.type}({value}))")
 
     def _refuse_null(self, field: Field, value: str) -> None:
-        """Refuse a null that other versions allow; where none does, the type checker finds it."""
+        """Write the refusal of a null that only other versions allow; if none does, mypy finds it."""
         if may_be_none(field) and self._version not in field.nullable:
             with self._source.block(f"if {value} is None:"):
                 self._source.line(f'raise UnexpectedNull("{field.name}")')
@@ -112,7 +112,7 @@ class Encoder:
             line(f"out.append(PACK_INT32({count}))")
 
     def _rows(self, field: Field, run: FixedFields, rows: str) -> None:
-        """Write an array of rows: behind their fields come an empty string, if items have one, and no error."""
+        """Write an array of rows: their fields, then an empty string, if items have one, and no error."""
         self._count(f"{rows}.count")
         item = bytearray(min_bytes(field.fields, self._version, flexible=self._flexible))
         if self._flexible and one_string(steps(field.fields, self._version)) is not None:
@@ -135,11 +135,11 @@ class Encoder:
                 self._item_with_one_string(layout, parts, item)
 
     def _empty_length(self) -> tuple[str, str]:
-        """The format of an empty string's length, and the length."""
+        """Return the format of an empty string's length, and the length."""
         return ("B", str(EMPTY_COMPACT)) if self._flexible else ("h", "0")
 
     def _item_with_one_string(self, layout: OneString, parts: list[Step], item: str) -> None:
-        """Write an item by one Struct when its string is empty."""
+        """Write an item by one Struct if its string is empty."""
         tags = "x" if self._flexible else ""
         length_fmt, empty = self._empty_length()
         pack = self._source.structs.pack(layout.before.fmt + length_fmt + layout.after.fmt + tags)

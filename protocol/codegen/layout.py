@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one version of a struct has on the wire: its fields in order, neighbours of fixed size together."""
+"""The layout of one version of a struct on the wire: its fields in order, neighbours of fixed size together."""
 
 from dataclasses import dataclass
 from itertools import groupby, takewhile
@@ -30,12 +30,12 @@ Step = FixedFields | Field
 
 
 def is_fixed(field: Field) -> bool:
-    """Whether every value of the field has the same size."""
+    """Return whether every value of the field has the same size."""
     return not field.is_array and field.type in FORMATS
 
 
 def steps(fields: tuple[Field, ...], version: int) -> list[Step]:
-    """Return the fields of this version, in the order of the wire."""
+    """Return the fields of this version in the order on the wire."""
     present = (field for field in fields if version in field.versions)
     out: list[Step] = []
     for fixed, group in groupby(present, key=is_fixed):
@@ -62,15 +62,15 @@ def _min_prefix_bytes(field: Field, *, flexible: bool) -> int:
 
 
 def default_bytes(fields: tuple[Field, ...]) -> bytes:
-    """Return the defaults of fields of fixed size, as they are on the wire."""
+    """Return the defaults of fields of fixed size, as bytes on the wire."""
     return b"".join(int(one.default or 0).to_bytes(SIZES[one.type], "big", signed=True) for one in fields)
 
 
 @dataclass(frozen=True, slots=True)
 class OneString:
-    """The layout of a struct that has one string among fields of fixed size, as the offset of a partition.
+    """The layout of a struct with one string among fields of fixed size, as the offset of a partition.
 
-    That string is its metadata, which hardly anybody sets: with an empty string the struct has a fixed size.
+    The string is its metadata, which few clients set: with an empty string the struct has a fixed size.
     """
 
     before: FixedFields
@@ -81,14 +81,14 @@ class OneString:
 def row_run(field: Field) -> FixedFields | None:
     """Return the fields that rows of this array have (`protocol.rows`), those of its newest version; None for no rows.
 
-    The items that can be rows are those that say nothing but fields of fixed size: their one string, if they have one,
-    is empty, and their error 0.
+    Items can be rows if only their fields of fixed size have values: their one string, if they have one, is empty, and
+    their error 0.
     """
     return _shown(field, field.versions.max) if field.is_struct_array else None
 
 
 def row_run_in(field: Field, version: int) -> FixedFields | None:
-    """Return which of the fields of `row_run` this version has, if these are the first of them; else None."""
+    """Return this version's fields of `row_run` if they are the first ones, else None."""
     rows = row_run(field)
     run = None if rows is None else _shown(field, version)
     if rows is None or run is None or rows.fields[: len(run.fields)] != run.fields:

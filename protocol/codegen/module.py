@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the module of one API together: imports, Structs, classes, functions, and the schema with its codecs."""
+"""Renders the module of one API: imports, Structs, classes, functions, and the schema with its codecs."""
 
 import re
 from collections.abc import Callable, Iterator

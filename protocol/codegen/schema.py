@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model of a message schema, as far as the hot messages need it.
 
-Tagged fields and nested single structs are in none of them: such a schema is refused rather than half
+None of these has tagged fields or nested single structs: such a schema is refused rather than half
 understood.
 """
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions from `min` to `max`, both included; empty when max is below min."""
+    """Versions from `min` to `max`, both included; empty if max is below min."""
 
     min: int
     max: int
@@ -40,7 +40,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: `type` is a scalar's name or a struct's, of the items when `is_array`."""
+    """One field: `type` is the name of a scalar or a struct, that of the items if `is_array`."""
 
     name: str
     type: str
@@ -56,13 +56,13 @@ class Field:
 
     @property
     def item_name(self) -> str:
-        """What one item of an array is called in the generated code."""
+        """The name of one item of an array in the generated code."""
         return self.name.removesuffix("es") if self.name.endswith("xes") else self.name.removesuffix("s")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One request or response."""
+    """The schema of one request or response."""
 
     name: str
     api_key: int
@@ -72,12 +72,12 @@ class Message:
 
 
 def snake_case(name: str) -> str:
-    """Turn a schema's field name into kafka-python's."""
+    """Return kafka-python's name for a schema's field name."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 class UnknownSchema(ValueError):
-    """A schema uses something that no message of ours has, so that the generator writes no code for it."""
+    """A schema with something for which the generator has no code, because no message of ours has it."""
 
 
 def load(name: str) -> Message:

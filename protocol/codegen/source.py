@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of source with their indentation, and the Structs that they need."""
+"""Collects lines of source with their indentation, and the Structs that they need."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class Structs:
         return f"_PACK_{_name(fmt)}"
 
     def emit(self) -> Iterator[str]:
-        """Write the definitions."""
+        """Yield the lines of the definitions."""
         for fmt in sorted(self._unpackers):
             types = f"Callable[[bytes, int], {row_type(fmt)}]"
             yield f'_UNPACK_{_name(fmt)}: Final[{types}] = Struct(">{fmt}").unpack_from'
@@ -33,7 +33,7 @@ class Structs:
 
 
 class SourceWriter:
-    """Collects lines."""
+    """Collects the lines of a function with their indentation."""
 
     def __init__(self, structs: Structs) -> None:
         self.structs = structs
@@ -46,7 +46,7 @@ class SourceWriter:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add `head`, and what follows inside it."""
+        """Add `head`, and indent the lines that follow within the context."""
         self.line(head)
         self._indent += "    "
         yield
@@ -58,6 +58,6 @@ def _name(fmt: str) -> str:
 
 
 def row_type(fmt: str) -> str:
-    """What a format reads. A compiled function takes a tuple apart quickly whose types it knows, and others slowly."""
+    """Return the type of the tuple that a format reads; compiled code unpacks a tuple of known types faster."""
     types = {"?": "bool", "s": "bytes"}
     return f"tuple[{', '.join(types.get(letter, 'int') for letter in re.findall('[a-zA-Z?]', fmt))}]"

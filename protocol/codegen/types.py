@@ -25,27 +25,27 @@ NAMED: Final = {
     "leader": "MemberId",
     "member_id": "MemberId",
 }
-"""Types of `protocol.names` by the names of the fields that have them."""
+"""The types of `protocol.names` by the names of the fields that have them."""
 
 
 def python_type(field: Field) -> str:
-    """Return the annotation of a field: null is in it when any version allows null, or it is the default."""
+    """Return the annotation of a field, with None if any version allows null, or null is the default."""
     return f"{value_type(field)} | None" if may_be_none(field) else value_type(field)
 
 
 def value_type(field: Field) -> str:
-    """Return the type of a field that is not null."""
+    """Return the type of a field's values other than null."""
     base = field.type if field.fields else named(field) or _PYTHON_TYPES[field.type]
     return f"list[{base}]" if field.is_array else base
 
 
 def named(field: Field) -> str | None:
-    """Return the type of `protocol.names` that a field has; None if it has none, or may be null."""
+    """Return the type of `protocol.names` for a field; None if it has none, or may be null."""
     return None if field.is_array or may_be_none(field) else NAMED.get(field.name)
 
 
 def may_be_none(field: Field) -> bool:
-    """Whether null is among the field's values in some version."""
+    """Return whether the field may be null in some version."""
     return field.nullable.max >= field.nullable.min or field.default == "null"
 
 
@@ -67,12 +67,12 @@ def default(field: Field) -> str:
 
 
 def empty(field: Field) -> str:
-    """Return what rows say of a field that they do not have: an empty string, and else the schema's default."""
+    """Return the value of a field that rows do not have: an empty string, or else the schema's default."""
     return '""' if field.type == "string" else default(field)
 
 
 def as_named(field: Field, value: str) -> str:
-    """Return a value as the type in `protocol.names` of its field: mypyc leaves that call out."""
+    """Return a value as the type in `protocol.names` of its field: mypyc omits that call."""
     name = named(field)
     return value if name is None else f"{name}({value})"
 
@@ -91,7 +91,7 @@ def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def rows_name(field: Field) -> str:
-    """Return what the rows of an array are called beside it."""
+    """Return the name of the attribute with an array's rows."""
     return f"{field.item_name}_rows"
 
 
@@ -117,7 +117,7 @@ def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
         yield f"        {rows_name(field)}: Rows | None = None,"
     yield "    ) -> None:"
     for field in fields:
-        # A list of its own: what is shared by all that are made without one must not be changed.
+        # A list of its own, because all that are made without one share EMPTY, which must not change.
         value = f"{field.name} if {field.name} is not EMPTY else []" if field.is_array else field.name
         yield f"        self.{'_' if field in in_rows else ''}{field.name}: Final = {value}"
     for field in in_rows:
@@ -129,7 +129,7 @@ def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _items_of_rows(field: Field) -> Iterator[str]:
-    """Write the property that has the array: rows become its items once somebody looks, and are gone then."""
+    """Write the property of the array, which turns rows into its items, and drops them, at the first access."""
     run = row_run(field)
     assert run is not None
     places = {one.name: place for place, one in enumerate(run.fields)}

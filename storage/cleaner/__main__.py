@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child process: one job from standard input, its answer on standard output."""
+"""The child process: reads one job from standard input and writes its result to standard output."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from storage.errors import CorruptLog
 
 
 def main() -> None:
-    """Clean, and say what came of it. Any other error than those of a disk is a bug, and leaves a traceback."""
+    """Clean a log, and report the result. Any error that is not a disk's is a bug, and leaves a traceback."""
     os.nice(NICENESS)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer: Answer

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cleaning in a process of its own, so that it takes neither the event loop's lock nor its processor time.
 
-The new files are made here and handed down open. A child whose parent has died can so do no harm: the
-next start removes the files' names, and what is still written goes nowhere.
+The parent creates the new files and passes them open to the child. A child whose parent has died can so do no
+harm: the next start removes the files' names, and later writes of the child are lost.
 """
 
 import os
@@ -21,11 +21,11 @@ from storage.disk.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segm
 from storage.errors import CorruptLog
 
 NICENESS: Final = 10
-"""By how much the child stands back behind the node."""
+"""The increment of the child's nice value over the node's."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The child's input: the job, the open files by their paths, and whose child it is."""
+    """The child's input: the job, the open files by their paths, and the parent's process id."""
 
     job: CleaningJob
     files: dict[str, int]
@@ -33,7 +33,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """Why there is no result; `position` and `path` for damage, `errno` for an error of the system."""
+    """The error of a job; `position` and `path` for damage, `errno` for an error of the system."""
 
     kind: str
     reason: str
@@ -43,7 +43,7 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Success(msgspec.Struct, frozen=True, tag=True):
-    """The result."""
+    """The result of a finished job."""
 
     result: CleaningResult
 
@@ -52,13 +52,13 @@ Answer = Success | Failure
 
 
 class OpenFiles(RealFileSystem):
-    """The operating system's files, but for some that are open already."""
+    """The operating system's files, of which some are open already."""
 
     def __init__(self, files: dict[str, int]) -> None:
         self._files = files
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """A file by its name, through the descriptor of the parent where it has given one."""
+        """Open a file by its name, through the parent's descriptor if it has passed one."""
         number = self._files.get(str(path))
         if number is None:
             return super().open(path, create=create)
@@ -66,7 +66,7 @@ class OpenFiles(RealFileSystem):
 
 
 class ChildRunner:
-    """Does jobs in child processes, one at a time; `stop` may come from another thread."""
+    """Runs jobs in child processes, one at a time; `stop` may be called from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,14 +83,14 @@ class ChildRunner:
     def __call__(self, job: CleaningJob) -> CleaningResult:
         """Clean a log in a child process.
 
-        Raises what `work.clean` does, and OSError with what the child said when it failed otherwise.
+        Raises what `work.clean` does, and OSError with the child's last message if it failed otherwise.
         """
         files: dict[str, int] = {}
         try:
             for group in job.groups:
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = Path(job.directory) / segment_name(group[0].base_offset, suffix + CLEANED_SUFFIX)
-                    # Never into a file that somebody else might write to.
+                    # O_EXCL: never a file that another process might write to.
                     files[str(path)] = os.open(
                         path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE
                     )

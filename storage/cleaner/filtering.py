@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One batch with fewer records, as Kafka's `MemoryRecords.filterTo` leaves it.
+"""Removes records from a batch, as Kafka's `MemoryRecords.filterTo` does.
 
-First and last offset, producer and leader stay what they were. The first time that a batch is cleaned with
+First and last offset, producer and leader stay the same. The first time that a batch is cleaned with
 tombstones in it, or with a marker that nothing needs any more, it gets a *delete horizon* (KIP-534): the time
-until which these are kept. It takes the place of the base timestamp, and an attribute says so.
+until which these are kept. The horizon replaces the base timestamp, and sets an attribute.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _INT: Final = Struct(">i")
 
 
 Keep = Callable[[Offset, bytes | None, bool], bool]
-"""Whether to keep a record, by offset, key, and whether it is a tombstone."""
+"""Decides whether to keep a record, by its offset, its key, and whether it is a tombstone."""
 
 
 def filter_batch(
@@ -41,9 +41,9 @@ def filter_batch(
     new_horizon: int,
     is_marker_of_nothing: bool = False,
 ) -> bytes | None:
-    """The batch v2 with the records that are kept; None if that is none of them.
+    """Return the batch v2 with only the records to keep; None if none is left.
 
-    Where a delete horizon is needed and there is none yet, it becomes `new_horizon`. Raises CorruptBatch.
+    If it needs a delete horizon and has none yet, the horizon becomes `new_horizon`. Raises CorruptBatch.
     """
     body = batch_body(batch)
     records = list(raw_records(batch, body))
@@ -70,14 +70,14 @@ def filter_batch(
 
 
 def empty_batch(batch: Batch) -> bytes:
-    """A batch v2 without records, which says that these offsets are gone (DefaultRecordBatch.writeEmptyHeader)."""
-    # Of the attributes what kind of batch it is, but no compression, and no horizon.
+    """Return the batch v2 without records, which marks its offsets as gone (DefaultRecordBatch.writeEmptyHeader)."""
+    # The attributes keep the kind of batch, but no compression and no horizon.
     attributes = batch.attributes & ~COMPRESSION_MASK & ~DELETE_HORIZON
     return _build(batch, attributes, NONE, batch.max_timestamp, 0, b"")
 
 
 def _build(batch: Batch, attributes: int, base_timestamp: int, newest: int, count: int, body: bytes) -> bytes:
-    """The batch with other records: its offsets, producer and leader stay."""
+    """Return the batch with other records: its offsets, producer and leader stay."""
     return encode_batch(
         body,
         base_offset=batch.base_offset,
@@ -94,7 +94,7 @@ def _build(batch: Batch, attributes: int, base_timestamp: int, newest: int, coun
 
 
 def filter_message(message: Batch, keep: Keep) -> bytes | None:
-    """A message before v2 with the records that are kept, each by itself; None if that is none of them.
+    """Return the kept records of a message before v2, each as its own message; None if none is left.
 
     Raises CorruptBatch.
     """
@@ -108,7 +108,7 @@ def filter_message(message: Batch, keep: Keep) -> bytes | None:
 
 
 def _message(like: Batch, offset: Offset, timestamp: int, key: bytes | None, value: bytes | None) -> bytes:
-    """One uncompressed message; of the attributes of the wrapper only the kind of timestamp is left."""
+    """Encode one uncompressed message; of the wrapper's attributes only the kind of timestamp is left."""
     parts = [_OLD_HEAD.pack(like.magic, like.attributes & LOG_APPEND_TIME)]
     if like.magic:
         parts.append(_LONG.pack(timestamp))

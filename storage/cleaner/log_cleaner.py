@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the dirtiest log, has it cleaned, and swaps the result in (Kafka's LogCleaner).
 
-Up to where each log was cleaned is noted in `cleaner-offset-checkpoint` as a broker does it, so that either
-goes on where the other has stopped.
+The offset up to which each log was cleaned is noted in `cleaner-offset-checkpoint`, as a broker does, so that
+either continues where the other has stopped.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ Runner = Callable[[CleaningJob], CleaningResult]
 
 
 class Cleaning(msgspec.Struct, frozen=True):
-    """What one cleaning did."""
+    """The result of one cleaning."""
 
     partition: Partition
     end_offset: Offset
@@ -34,7 +34,7 @@ class Cleaning(msgspec.Struct, frozen=True):
 
 
 class CleaningFailed(StorageError):
-    """A log could not be cleaned; it is as it was, and not tried again before the node starts again."""
+    """A log could not be cleaned; it is unchanged, and not tried again before the node starts again."""
 
     def __init__(self, partition: Partition, reason: str) -> None:
         super().__init__(f"partition {partition}", reason)
@@ -42,7 +42,7 @@ class CleaningFailed(StorageError):
 
 
 class LogCleaner:
-    """Cleans the logs of a manager, one at a time. One thread at a time may use it, but for `stop`."""
+    """Cleans the logs of a manager, one at a time. Except for `stop`, one thread at a time may use it."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class LogCleaner:
         now_ms: Callable[[], int],
     ) -> None:
         self.max_dirty_ratio = 0.0
-        """That of the dirtiest log, when it was last looked at."""
+        """The dirty ratio of the dirtiest log, at the last check."""
         self.uncleanable: dict[Partition, str] = {}
         """Partitions whose cleaning failed, and why."""
         self._manager = manager
@@ -62,18 +62,18 @@ class LogCleaner:
         self._now_ms = now_ms
         self._fs = manager.file_system
         self._noted: dict[TopicPartition, Offset] | None = None
-        # Where a transaction that does not end keeps a log from being cleaned: up to where it was tried.
+        # The logs that an open transaction keeps from being cleaned: the bound of the last attempt.
         self._stuck: dict[Partition, int] = {}
 
     def stop(self) -> None:
-        """Give up what is under way; from any thread."""
+        """Abort the cleaning under way; from any thread."""
         self._child.stop()
 
     def clean_dirtiest(self) -> Cleaning | None:
-        """Clean the log that needs it most; None when none does.
+        """Clean the log that needs it most; return None if none does.
 
-        Raises CleaningFailed for a log that cannot be cleaned, and other StorageErrors, after which it can be
-        tried again.
+        Raises CleaningFailed for a log that cannot be cleaned, and other StorageErrors, after which the cleaning
+        can be tried again.
         """
         try:
             found = self._dirtiest()
@@ -82,7 +82,7 @@ class LogCleaner:
             raise storage_error(self._manager.data_dir, error, "cleaning") from error
 
     def _dirtiest(self) -> Candidate | None:
-        """LogCleanerManager.grabFilthiestCompactedLog."""
+        """Return the log to clean next, or None (LogCleanerManager.grabFilthiestCompactedLog)."""
         now_ms, settings = self._now_ms(), self._settings
         found = [
             candidate(rolled, self._offset(rolled.partition), settings, now_ms)
@@ -102,14 +102,14 @@ class LogCleaner:
         manager.remove_cleaned(rolled)
         try:
             result = self._work(found)
-            # In order, each on disk before the next: a tombstone may go only after what it removes.
+            # In order, each on disk before the next: a tombstone may go only after the records that it removes.
             for cleaned in result.segments:
                 if not manager.replace_segments(rolled, cleaned.base_offsets):
                     return None
         except CleaningAborted:
             return None
         finally:
-            # Of whatever was not swapped in, nothing may fill the disk.
+            # Files that were not swapped in must not fill the disk.
             with contextlib.suppress(StorageError):
                 manager.remove_cleaned(rolled)
         if not result.segments:
@@ -151,7 +151,7 @@ class LogCleaner:
         return self._noted.setdefault(key, Offset(-1))
 
     def _read(self) -> dict[TopicPartition, Offset]:
-        """All that was noted, by us, by a broker, or by other nodes that had a partition: the highest counts."""
+        """Return the highest offsets noted by us, by a broker, or by other nodes that had a partition."""
         data_dir = self._manager.data_dir
         directories = (data_dir, *journal_dirs(self._fs.listdir(data_dir), data_dir))
         return read_highest(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})

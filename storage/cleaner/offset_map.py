@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The newest offset of each key, in no more memory than allowed."""
+"""A map of the newest offset of each key, within a bound of memory."""
 
 from typing import Final
 
 from protocol.names import Offset
 
 _ENTRY_BYTES: Final = 33 + 32 + 104
-"""Beside the key's own bytes: its object, the offset's, and their place in a dict that has just grown."""
+"""The bytes of an entry without the key's own: its object, the offset's, and their place in a dict just grown."""
 
 
 class OffsetMap:
-    """Keys as they are, and not hashes of them as in Kafka's SkimpyOffsetMap: no two are ever taken for one."""
+    """Maps whole keys, and not hashes as Kafka's SkimpyOffsetMap does: no two keys are ever taken for one."""
 
     __slots__ = ("_left", "_offsets", "latest_offset")
 
     def __init__(self, bytes_max: int) -> None:
         self.latest_offset = Offset(-1)
-        """Of all records up to this one the keys are in the map."""
+        """The offset up to which the keys of all records are in the map."""
         self._offsets: dict[bytes, Offset] = {}
         self._left = bytes_max
 
@@ -24,7 +24,7 @@ class OffsetMap:
         return len(self._offsets)
 
     def put(self, key: bytes, offset: Offset) -> bool:
-        """Note a record that follows all noted before; False, and nothing is noted, when there is no room."""
+        """Note a record that follows all noted before; return False, and note nothing, if there is no room."""
         if key not in self._offsets:
             size = len(key) + _ENTRY_BYTES
             if size > self._left:
@@ -34,5 +34,5 @@ class OffsetMap:
         return True
 
     def is_newest(self, key: bytes, offset: Offset) -> bool:
-        """Whether no later record of this key is known."""
+        """Return whether no later record of this key is known."""
         return offset >= self._offsets.get(key, -1)

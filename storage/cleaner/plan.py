@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a log can be cleaned, and how much that is needed (Kafka's LogCleanerManager)."""
+"""Finds the part of a log that can be cleaned, and how urgent that is (Kafka's LogCleanerManager)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ LONG_MAX: Final = 2**63 - 1
 
 
 class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How logs are cleaned; sizes in bytes, times in milliseconds, names and defaults as in Kafka."""
+    """The settings of the cleaner; sizes in bytes, times in milliseconds, names and defaults as in Kafka."""
 
     min_cleanable_dirty_ratio: float = 0.5
     delete_retention_ms: int = 86_400_000
@@ -31,22 +31,22 @@ class Candidate(msgspec.Struct, frozen=True):
 
     rolled: RolledLog
     segments: Sequence[Segment]
-    """Those that may be cleaned, from the log's first on."""
+    """The segments that may be cleaned, from the log's first on."""
     first_dirty_offset: Offset
     bound: Offset
     clean_bytes: int
     dirty_bytes: int
     is_due: bool
-    """Whether something has waited for longer than `max.compaction.lag.ms`."""
+    """True if a record has waited for longer than `max.compaction.lag.ms`."""
 
     @property
     def dirty_ratio(self) -> float:
-        """Of all bytes that can be cleaned, how many came since the last cleaning."""
+        """The share of the bytes that were appended since the last cleaning in all that can be cleaned."""
         return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
 
 
 def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
-    """Up to where a log was cleaned; from its start where the note is of another log (cleanableOffsets)."""
+    """Return the offset up to which a log was cleaned; its start if the note is of another log (cleanableOffsets)."""
     start = rolled.segments[0].base_offset
     if noted is None or not start <= noted <= rolled.end_offset:
         return start
@@ -54,7 +54,7 @@ def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
 
 
 def candidate(rolled: RolledLog, noted: Offset | None, settings: CleanerSettings, now_ms: int) -> Candidate:
-    """What a cleaning could do for a log of which `noted` says up to where it was cleaned. Raises OSError."""
+    """Return the cleanable part of a log that was cleaned up to the offset `noted`. Raises OSError."""
     first_dirty = first_dirty_offset(rolled, noted)
     segments, bound = list(rolled.segments), rolled.bound
     if settings.min_compaction_lag_ms > 0:
@@ -72,7 +72,7 @@ def candidate(rolled: RolledLog, noted: Offset | None, settings: CleanerSettings
 def _old_enough(
     segments: list[Segment], bound: Offset, first_dirty: Offset, before_ms: int
 ) -> tuple[list[Segment], Offset]:
-    """The segments before the first dirty one with a record younger than `min.compaction.lag.ms`."""
+    """Return the segments before the first dirty one with a record younger than `min.compaction.lag.ms`."""
     for index, segment in enumerate(segments):
         end = segments[index + 1].base_offset if index + 1 < len(segments) else bound
         if end > first_dirty and segment.index.largest_timestamp() > before_ms:
@@ -81,7 +81,7 @@ def _old_enough(
 
 
 def _oldest(segments: Sequence[Segment]) -> int:
-    """The smallest of the timestamps with which segments begin."""
+    """Return the smallest of the segments' first timestamps."""
     oldest = LONG_MAX
     for segment in segments:
         if segment.size_bytes:
@@ -95,7 +95,7 @@ def _oldest(segments: Sequence[Segment]) -> int:
 def job(
     found: Candidate, settings: CleanerSettings, now_ms: int, *, segment_bytes: int, index_interval_bytes: int
 ) -> CleaningJob:
-    """The work that cleans a log, with small segments put together up to `segment_bytes`."""
+    """Return the job that cleans a log and merges small segments up to `segment_bytes`."""
     return CleaningJob(
         directory=str(found.rolled.log.directory),
         groups=_groups(found, segment_bytes),
@@ -110,7 +110,7 @@ def job(
 
 
 def _groups(found: Candidate, segment_bytes: int) -> list[list[OldSegment]]:
-    """Neighbours that fit in one segment by their size now, and by their offsets (Cleaner.groupSegmentsBySize)."""
+    """Group neighbours that fit in one segment by their sizes and offsets (Cleaner.groupSegmentsBySize)."""
     ends = [*(segment.base_offset for segment in found.segments[1:]), found.bound]
     groups: list[list[OldSegment]] = []
     size = 0

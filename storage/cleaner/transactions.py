@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cleaning has to know about the transactions in a log (Kafka's CleanedTransactionMetadata).
+"""The facts about a log's transactions that cleaning needs (Kafka's CleanedTransactionMetadata).
 
-We keep no index of aborted transactions: one walk over the batches' headers shows which ones were, where the
-first one that is still open begins, and what each producer wrote last.
+We keep no index of aborted transactions: one walk over the batches' headers finds them, the start of the first
+transaction that is still open, and each producer's last batch.
 """
 
 from bisect import bisect_right
@@ -14,11 +14,11 @@ from storage.format.batch_format import Batch
 from storage.format.markers import ABORT, ENDS, marker_type
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
-"""Kafka's `producer.id.expiration.ms`: for so long after its last batch a producer is known."""
+"""Kafka's `producer.id.expiration.ms`: the time for which a producer is known after its last batch."""
 
 
 class _Producer:
-    """What one producer wrote last."""
+    """The last batch of one producer."""
 
     __slots__ = ("epoch", "last_data_offset", "timestamp")
 
@@ -29,11 +29,11 @@ class _Producer:
 
 
 class CleanedTransactions:
-    """All batches of a range are shown to `scan`, in order; then all again to `on_data` and `on_marker`."""
+    """Takes all batches of a range, in order: first by `scan`, then again by `on_data` and `on_marker`."""
 
     def __init__(self) -> None:
         self._open: dict[int, Offset] = {}
-        # By producer: first offset and that of the marker of each aborted transaction, in order.
+        # By producer: the first offset and the marker's offset of each aborted transaction, in order.
         self._aborted: dict[int, list[tuple[Offset, Offset]]] = {}
         self._producers: dict[int, _Producer] = {}
         self._seen: set[int] = set()
@@ -41,7 +41,7 @@ class CleanedTransactions:
     # --- the first walk ---
 
     def scan(self, batch: Batch) -> None:
-        """Take note of a batch. Raises CorruptBatch for a marker that cannot be read."""
+        """Note a batch of the first walk. Raises CorruptBatch for a marker that cannot be read."""
         if batch.producer_id < 0:
             return
         producer = self._producers.setdefault(batch.producer_id, _Producer())
@@ -59,7 +59,7 @@ class CleanedTransactions:
                 self._aborted.setdefault(batch.producer_id, []).append((first, batch.last_offset))
 
     def last_stable_offset(self, end_offset: Offset) -> Offset:
-        """Where the first transaction without a marker begins; `end_offset` when there is none."""
+        """Return the start of the first transaction without a marker; `end_offset` if there is none."""
         return min(self._open.values(), default=end_offset)
 
     # --- the second walk ---
@@ -69,7 +69,7 @@ class CleanedTransactions:
         self._seen.clear()
 
     def on_data(self, batch: Batch) -> bool:
-        """Whether this batch belongs to an aborted transaction, and so can go."""
+        """Return whether this batch belongs to an aborted transaction, and so can go."""
         if not batch.is_transactional:
             return False
         self._seen.add(batch.producer_id)
@@ -78,7 +78,7 @@ class CleanedTransactions:
         return index > 0 and batch.base_offset <= aborted[index - 1][1]
 
     def on_marker(self, batch: Batch) -> bool:
-        """Whether nothing is left of the transaction that this marker ends, so that it can go, too."""
+        """Return whether the marker can go, because nothing is left of its transaction."""
         if not batch.count:
             return True
         if marker_type(batch) not in ENDS:
@@ -88,7 +88,7 @@ class CleanedTransactions:
         return not seen
 
     def is_last_of_producer(self, batch: Batch, now_ms: int) -> bool:
-        """Whether a broker knows the state of the producer from this batch, so that it stays, if only empty."""
+        """Return whether a broker knows the producer's state from this batch, which therefore stays, even empty."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or now_ms - producer.timestamp >= PRODUCER_EXPIRATION_MS:
             return False

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cleaning the segments of one partition into new files beside them (Kafka's Cleaner.doClean).
+"""Cleans the segments of one partition into new files in the same directory (Kafka's Cleaner.doClean).
 
 Three walks over the segments: the headers show which transactions were aborted and where the first open one
-begins; the dirty part fills the offset map, as far as that has room; and all segments before the end of what
-the map knows are written again without what is superseded. Nothing that others read is changed here.
+begins; the dirty part fills the offset map, as far as it has room; and all segments before the end of the
+map are written again without superseded records. No file that others read is changed here.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,18 +40,18 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class OldSegment(msgspec.Struct, frozen=True):
-    """A segment to be cleaned, as it was when the job was made; it is not written to any more."""
+    """A segment to clean, with its size when the job was made; it is not written to any more."""
 
     base_offset: Offset
     size_bytes: int
 
 
 class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What to clean: all segments of a partition up to the offset `bound`, and how. Sizes in bytes."""
+    """A job to clean all segments of a partition up to the offset `bound`. Sizes in bytes."""
 
     directory: str
     groups: list[list[OldSegment]]
-    """Each becomes one segment; in order, together without a gap from the log's first segment on."""
+    """The segments to merge: each group becomes one; in order, without a gap from the log's first on."""
     first_dirty_offset: Offset
     bound: Offset
     now_ms: int
@@ -62,7 +62,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
-    """A new segment, on disk as `.cleaned` under the first of the `base_offsets` of those that it replaces."""
+    """A new segment that replaces those at `base_offsets`, on disk as `.cleaned` under the first of them."""
 
     base_offsets: list[Offset]
     bytes_before: int
@@ -72,14 +72,14 @@ class CleanedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningResult(msgspec.Struct, frozen=True):
-    """What came of a job: up to `end_offset` the log is clean, once all is swapped in, in order."""
+    """The result of a job: the log is clean up to `end_offset`, once all segments are swapped in, in order."""
 
     end_offset: Offset
     segments: list[CleanedSegment]
 
 
 class CleaningAborted(Exception):
-    """The result is not wanted any more."""
+    """The job's result is not wanted any more."""
 
 
 class OffsetMapTooSmall(ValueError):
@@ -87,7 +87,7 @@ class OffsetMapTooSmall(ValueError):
 
 
 class Throttle:
-    """Keeps reads and writes together within a rate by `sleep`; `now_s` is monotonic."""
+    """Keeps the sum of reads and writes within a rate by `sleep`; `now_s` is monotonic."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Throttle:
         self._bytes = 0
 
     def add(self, size: int) -> None:
-        """So many bytes are read or written. Raises CleaningAborted."""
+        """Count bytes that are read or written, and sleep if they are too many. Raises CleaningAborted."""
         if not self._still_wanted():
             raise CleaningAborted
         self._bytes += size
@@ -115,16 +115,16 @@ class Throttle:
 
 
 def clean(fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> CleaningResult:
-    """Do a job. Its `.cleaned` files are on disk on return; their names are for the caller to sync.
+    """Run a job. Its `.cleaned` files are on disk on return; the caller must sync their names.
 
-    Without a `throttle` nothing holds it up. Raises CleaningAborted once that does not want the result any more,
-    CorruptLog for damage, OffsetMapTooSmall, and OSError.
+    Without a `throttle` it runs at full speed. Raises CleaningAborted if the throttle reports that the result is not
+    wanted any more, CorruptLog for damage, OffsetMapTooSmall, and OSError.
     """
     return Cleaner(fs, job, throttle).run()
 
 
 class Cleaner:
-    """Does one job. `map` and `transactions` hold what it knows of the log."""
+    """Runs one job. `map` and `transactions` hold its knowledge of the log."""
 
     def __init__(self, fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> None:
         self._fs = fs
@@ -137,7 +137,7 @@ class Cleaner:
         self._horizon: int | None = None
 
     def run(self) -> CleaningResult:
-        """Do it; as `clean`."""
+        """Run the job; see `clean`."""
         groups = self._find_transactions()
         sources = [source for group in groups for source in group]
         if self._bound <= self._job.first_dirty_offset:
@@ -156,7 +156,7 @@ class Cleaner:
     # --- the three walks ---
 
     def _find_transactions(self) -> list[list[OldSegment]]:
-        """Find which transactions there are; returns the segments before the first that is still open."""
+        """Scan the transactions; return the segments before the first that is still open."""
         groups = self._job.groups
         for group in groups:
             for source in group:
@@ -166,7 +166,7 @@ class Cleaner:
         stable = self.transactions.last_stable_offset(self._bound)
         if stable >= self._bound:
             return groups
-        # As in Kafka whole segments are cleaned or left.
+        # As in Kafka, segments are cleaned whole or not at all.
         self._bound = max(
             (source.base_offset for group in groups for source in group if source.base_offset <= stable),
             default=stable,
@@ -175,7 +175,7 @@ class Cleaner:
         return [group for group in kept if group]
 
     def _fill_map(self, sources: list[OldSegment]) -> bool:
-        """Note the keys of the dirty part; True when there was no room for all."""
+        """Note the keys of the dirty part; return True if there was no room for all."""
         start = self._job.first_dirty_offset
         self.transactions.restart()
         self.map.latest_offset = Offset(start - 1)
@@ -237,7 +237,7 @@ class Cleaner:
     # --- one batch ---
 
     def _filtered(self, batch: Batch) -> bytes | None:
-        """What is left of a batch (Cleaner.cleanInto)."""
+        """Return the rest of a batch, or None if nothing is left (Cleaner.cleanInto)."""
         if batch.magic < MAGIC:
             return filter_message(batch, lambda *record: self._keeps_old(batch, *record))
         job, transactions = self._job, self.transactions
@@ -254,7 +254,7 @@ class Cleaner:
         elif not transactions.on_data(batch):
             data = filter_batch(batch, self._keeps, new_horizon=new_horizon)
         if data is None and (
-            # Somebody who reads up to the end of what was cleaned must see how far that is.
+            # A reader of the cleaned part must see where it ends.
             batch.next_offset == self._bound
             or (batch.producer_id >= 0 and transactions.is_last_of_producer(batch, job.now_ms))
         ):
@@ -262,16 +262,16 @@ class Cleaner:
         return data
 
     def _keeps(self, offset: Offset, key: bytes | None, is_tombstone: bool) -> bool:
-        """Whether a record stays (Cleaner.shouldRetainRecord)."""
+        """Return whether a record stays (Cleaner.shouldRetainRecord)."""
         if offset > self.map.latest_offset:
             return True
-        # As in Kafka a record without a key, which says nothing of any group, goes.
+        # As in Kafka a record without a key, which belongs to no group, goes.
         if key is None or not self.map.is_newest(key, offset):
             return False
         return not is_tombstone or self._horizon is None or self._job.now_ms < self._horizon
 
     def _keeps_old(self, message: Batch, offset: Offset, key: bytes | None, is_tombstone: bool) -> bool:
-        """Whether a record before v2 stays. It has no room for a tombstone's horizon: its own time stands for it."""
+        """Return whether a record before v2 stays; a tombstone's own time stands for its missing horizon."""
         self._horizon = None
         if not self._keeps(offset, key, is_tombstone):
             return False
@@ -281,7 +281,7 @@ class Cleaner:
     # --- reading ---
 
     def _batches(self, source: OldSegment, *, only_of_producers: bool = False) -> Iterator[tuple[int, Batch]]:
-        """The batches of a segment and where they are, checked; perhaps only those with a producer id."""
+        """Yield the checked batches of a segment and their positions; perhaps only those with a producer id."""
         path = self._directory / segment_name(source.base_offset)
         file = self._fs.open_read(path)
         try:
@@ -315,7 +315,7 @@ class Cleaner:
 
     @contextmanager
     def _damage_at(self, source: OldSegment, position: int) -> Iterator[None]:
-        """Damage of a batch is damage of the log, at that place."""
+        """Raise a CorruptBatch from the body as CorruptLog, at that position."""
         try:
             yield
         except CorruptBatch as error:
@@ -328,13 +328,13 @@ def _keep_all(_offset: Offset, _key: bytes | None, _is_tombstone: bool) -> bool:
 
 
 def _add(run: BatchRun, data: bytes | None) -> int:
-    """Put what is left of a batch to the others; returns how many records that are."""
+    """Add the rest of a batch to `run`; return the number of its records."""
     if data is None:
         return 0
     if data[MAGIC_AT] == MAGIC:
         count = record_count(data)
         summary = summarize(data)
-        # An empty batch keeps its time, which is that of no record any more.
+        # An empty batch keeps its time, but no record has that time any more.
         run.add(data, summary if count else replaced(summary, max_timestamp=NONE))
         return count
     # A wrapper may have become several messages.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many batches at once into Arrow columns, for readers of a whole log and not of a group.
+"""Decodes many batches at once into Arrow columns, for readers of a whole log and not of a group.
 
-Needs numpy and pyarrow, which the node does not have: nothing that serves may import it.
+The package needs numpy and pyarrow, which the node does not have: no module that serves may import it.
 
 - `schema` names the columns; `numbers` reads many integers at once
 - `walk` finds the batches in a file, also behind damage, in chunks of bounded size
-- `offsets` decodes the records of offsets in bulk; `one_by_one` decodes every record, slowly: it handles what is
-  rare, and it is what the bulk path is tested against
+- `offsets` decodes the records of offsets in bulk; `one_by_one` decodes every record, slowly: it handles rare
+  records, and the bulk path is tested against it
 - `decode` puts both together
 """

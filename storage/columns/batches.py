@@ -37,7 +37,7 @@ _FAR = 1 << 62
 
 
 class BatchColumns:
-    """Facts about the pieces of a chunk, each an array with one value a piece."""
+    """The columns of a chunk's pieces: each attribute is an array with one value per piece."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.buffer = Buffer(chunk.data)
@@ -64,16 +64,16 @@ class BatchColumns:
             self._old(index, chunk.data[chunk.starts[index] : chunk.ends[index]])
         self.count = read.int32(starts + COUNT_AT)
         self.is_control: Bools = self.attributes & CONTROL != 0
-        """Whether it holds a marker."""
+        """True if the batch holds a marker."""
         self.is_log_append_time: Bools = self.attributes & LOG_APPEND_TIME != 0
-        """Whether its own time counts in place of its records'."""
+        """True if the batch's own time counts instead of its records'."""
         self.is_far: Bools = (
             (self.base_offset >= _FAR) | (self.base_timestamp >= _FAR) | (self.base_timestamp <= -_FAR)
         )
-        """Whether offsets or timestamps come near the limit of 64 bits, where a sum might not fit."""
+        """True if offsets or timestamps are so near the limit of 64 bits that a sum might not fit."""
 
     def _old(self, index: int, data: bytes) -> None:
-        """A message of an older format has its fields elsewhere, or not at all."""
+        """Set the fields of a message of an older format, which are elsewhere in it, or missing."""
         message = read_batch(data)
         self.leader_epoch[index] = message.leader_epoch
         self.attributes[index] = message.attributes
@@ -84,7 +84,7 @@ class BatchColumns:
         self.producer_epoch[index] = message.producer_epoch
 
     def column(self, name: str, pieces: Longs, damages: Mapping[int, str]) -> pa.Array:
-        """A column of BATCH_COLUMNS for rows of these pieces; `damages` come on top of what the walk found."""
+        """Return a column of BATCH_COLUMNS for rows of these pieces; `damages` adds to those that the walk found."""
         kind = BATCH_COLUMNS.field(name).type
         match name:
             case "position" | "batch_bytes":

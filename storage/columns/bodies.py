@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the records of many batches are, all in one buffer."""
+"""Finds the records of many batches, all in one buffer."""
 
 from collections.abc import Collection
 from typing import Final, NamedTuple
@@ -19,12 +19,12 @@ from storage.format.varints import read_zigzag
 
 
 class Bounds(NamedTuple):
-    """How much is looked at together."""
+    """The limits of how much is read together."""
 
     bodies_bytes: int = 32 << 20
-    """So many bytes of decompressed records at once, unless a single batch has more."""
+    """The bytes of decompressed records at once, unless a single batch has more."""
     many: int = 100
-    """From so many batches on, it is quicker to read their n-th records together than one batch after the other."""
+    """The number of batches from which reading their n-th records together is faster than batch by batch."""
 
 
 BOUNDS: Final = Bounds()
@@ -34,7 +34,7 @@ class Bodies(msgspec.Struct):
     """The rows of the pieces of a chunk from number `first` up to `stop`.
 
     Row i belongs to piece `pieces[i]`. It is a record whose bytes behind its size go from `starts[i]` to `ends[i]`
-    of the buffer; or, where `ends[i]` is -1, its content is in `slow[i]`.
+    of the buffer; or, if `ends[i]` is -1, its content is in `slow[i]`.
     """
 
     first: int
@@ -45,16 +45,16 @@ class Bodies(msgspec.Struct):
     ends: Longs
     slow: dict[int, Row]
     damages: dict[int, str]
-    """What is wrong with pieces whose checksum is right."""
+    """The errors of pieces whose checksum is right."""
 
 
 def gather(
     chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: Bounds = BOUNDS
 ) -> Bodies:
-    """The rows of a chunk from piece `first` on, as many pieces as memory allows; some of them read `slowly`."""
+    """Return the rows of a chunk from piece `first` on, up to the bounds; the pieces in `slowly` are read slowly."""
     stop, begins, ends, buffer = _unpack(chunk, batches, first, bounds.bodies_bytes)
     count = batches.count[first:stop].copy()
-    # More records than bytes can hold are not believed, before any space is taken for them.
+    # A count of more records than the bytes can hold is rejected before any space is taken for them.
     fit = (batches.magic[first:stop] == MAGIC) & (count > 0) & (count * RECORD_BYTES_MIN <= ends - begins)
     for index in [*chunk.damages, *slowly]:
         if first <= index < stop:
@@ -70,7 +70,7 @@ def gather(
 def _unpack(
     chunk: Chunk, batches: BatchColumns, first: int, bodies_bytes: int
 ) -> tuple[int, Longs, Longs, Buffer]:
-    """Up to which piece it goes; where the records of each begin and end; in which buffer."""
+    """Return up to which piece the buffer goes, where the records of each begin and end, and the buffer."""
     begins = np.array(chunk.starts[first:], np.int64) + HEADER_BYTES
     ends = np.array(chunk.ends[first:], np.int64)
     packed = (batches.magic[first:] == MAGIC) & (batches.attributes[first:] & COMPRESSION_MASK != 0)
@@ -86,7 +86,7 @@ def _unpack(
         try:
             body = batch_body(read_batch(chunk.data[chunk.starts[index] : chunk.ends[index]]))
         except CorruptBatch:
-            body = b""  # The slow way will say what is wrong.
+            body = b""  # The slow way will report the error.
         begins[number], ends[number] = size, size + len(body)
         size += len(body)
         parts.append(body)
@@ -97,10 +97,10 @@ def _unpack(
 def record_bounds(
     buffer: Buffer, begins: Longs, ends: Longs, counts: Longs, many: int
 ) -> tuple[Longs, Longs, Bools]:
-    """Where the records start, behind their sizes, and end; so many in each of some spaces, which they should fill.
+    """Return where records start, behind their sizes, and end; each space should be filled by `counts` records.
 
-    While there are `many` spaces or more, their next records are read together. The last array says for each space
-    whether its records fill it; where they do not, what is said of them means nothing.
+    While `many` spaces or more are left, their next records are read together. The last array says for each space
+    whether its records fill it; if they do not, their starts and ends mean nothing.
     """
     first = np.cumsum(counts) - counts
     starts = np.zeros(int(counts.sum()), np.int64)
@@ -127,7 +127,7 @@ def record_bounds(
 
 
 def _bounds_of_one(data: bytes, position: int, end: int, starts: Longs, stops: Longs) -> int:
-    """The bounds within one space; returns where the last record ends, or -1."""
+    """Set the bounds of the records in one space; return where the last record ends, or -1."""
     found_starts: list[int] = []
     found_stops: list[int] = []
     try:
@@ -158,7 +158,7 @@ def _bounds_of_one(data: bytes, position: int, end: int, starts: Longs, stops: L
 def _with_slow(
     chunk: Chunk, first: int, buffer: Buffer, count: Longs, starts: Longs, ends: Longs, good: Bools
 ) -> Bodies:
-    """The rows where some pieces are not `good`, and are read slowly; of these there is at least one row each."""
+    """Return the rows if some pieces are not `good`, and so are read slowly; each of these has at least one row."""
     slow_rows: dict[int, list[Row]] = {}
     damages: dict[int, str] = {}
     for number in np.flatnonzero(~good).tolist():

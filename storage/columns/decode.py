@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pieces of a chunk as rows in Arrow columns: in bulk what most records are, one by one what is rare."""
+"""Decodes the pieces of a chunk into rows in Arrow columns: most records in bulk, rare ones one by one."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -23,16 +23,16 @@ _TOPIC_ID_BYTES: Final = 16
 
 
 def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Iterator[pa.RecordBatch]:
-    """The rows of a chunk, in the order of the log, with the columns of these names.
+    """Yield the rows of a chunk, in the order of the log, with the columns of these names.
 
-    What repeats comes with a dictionary: groups, topics, topic ids, compression and type of key.
+    Columns of repeated values have a dictionary: groups, topics, topic ids, compression and type of key.
     """
     batches = BatchColumns(chunk)
     first = 0
     while first < len(chunk.starts):
         slowly: set[int] = set()
         decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
-        # Seldom: the slow way says what is wrong with these.
+        # Seldom: the slow way reports the errors of these pieces.
         while decoded.damaged:
             slowly |= decoded.damaged
             decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
@@ -41,7 +41,7 @@ def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Ite
 
 
 class _Decoded:
-    """The rows of some pieces; a column is made when it is asked for."""
+    """The rows of some pieces; a column is made when it is requested."""
 
     def __init__(self, batches: BatchColumns, bodies: Bodies) -> None:
         self.bodies = bodies
@@ -54,9 +54,9 @@ class _Decoded:
             (batches.base_offset < 0) | (batches.last_offset < batches.base_offset) | batches.is_far
         )
         self.damaged: set[int] = {*bad.tolist(), *odd.tolist()} & set(bodies.pieces[self._bulk].tolist())
-        """Pieces whose records cannot be read like this."""
+        """The pieces whose records cannot be read in bulk."""
 
-    # ---------------------------------------------------------- what records are offsets
+    # ---------------------------------------------------------- the records of offsets
 
     @cached_property
     def _offset(self) -> Longs:
@@ -85,14 +85,14 @@ class _Decoded:
 
     @cached_property
     def _present(self) -> Bools:
-        """Offsets that are no tombstones."""
+        """True for rows of offsets that are no tombstones."""
         return self._good & (self._records.value_size >= 0)
 
-    # ---------------------------------------------------------- and the others
+    # ---------------------------------------------------------- the other records
 
     @cached_property
     def _slow(self) -> list[Row]:
-        """What the rows hold that are not offsets in a good form."""
+        """The content of the rows that are not offsets in a good form."""
         return [self._slow_row(row) for row in self._slow_at.tolist()]
 
     @cached_property
@@ -119,7 +119,7 @@ class _Decoded:
     # ---------------------------------------------------------- columns
 
     def column(self, name: str) -> pa.Array:
-        """A column by its name in BATCH_COLUMNS or RECORD_COLUMNS."""
+        """Return a column by its name in BATCH_COLUMNS or RECORD_COLUMNS."""
         if name in BATCH_COLUMNS.names:
             return self._batches.column(name, self.bodies.pieces, self.bodies.damages)
         if name in self._numbers_of_offsets:
@@ -136,7 +136,7 @@ class _Decoded:
 
     @cached_property
     def _numbers_of_offsets(self) -> dict[str, tuple[Longs, Bools]]:
-        """For the columns with numbers: what they are for offsets, and for which of them."""
+        """The columns with numbers: their values in rows of offsets, and the rows that have one."""
         keys, values, good, present = self._keys, self._values, self._good, self._present
         return {
             "offset": (self._offset, good),
@@ -161,7 +161,7 @@ class _Decoded:
         return pa.array([row.get(name) for row in self._slow], RECORD_COLUMNS.field(name).type)
 
     def _rare(self, name: str) -> pa.Array:
-        """A column that offsets have not."""
+        """Return a column that has no values in rows of offsets."""
         count = len(self._good)
         if not self._slow:
             return pa.nulls(count, RECORD_COLUMNS.field(name).type)
@@ -169,7 +169,7 @@ class _Decoded:
 
     @cached_property
     def _slow_index(self) -> pa.Array:
-        """For each row its place among the slow ones; null for the others."""
+        """The index of each slow row in `_slow`; null for the others."""
         index = np.zeros(len(self._good), np.int32)
         index[self._slow_at] = np.arange(len(self._slow_at))
         return pa.array(index, mask=self._good)
@@ -189,7 +189,7 @@ class _Decoded:
         return zip(self._slow_at.tolist(), self._slow, strict=True)
 
     def _texts(self, name: str, starts: Longs, sizes: Longs, where: Bools) -> pa.Array:
-        """Bytes of offsets, and strings of the other rows, as bytes."""
+        """Return a column of texts as bytes, of rows of offsets and of the slow rows."""
         texts = self._buffer.strings(starts, sizes, where)
         if self._slow and any(name in row for row in self._slow):
             mask = pa.array(~self._good)
@@ -228,7 +228,7 @@ class _Decoded:
 
 
 def _as_text(values: pa.Array) -> pa.Array:
-    """Bytes as strings; what is no UTF-8 as Java reads it, with U+FFFD."""
+    """Return bytes as strings; invalid UTF-8 becomes U+FFFD, as in Java."""
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many numbers and strings at once out of one buffer, each from a position of its own."""
+"""Reads many numbers and strings at once from one buffer, each at a position of its own."""
 
 from typing import Any, Final
 
@@ -11,13 +11,13 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 PADDING: Final = 16
-"""So many bytes behind the last one can be read without looking, as zeros."""
+"""The zero bytes behind the last byte, which can be read without a check."""
 VARINT_BYTES_MAX: Final = 9
-"""A varint of ten bytes, which hardly anybody writes, is left to the slow way: it does not fit 63 bits."""
+"""The longest varint read here; a longer one, which is rare, does not fit 63 bits and is left to the slow way."""
 
 
 class Buffer:
-    """Bytes to read from. A position outside of them reads zeros, so ask first what may be believed."""
+    """A buffer to read from. A position outside of it reads zeros, so callers check the positions."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -28,7 +28,7 @@ class Buffer:
         self._longs = self._view("<i8")
 
     def _view(self, dtype: str) -> npt.NDArray[Any]:
-        # A number at every position: they overlap. Little-endian only because numpy gathers these faster.
+        # One overlapping number per byte position. Little-endian only because numpy gathers these faster.
         size = np.dtype(dtype).itemsize
         return np.ndarray((len(self._bytes) - size + 1,), dtype, self._bytes, strides=(1,))
 
@@ -38,24 +38,24 @@ class Buffer:
         return positions
 
     def int8(self, positions: Longs) -> Longs:
-        """The byte at each position, without a sign."""
+        """Return the unsigned byte at each position."""
         return self._bytes[self._inside(positions)].astype(np.int64)
 
     def int16(self, positions: Longs) -> Longs:
-        """INT16, big-endian."""
+        """Return the big-endian INT16 at each position."""
         return self._shorts[self._inside(positions)].byteswap().astype(np.int64)
 
     def int32(self, positions: Longs) -> Longs:
-        """INT32, big-endian."""
+        """Return the big-endian INT32 at each position."""
         return self._ints[self._inside(positions)].byteswap().astype(np.int64)
 
     def int64(self, positions: Longs) -> Longs:
-        """INT64, big-endian."""
+        """Return the big-endian INT64 at each position."""
         values: Longs = self._longs[self._inside(positions)].byteswap()
         return values
 
     def uvarint(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
-        """Unsigned varints, where each ends, and which of them can be believed."""
+        """Return the unsigned varint at each position, where it ends, and whether it is valid."""
         value = self.int8(positions)
         end = positions + 1
         more = np.flatnonzero(value >= 0x80)
@@ -72,12 +72,12 @@ class Buffer:
         return value, end, good
 
     def zigzag(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
-        """Signed varints, as `uvarint`."""
+        """Return the signed varint at each position; see `uvarint`."""
         value, end, good = self.uvarint(positions)
         return (value >> 1) ^ -(value & 1), end, good
 
     def strings(self, starts: Longs, sizes: Longs, where: Bools) -> pa.Array:
-        """So many bytes from each start, binary, for where there are some that do not overlap; elsewhere null."""
+        """Return `sizes` bytes from each start, as binary, if `where` is true, else null; they must not overlap."""
         picked = np.flatnonzero(where)
         if not len(picked):
             return pa.nulls(len(where), pa.binary())
@@ -88,7 +88,7 @@ class Buffer:
         offsets = np.empty(2 * len(picked), np.int32)
         offsets[0::2] = begin
         offsets[1::2] = begin + sizes[picked]
-        # One long array of strings and the gaps between them, of which nothing is copied but what is taken.
+        # One long array of the strings and the gaps between them; only the strings are copied.
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._bytes)]
         both = pa.BinaryArray.from_buffers(pa.binary(), len(offsets) - 1, buffers)
         index = np.zeros(len(where), np.int32)

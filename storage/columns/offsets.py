@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records in bulk: the envelope of each, and of offsets the key and the value in every version.
+"""Reads records in bulk: the envelope of each, and the keys and values of offsets in every version.
 
-What is odd in any way is not `good`, and left to the slow way, which says what is wrong with it.
+An odd record is not `good`, and left to the slow way, which reports its error.
 """
 
 import msgspec
@@ -10,11 +10,11 @@ import numpy as np
 from storage.columns.numbers import Bools, Buffer, Longs
 
 _DELTA_MAX = 1 << 61
-"""No delta of an offset or timestamp is larger, unless something is wrong."""
+"""The limit of the deltas of offsets and timestamps; a larger one is damage."""
 
 
 class Envelopes(msgspec.Struct):
-    """Where keys and values start, and their sizes (negative: null). Records that are not `good` are damaged."""
+    """The starts of keys and values, and their sizes (negative: null). Records that are not `good` are damaged."""
 
     timestamp_delta: Longs
     offset_delta: Longs
@@ -26,7 +26,7 @@ class Envelopes(msgspec.Struct):
 
 
 class Keys(msgspec.Struct):
-    """The parts of an offset's key, where it is `good`."""
+    """The parts of each offset's key, valid if it is `good`."""
 
     version: Longs
     group: Longs
@@ -38,7 +38,7 @@ class Keys(msgspec.Struct):
 
 
 class Values(msgspec.Struct):
-    """The parts of an offset's value, where it is `good` and there is one. `topic_id` is where it is, or 0."""
+    """The parts of each offset's value, if it is `good` and not null. `topic_id` is the id's position, or 0."""
 
     version: Longs
     offset: Longs
@@ -65,7 +65,7 @@ def envelopes(buffer: Buffer, starts: Longs, ends: Longs) -> Envelopes:
 
 
 def offset_keys(buffer: Buffer, records: Envelopes) -> Keys:
-    """Read the keys, of which those of offsets, versions 0 and 1, come out `good`."""
+    """Read the keys; only the keys of offsets, versions 0 and 1, are `good`."""
     end = records.key + records.key_size
     version = buffer.int16(records.key)
     group = records.key + 4
@@ -134,7 +134,7 @@ def _values(buffer: Buffer, version: int, start: Longs, end: Longs, rows: Longs,
 
 
 def _tags(buffer: Buffer, position: Longs) -> tuple[Longs, Longs, Bools]:
-    """Where the topic id is, or 0; where the tagged fields end; whether there is none but that."""
+    """Return the topic id's position, or 0; where the tagged fields end; whether they hold no other field."""
     count = buffer.int8(position)
     one = (count == 1) & (buffer.int8(position + 1) == 0) & (buffer.int8(position + 2) == 16)
     return np.where(one, position + 3, 0), position + np.where(one, 19, 1), one | (count == 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records into rows, one by one, through the ordinary codecs: right for everything, and slow."""
+"""Decodes records into rows, one by one, through the ordinary codecs: right for every record, and slow."""
 
 from struct import Struct
 from typing import Any, Final
@@ -35,16 +35,16 @@ _MARKERS: Final = {ABORT: schema.ABORT, COMMIT: schema.COMMIT}
 
 
 def batch_rows(data: bytes) -> tuple[list[Row], str | None]:
-    """The rows of the batch that some bytes are, by the names of RECORD_COLUMNS, and what is wrong with the batch.
+    """Return the rows of an encoded batch, by the names of RECORD_COLUMNS, and the batch's error, or None.
 
-    There is one at least: without a record, or with damage, an empty one.
+    There is at least one row: an empty one if the batch has no record, or is damaged.
     """
     try:
         batch = read_batch(data)
         records = list(iter_records(batch))
     except CorruptBatch as error:
         return [{}], error.reason
-    # A varint can have 70 bits, and no offset or time has.
+    # A varint can have 70 bits, but no valid offset or time does.
     if any(not (-_LONG_MAX <= number <= _LONG_MAX) for record in records for number in record[:2]):
         return [{}], "an offset or timestamp does not fit 64 bits"
     rows = [record_row(record, control=batch.is_control) for record in records]
@@ -52,7 +52,7 @@ def batch_rows(data: bytes) -> tuple[list[Row], str | None]:
 
 
 def record_row(record: BatchRecord, *, control: bool) -> Row:
-    """What a record says, by the names of RECORD_COLUMNS; `control` as its batch has it."""
+    """Return a record's row, by the names of RECORD_COLUMNS; `control` is its batch's flag."""
     offset, timestamp, key, value = record
     row: Row = {"offset": offset, "timestamp": timestamp, "tombstone": value is None and not control}
     try:

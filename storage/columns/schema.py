@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a log's rows: one row for each record, or one for a batch without a readable record.
 
-Numbers are as `storage.format.records` has them: -1 for a leader epoch or state timestamp that was not given. All
+Numbers are those of `storage.format.records`: -1 for a leader epoch or state timestamp that was not given. All
 timestamps are milliseconds since the epoch.
 """
 
@@ -38,7 +38,7 @@ BATCH_COLUMNS: Final = pa.schema(
         ("control", pa.bool_()),
         ("magic", pa.int32()),
         ("compression", pa.string()),
-        ("crc_ok", pa.bool_()),  # null where no header could be read
+        ("crc_ok", pa.bool_()),  # null if no header could be read
         ("damage", pa.string()),  # what is wrong with the batch, or with these bytes
         ("tail", pa.bool_()),  # the newest segment ends within this batch, which is no damage
         ("max_timestamp", pa.int64()),
@@ -70,7 +70,7 @@ RECORD_COLUMNS: Final = pa.schema(
         ("members", MEMBERS),
         ("tombstone", pa.bool_()),
         ("marker", pa.string()),
-        ("raw_key", pa.binary()),  # only of what is unknown or cannot be decoded
+        ("raw_key", pa.binary()),  # only of a record that is unknown or cannot be decoded
         ("raw_value", pa.binary()),
         ("problem", pa.string()),  # why the key or the value could not be decoded
     ]

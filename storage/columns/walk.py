@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding the batches of a file, also where it is damaged, a bounded piece of it at a time.
+"""Finds the batches of a file, even if it is damaged, in chunks of bounded size.
 
-Every byte between two positions belongs to exactly one piece: a batch, or bytes that are none. A piece belongs to
-the range that it starts in, so ranges that start where a batch does can be read apart from each other.
+Every byte between two positions belongs to exactly one piece: a batch, or bytes that are no batch. A piece belongs
+to the range that it starts in, so ranges that start with a batch can be read independently.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,18 +28,18 @@ from storage.format.batch_format import (
 )
 
 CHUNK_BYTES: Final = 8 << 20
-"""So much of a file is looked at at once, unless a single batch is longer."""
+"""The bytes of a file that are read at once, unless a single batch is longer."""
 BATCH_BYTES_LIMIT: Final = 256 << 20
-"""A batch that claims to be longer is taken for damage, so that a wrong length cannot fill the memory."""
+"""The limit of a batch's size; a longer one is taken for damage, so that a wrong length cannot fill the memory."""
 
 _SCAN_BYTES: Final = 1 << 20
 
 Read = Callable[[int, int], bytes]
-"""(position, size): so many bytes of the file from there on, fewer only at its end."""
+"""Reads `size` bytes of the file from `position` on, fewer only at its end; called with (position, size)."""
 
 
 class BadPiece(msgspec.Struct, frozen=True):
-    """Why a piece is no good batch.
+    """The reason why a piece is no good batch.
 
     `reason` is None for the tail of the newest segment, which is no damage. `header` says whether the piece starts
     with the header of a batch of version 2, which may be what is damaged.
@@ -53,7 +53,7 @@ class BadPiece(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct):
     """Pieces that follow each other in a file; `data` holds them all, and starts at `position` in the file.
 
-    Piece i is `data[starts[i]:ends[i]]`; `damages` has those that are no good batches. Where the pieces do not
+    Piece i is `data[starts[i]:ends[i]]`; `damages` has the pieces that are no good batches. If the pieces do not
     follow each other in the file, `positions` has the position of each.
     """
 
@@ -78,9 +78,9 @@ def walk(
     newest: bool,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[Chunk]:
-    """The pieces of a segment that start at a position from `start` up to `end`, or up to the end of the file.
+    """Yield the pieces of a segment that start at a position from `start` up to `end`, or up to the file's end.
 
-    `newest` says whether the segment is the one that is written to. What `read` raises passes through.
+    `newest` says whether the segment is the one that is written to. Errors of `read` pass through.
     """
     walker = _Walker(read, newest=newest)
     position = start
@@ -98,9 +98,9 @@ def walk(
 
 
 def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
-    """Positions and base offsets of good batches that a segment of `size` bytes can be cut at, `step` or more apart.
+    """Return positions and base offsets of good batches, `step` or more apart, to cut a segment of `size` bytes at.
 
-    Found by walking over the headers. The start of the file is not among them.
+    They are found by a walk over the headers, and exclude the start of the file.
     """
     found: list[tuple[int, int]] = []
     position, wanted = 0, step
@@ -111,7 +111,7 @@ def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
             found.append((position + pos, cut))
             wanted = position + pos + step
         elif pos == 0 or cut is not None:
-            # Damage, or the end: go on where the next good batch is.
+            # Damage, or the end: continue at the next good batch.
             following = next_good_batch(read, position + pos)[0]
             if following is None:
                 break
@@ -122,7 +122,7 @@ def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
 
 
 def _skip(data: bytes, wanted: int) -> tuple[int, int | None]:
-    """How far one gets over the headers in `data`, and the base offset there once that is `wanted` or further."""
+    """Return where a walk over the headers ends, and the base offset of the first batch at `wanted` or later."""
     pos = 0
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
@@ -135,7 +135,7 @@ def _skip(data: bytes, wanted: int) -> tuple[int, int | None]:
 
 
 def check_at(read: Read, position: int) -> Batch | None:
-    """The batch at a position, if a good one is there."""
+    """Return the batch at a position, or None if no good one starts at it."""
     head = read(position, HEADER_BYTES)
     extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
     if extent is None or extent.end > BATCH_BYTES_LIMIT:
@@ -147,7 +147,7 @@ def check_at(read: Read, position: int) -> Batch | None:
 
 
 def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
-    """Where the whole batches at the start of `data` with right checksums begin, before `limit`, and end."""
+    """Return the starts, before `limit`, and the ends of the good batches at the start of `data`."""
     view = memoryview(data)
     starts: list[int] = []
     ends: list[int] = []
@@ -171,14 +171,14 @@ def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
 
 
 class _Walker:
-    """What to do where no good batch starts."""
+    """Finds the piece at a position at which no good batch starts in a chunk."""
 
     def __init__(self, read: Read, *, newest: bool) -> None:
         self._read = read
         self._newest = newest
 
     def trouble(self, position: int) -> Chunk:
-        """The one piece at `position`: a batch longer than a chunk, or what is wrong there."""
+        """Return the one piece at `position`: a batch longer than a chunk, or damage."""
         head = self._read(position, HEADER_BYTES)
         extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
         size = extent.end if extent else 0
@@ -195,7 +195,7 @@ class _Walker:
         return Chunk(data, position, [0], [batch.end], {})
 
     def _corrupt(self, position: int, data: bytes, reason: str) -> Chunk:
-        """A piece of the length that its header says, unless that is what is wrong with it."""
+        """Return a damaged piece, of its header's length unless that length is wrong."""
         following = self._read(position + len(data), EXTENT_BYTES)
         fits = not following or (len(following) == EXTENT_BYTES and batch_extent(following, 0) is not None)
         if not fits or self._begins_within(position, len(data)):
@@ -203,15 +203,15 @@ class _Walker:
         return Chunk(data, position, [0], [len(data)], {0: BadPiece(reason, _has_header(data), False)})
 
     def _begins_within(self, position: int, size: int) -> bool:
-        """Whether a good batch begins behind `position` and in these `size` bytes; it may end behind them.
+        """Return whether a good batch begins behind `position` in these `size` bytes; it may end behind them.
 
-        One that ends more than _SCAN_BYTES behind them is missed.
+        A batch that ends more than _SCAN_BYTES behind them is missed.
         """
         data = self._read(position + 1, size - 1 + _SCAN_BYTES)
         return _find(data, stop=size - 1) is not None
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
-        """The bytes up to the next good batch, or to the end of the file."""
+        """Return the bytes up to the next good batch, or to the end of the file, as one piece."""
         found, zeros, end = next_good_batch(self._read, position)
         size = (end if found is None else found) - position
         head = self._read(position, min(size, HEADER_BYTES))
@@ -226,12 +226,12 @@ class _Walker:
                 else f"none follows in the last {size} bytes"
             )
             damage = BadPiece(f"{reason}; {after}", readable, False if readable else None)
-        # The bytes themselves are of no use to anybody; there may be too many of them to hold.
+        # The bytes themselves are useless, and may be too many to hold.
         return Chunk(head, position, [0], [size], {0: damage})
 
 
 def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
-    """Where the next good batch behind `position` starts; whether all is zero before; where the search ended.
+    """Return the start of the next good batch behind `position`, whether only zeros follow, and where the search ended.
 
     A batch longer than half of CHUNK_BYTES may be missed.
     """
@@ -253,5 +253,5 @@ def _find(data: bytes, *, stop: int | None = None) -> int | None:
 
 
 def _has_header(head: bytes) -> bool:
-    """Whether the bytes start as a batch of version 2 does, whatever its length says."""
+    """Return whether the bytes start with the header of a batch of version 2, whatever its length field says."""
     return len(head) >= HEADER_BYTES and batch_extent(head, 0) is not None and head[MAGIC_AT] == MAGIC

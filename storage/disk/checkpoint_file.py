@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is noted about each partition at a checkpoint: up to where it is on disk, and where that is.
+"""The files of a checkpoint: each partition's recovery point, and its position in the segments.
 
 The first is Kafka's `OffsetCheckpointFile`: the version 0, the number of entries, and a line of `topic
 partition offset` for each. The second is ours, of the same form with more numbers, and only a hint: it
-spares walking over the last segment, and is not believed where the segment says otherwise.
+saves the walk over the last segment, and is ignored if the segment disagrees.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ TopicPartition = tuple[str, Partition]
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where `offset` is, or comes next: at this byte of the segment with this base offset."""
+    """The place of `offset`, present or next: this byte of the segment with this base offset."""
 
     offset: Offset
     base_offset: Offset
@@ -27,16 +27,16 @@ class Position(msgspec.Struct, frozen=True):
 
 
 def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | None:
-    """The offsets in the file; None when there is none, or when it makes no sense.
+    """Return the offsets in the file; None if it is missing or invalid.
 
-    What it says only spares work or tells damage from a torn write, so that, as in Kafka, a node starts
-    without it too. Raises OSError.
+    The offsets only save work, or distinguish damage from a torn write, so that, as in Kafka, a node also
+    starts without the file. Raises OSError.
     """
     return parse_offsets(_contents(fs, path))
 
 
 def read_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset:
-    """Return the offset at which a broker noted that a partition starts, 0 where it noted none.
+    """Return the offset at which a broker noted that a partition starts, 0 if it noted none.
 
     Batches that end before it no longer count, although they are still in the segments (LogManager.loadLog). Raises
     OSError.
@@ -45,13 +45,13 @@ def read_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offse
 
 
 def parse_offsets(data: bytes) -> dict[TopicPartition, Offset] | None:
-    """The offsets in the bytes of such a file; None when they make no sense."""
+    """Return the offsets in the bytes of such a file; None if they are invalid."""
     rows = _parsed(data, numbers=1)
     return None if rows is None else {key: Offset(offset) for key, (offset,) in rows.items()}
 
 
 def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
-    """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
+    """Return the positions in the file; empty if it is missing or invalid. Raises OSError."""
     rows = _parsed(_contents(fs, path), numbers=3) or {}
     return {
         key: Position(Offset(offset), Offset(base_offset), position)
@@ -60,7 +60,7 @@ def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]
 
 
 def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict[TopicPartition, Offset]:
-    """Of the files of that name the highest offset of each partition: each was true, and stays so. Raises OSError."""
+    """Return each partition's highest offset in the files of that name, all of which stay true. Raises OSError."""
     highest: dict[TopicPartition, Offset] = {}
     for directory in directories:
         for key, offset in (read_offsets(fs, directory / name) or {}).items():
@@ -69,7 +69,7 @@ def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict
 
 
 def gather_offsets(fs: FileSystem, data_dir: Path, directories: Iterable[Path], name: str) -> None:
-    """Note in the data directory's file what nodes that are gone have noted in theirs. Raises OSError."""
+    """Copy the notes of nodes that are gone into the data directory's file. Raises OSError."""
     before = read_offsets(fs, data_dir / name) or {}
     highest = read_highest(fs, (data_dir, *directories), name)
     if highest != before:
@@ -77,18 +77,18 @@ def gather_offsets(fs: FileSystem, data_dir: Path, directories: Iterable[Path], 
 
 
 def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
-    """Replace the file, durably. Raises OSError."""
+    """Replace the file of offsets durably. Raises OSError."""
     atomic_write(fs, path, _text({key: (offset,) for key, offset in offsets.items()}))
 
 
 def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartition, Position]) -> None:
-    """Replace the file. Not synced: whatever a crash leaves of it, it is only a hint. Raises OSError."""
+    """Replace the file of positions, without a sync, because it is only a hint. Raises OSError."""
     rows = {key: (at.offset, at.base_offset, at.position) for key, at in positions.items()}
     replace_file(fs, path, _text(rows))
 
 
 def _contents(fs: FileSystem, path: Path) -> bytes:
-    """The file's bytes; none where there is no file, which says as much as an empty one."""
+    """Return the file's bytes; none if there is no file, which means the same as an empty one."""
     try:
         return read_file(fs, path)
     except FileNotFoundError:

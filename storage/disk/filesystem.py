@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port to the disk: the few file operations that the log is built on, and their real form.
+"""The port to the disk: the few file operations that the log uses, and their real implementation.
 
-Everything here may block, and raises OSError. Tests put a file system in its place that fails, tears
-writes and forgets what was not synced.
+Every operation may block, and raises OSError. Tests replace it by a file system that fails, tears
+writes and forgets writes that were not synced.
 """
 
 import errno
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from storage.disk.layout import TEMPORARY_SUFFIX
 
 FILE_MODE: Final = 0o640
-"""Only the owner may write, and only its group read: for backups and the audit."""
+"""The mode of new files: only the owner may write, and only its group read, for backups and the audit."""
 DIRECTORY_MODE: Final = 0o750
 _BUFFERS_PER_WRITE: Final = 1024
 """IOV_MAX on Linux and macOS."""
@@ -28,58 +28,58 @@ _OFD_SETLK: Final[int | None] = getattr(fcntl, "F_OFD_SETLK", None)
 _FLOCK: Final = Struct("hhqqi")
 _BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
 _NO_DIR_LOCKS: Final = _NO_FLAG_SUPPORT | {errno.EBADF, errno.EISDIR, errno.EPERM, errno.ENOLCK}
-"""What a file system says that cannot lock directories, such as NFS."""
+"""The errors of a file system that cannot lock directories, such as NFS."""
 
 
 class File(Protocol):
     """An open file; positions are explicit, so there is no cursor to share."""
 
     def pread(self, size: int, offset: int) -> bytes:
-        """`size` bytes from `offset`, fewer only at the end of the file."""
+        """Return `size` bytes from `offset`, fewer only at the end of the file."""
 
     def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
         """Write all buffers, one after the other; after an error any part of them may have been written."""
 
     def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
-        """As `pwrite`, and these bytes survive a power loss once it returns."""
+        """Write all buffers as `pwrite` does; on return they survive a power loss."""
 
     def allocate(self, size: int) -> None:
-        """Make the file at least `size` bytes long, with the space for them taken; new bytes are zero."""
+        """Make the file at least `size` bytes long, and allocate the space for them; new bytes are zero."""
 
     def truncate(self, size: int) -> None:
         """Cut the file, or extend it with zeros."""
 
     def size(self) -> int:
-        """The file's length in bytes."""
+        """Return the file's length in bytes."""
 
     def seems_at(self, path: Path) -> bool:
-        """As `is_at`, but any file will do; for after each write, which `is_at` would make dearer."""
+        """Return whether any file is found under `path`; cheaper than `is_at`, for a check after each write."""
 
     def is_at(self, path: Path) -> bool:
-        """Whether this very file is still found under `path`: not removed, replaced, or moved with its directory."""
+        """Return whether this file is still found under `path`: not removed, replaced, or moved with its directory."""
 
     def fsync(self) -> None:
-        """Make content and length durable. After an error nothing is known about what was written."""
+        """Make content and length durable. After an error it is unknown which writes are durable."""
 
     def fdatasync(self) -> None:
-        """As `fsync`, without times and other facts that reading does not need."""
+        """Sync as `fsync` does, without times and other metadata that reading does not need."""
 
     def lock(self) -> bool:
-        """Lock the file against other processes until it is closed; False when somebody else has it."""
+        """Lock the file against other processes until it is closed; return False if another process has it."""
 
     def close(self) -> None:
-        """Give the file back; closing twice is allowed."""
+        """Close the file; closing twice is allowed."""
 
 
 class Space(NamedTuple):
-    """The room on the file system of a directory, in bytes; `free` is what this process may still take."""
+    """The space on the file system of a directory, in bytes; `free` is the part that this process may still use."""
 
     free: int
     size: int
 
 
 class FileSystem(Protocol):
-    """Names and directories."""
+    """The files and directories of a file system, by name."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
         """Open for reading and writing. Raises FileNotFoundError, unless `create` makes the file."""
@@ -88,53 +88,53 @@ class FileSystem(Protocol):
         """Open for reading only."""
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Return whether there is a file or directory of that name."""
 
     def listdir(self, path: Path) -> list[str]:
-        """The names in a directory, sorted; empty when there is no such directory."""
+        """Return the names in a directory, sorted; empty if there is no such directory."""
 
     def mkdir(self, path: Path) -> None:
-        """Make a directory and those above it; one that is there already is fine."""
+        """Make a directory and its parents, if they do not exist yet."""
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename a file, in place of `target` if that exists."""
+        """Rename a file, and replace `target` if that exists."""
 
     def remove(self, path: Path) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file if it exists."""
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory; one that is not there is fine."""
+        """Remove an empty directory if it exists."""
 
     def fsync_dir(self, path: Path) -> None:
         """Make creations, renames and removals in a directory durable."""
 
     def lock_dir(self, path: Path) -> File | None:
-        """Lock a directory itself until what is returned is closed; None when another process has it."""
+        """Lock a directory itself until the returned file is closed; return None if another process has the lock."""
 
     def space(self, path: Path) -> Space:
-        """The room on the file system that a directory lies on."""
+        """Return the space on the file system that holds a directory."""
 
     def boot_id(self) -> bytes:
-        """16 bytes that stay the same until the machine starts again: so long nothing that was written is lost."""
+        """Return 16 bytes that are the same until the machine starts again: until then no write is lost."""
 
     def random_bytes(self, size: int) -> bytes:
-        """So many bytes that no other file or machine has: for ids, and for the salts of checksums."""
+        """Return `size` bytes that no other file or machine has: for ids, and for the salts of checksums."""
 
 
 Buffer = bytes | memoryview
 
 
 class System(Protocol):
-    """The calls of the operating system that may do less than they are asked; `os` has them."""
+    """The calls of the operating system that may do less than was requested; `os` has them."""
 
     def pread(self, fd: int, length: int, offset: int, /) -> bytes:
-        """At most `length` bytes from `offset`."""
+        """Return at most `length` bytes from `offset`."""
 
     def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, flags: int = 0, /) -> int:
-        """Write some of the bytes; returns how many."""
+        """Write some of the bytes; return how many."""
 
     def fdatasync(self, fd: int, /) -> None:
-        """Make what was written durable."""
+        """Make earlier writes durable."""
 
 
 class RealFile:
@@ -150,7 +150,7 @@ class RealFile:
         self._durable_flag: int | None = getattr(system, "RWF_DSYNC", None)
 
     def pread(self, size: int, offset: int) -> bytes:
-        """`size` bytes from `offset`, fewer only at the end; what one call left out is read by the next."""
+        """Return `size` bytes from `offset`, fewer only at the end; a short read is continued."""
         data = self._system.pread(self._fd, size, offset)
         if len(data) == size or not data:
             return data
@@ -169,7 +169,7 @@ class RealFile:
         self._write(buffers, offset, 0)
 
     def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
-        """Write all buffers durably. One system call where Linux has RWF_DSYNC, else a write and an fdatasync."""
+        """Write all buffers durably: in one system call if Linux has RWF_DSYNC, else with an fdatasync."""
         if self._durable_flag is not None:
             try:
                 self._write(buffers, offset, self._durable_flag)
@@ -186,7 +186,7 @@ class RealFile:
             some = buffers[start : start + _BUFFERS_PER_WRITE]
             size = sum(map(len, some))
             written = self._system.pwritev(self._fd, some, offset, flags)
-            # A short write is legal, if rare: a signal, or the last bytes of a full disk.
+            # A short write is legal, but rare: after a signal, or with the last bytes of a full disk.
             rest = memoryview(b"".join(some))[written:] if written < size else memoryview(b"")
             while rest:
                 written = self._system.pwritev(self._fd, [rest], offset + size - len(rest), flags)
@@ -196,7 +196,7 @@ class RealFile:
             offset += size
 
     def allocate(self, size: int) -> None:
-        """Take the space with posix_fallocate; without it the length alone is set."""
+        """Allocate the space with posix_fallocate; without it set only the length."""
         have = self.size()
         if have >= size:
             return
@@ -212,19 +212,19 @@ class RealFile:
         os.ftruncate(self._fd, size)
 
     def size(self) -> int:
-        """The file's length in bytes."""
+        """Return the file's length in bytes."""
         return os.fstat(self._fd).st_size
 
     def seems_at(self, path: Path) -> bool:
-        """Whether any file is found under `path`.
+        """Return whether any file is found under `path`.
 
-        No stat: Linux gives each write a time of its own, and so a change of the inode, where somebody has looked
-        at the time since the last one (multigrain timestamps). That costs a synced write 20 us.
+        No stat: if a file's time was read since its last write, Linux gives the next write a time of its own
+        (multigrain timestamps), and so a change of the inode, which costs a synced write 20 us.
         """
         return os.access(path, os.F_OK)
 
     def is_at(self, path: Path) -> bool:
-        """Whether this inode is still the one under `path`."""
+        """Return whether this inode is still the one under `path`."""
         if self._identity is None:
             own = os.fstat(self._fd)
             self._identity = (own.st_ino, own.st_dev)
@@ -239,16 +239,16 @@ class RealFile:
         _sync(self._fd)
 
     def fdatasync(self) -> None:
-        """Make the content durable, and of the facts only what reading needs."""
+        """Make the content durable, with only the metadata that reading needs."""
         if _FULL_FSYNC is None and hasattr(self._system, "fdatasync"):
             self._system.fdatasync(self._fd)
         else:
             _sync(self._fd)
 
     def lock(self) -> bool:
-        """Lock the file until it is closed; False when another process has it.
+        """Lock the file until it is closed; return False if another process has it.
 
-        Kafka locks with fcntl, so a broker is kept out as well where Linux offers that.
+        Kafka locks with fcntl, so on Linux the lock keeps out a broker as well.
         """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -262,11 +262,11 @@ class RealFile:
         return True
 
     def fileno(self) -> int:
-        """The descriptor, for a child process that is to have the file, too."""
+        """Return the descriptor, for a child process that inherits the file."""
         return self._fd
 
     def close(self) -> None:
-        """Give the descriptor back; closing twice is allowed."""
+        """Close the descriptor; closing twice is allowed."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1  # after an error of close() the number may be another file's
             os.close(fd)
@@ -289,7 +289,7 @@ class RealFileSystem:
         self._system = system
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """Open for reading and writing; with `create` it is made with FILE_MODE."""
+        """Open for reading and writing; with `create` make a missing file with FILE_MODE."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return RealFile(os.open(path, flags, FILE_MODE), self._system)
 
@@ -298,30 +298,30 @@ class RealFileSystem:
         return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._system)
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Return whether there is a file or directory of that name."""
         return path.exists()
 
     def listdir(self, path: Path) -> list[str]:
-        """The names in a directory, sorted; none where there is no directory."""
+        """Return the names in a directory, sorted; empty if there is no such directory."""
         try:
             return sorted(entry.name for entry in path.iterdir())
         except FileNotFoundError:
             return []
 
     def mkdir(self, path: Path) -> None:
-        """Make a directory and those above it, with DIRECTORY_MODE."""
+        """Make a directory and its parents with DIRECTORY_MODE, if they do not exist yet."""
         path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
-        """Rename a file, in place of `target` if that exists."""
+        """Rename a file, and replace `target` if that exists."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file if it exists."""
         path.unlink(missing_ok=True)
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory; one that is not there is fine."""
+        """Remove an empty directory if it exists."""
         try:
             path.rmdir()
         except FileNotFoundError:
@@ -336,7 +336,7 @@ class RealFileSystem:
             os.close(fd)
 
     def lock_dir(self, path: Path) -> File | None:
-        """Lock a directory itself with flock; where the file system cannot, what is returned locks nothing."""
+        """Lock a directory itself with flock; if the file system cannot, the returned file locks nothing."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -350,16 +350,16 @@ class RealFileSystem:
         return RealFile(fd)
 
     def space(self, path: Path) -> Space:
-        """The room on the file system that a directory lies on, without what is kept back for root."""
+        """Return the space on the file system that holds a directory, without the reserve for root."""
         found = os.statvfs(path)
         return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def boot_id(self) -> bytes:
-        """The kernel's id of this start of the machine, 16 bytes; a new one in each process where it has none."""
+        """Return the kernel's id of this start of the machine, 16 bytes; a new one in each process if it has none."""
         return _boot_id()
 
     def random_bytes(self, size: int) -> bytes:
-        """So many bytes of the kernel's randomness."""
+        """Return `size` bytes of the kernel's randomness."""
         return os.urandom(size)
 
 
@@ -368,16 +368,16 @@ def _boot_id() -> bytes:
     try:
         return uuid.UUID(_BOOT_ID_FILE.read_text().strip()).bytes
     except (OSError, ValueError):
-        return os.urandom(16)  # of no other process: each start may be after a power loss
+        return os.urandom(16)  # of this process only: each start may be after a power loss
 
 
 def new_uuid(fs: FileSystem) -> bytes:
-    """A random UUID, version 4, as its 16 bytes."""
+    """Return a random UUID, version 4, as its 16 bytes."""
     return uuid.UUID(bytes=fs.random_bytes(16), version=4).bytes
 
 
 def read_file(fs: FileSystem, path: Path) -> bytes:
-    """The whole content of a file. Raises FileNotFoundError and other OSErrors."""
+    """Return the whole content of a file. Raises FileNotFoundError and other OSErrors."""
     file = fs.open_read(path)
     try:
         return file.pread(file.size(), 0)
@@ -386,18 +386,18 @@ def read_file(fs: FileSystem, path: Path) -> bytes:
 
 
 def atomic_write(fs: FileSystem, path: Path, data: bytes) -> None:
-    """Give `path` this content, durably: after a crash it has the old content or the new, never a mixture.
+    """Replace the content of `path` durably: after a crash it is the old content or the new, never a mixture.
 
-    Raises OSError; the old content is then still there.
+    Raises OSError; then the file keeps its old content.
     """
     replace_file(fs, path, data, sync=True)
     fs.fsync_dir(path.parent)
 
 
 def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Give `path` this content, a reader sees the old or the new; without `sync` not after a power loss.
+    """Replace the content of `path`: a reader sees the old or the new; without `sync` not after a power loss.
 
-    Raises OSError; the old content is then still there.
+    Raises OSError; then the file keeps its old content.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     file = fs.open(temporary, create=True)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of a data directory are called. Most names are Kafka's.
+"""The names of the files of a data directory. Most names are Kafka's.
 
 .lock                                one process at a time
 meta.properties                      cluster id, node id
-.kafka_cleanshutdown                 there only after a clean close
-recovery-point-offset-checkpoint     up to where each partition is known to be on disk
-journal/<number>.journal             what is not in the segments yet; gone after a clean close
-journal.<node>/                      the same of one of several nodes that share the directory
-open-journals, open-journals.<node>  which of them are in use
-cleaner-offset-checkpoint            up to where each partition has been compacted
-log-start-offset-checkpoint          a broker's: before which offset nothing counts any more
-taken-over-offset-checkpoint         up to where a broker wrote each partition
+.kafka_cleanshutdown                 present only after a clean close
+recovery-point-offset-checkpoint     the offset up to which each partition is known to be on disk
+journal/<number>.journal             batches that are not in the segments yet; gone after a clean close
+journal.<node>/                      the same for one of several nodes that share the directory
+open-journals, open-journals.<node>  the journals in use
+cleaner-offset-checkpoint            the offset up to which each partition has been compacted
+log-start-offset-checkpoint          a broker's: the offset before which no batch counts any more
+taken-over-offset-checkpoint         the offset up to which a broker wrote each partition
 __consumer_offsets-<p>/<base>.log    the log itself
-__consumer_offsets-<p>/<base>.index, .timeindex                      where in it which offset and time is
+__consumer_offsets-<p>/<base>.index, .timeindex                      positions in it by offset and by time
 __consumer_offsets-<p>/leader-epoch-checkpoint, partition.metadata   its leaders' epochs, its topic's id
-__consumer_offsets-<p>/rolled-segments        which segments there must be, before the last one
-__consumer_offsets-<p>/*.cleaned, *.swap, *.deleted                  a compaction on its way
+__consumer_offsets-<p>/rolled-segments        the segments that must exist before the last one
+__consumer_offsets-<p>/*.cleaned, *.swap, *.deleted                  a compaction under way
 """
 
 import re
@@ -35,7 +35,7 @@ LOG_START_FILE: Final = "log-start-offset-checkpoint"
 TAKEN_OVER_FILE: Final = "taken-over-offset-checkpoint"
 POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
-"""Where a node that has the directory for itself keeps its journals."""
+"""The directory of the journals of a node that has the data directory for itself."""
 OPEN_JOURNALS_FILE: Final = "open-journals"
 SPARE_JOURNAL: Final = "spare"
 """A journal that is not in use: about to get a number, or one whose space will be used again."""
@@ -48,14 +48,14 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TXN_INDEX_SUFFIX: Final = ".txnindex"
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
-"""All files of a segment; the last one is there only if a broker wrote it."""
+"""The suffixes of a segment's files; the last one exists only if a broker wrote it."""
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 DELETED_SUFFIX: Final = ".deleted"
 TEMPORARY_SUFFIX: Final = ".tmp"
-"""What is being written and will get its name once it is whole."""
+"""The suffix of a file that is being written and gets its name once it is whole."""
 CUT_SUFFIX: Final = ".cut"
-"""What recovery left out of a log, for somebody to look at; no broker reads it."""
+"""The suffix of the bytes that recovery left out of a log, kept for inspection; no broker reads them."""
 
 # With a dot: a dash would make it the directory of a topic's partition, to a Kafka broker.
 _NODE_JOURNAL_DIR: Final = re.compile(rf"{JOURNAL_DIR}\.(0|[1-9]\d*)")
@@ -66,12 +66,12 @@ _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.")
 
 
 def partition_dir(data_dir: Path, topic: str, partition: Partition) -> Path:
-    """The directory of a partition."""
+    """Return the directory of a partition."""
     return data_dir / f"{topic}-{partition}"
 
 
 def parse_partition_dir(name: str, topic: str) -> Partition | None:
-    """The partition of `topic` whose directory has this name, if it is one."""
+    """Return the partition of `topic` whose directory has this name, or None."""
     start, _, number = name.rpartition("-")
     if start != topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
         return None
@@ -79,49 +79,49 @@ def parse_partition_dir(name: str, topic: str) -> Partition | None:
 
 
 def journal_dir(data_dir: Path, node_id: int | None) -> Path:
-    """Where a node keeps its journals; None is the one that has the whole directory for itself."""
+    """Return the directory of a node's journals; None is the node that has the whole data directory for itself."""
     return data_dir / (JOURNAL_DIR if node_id is None else f"{JOURNAL_DIR}.{node_id}")
 
 
 def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
-    """Those that there are among the `names` in a data directory."""
+    """Return the directories of journals among the `names` in a data directory."""
     return [data_dir / name for name in names if name == JOURNAL_DIR or _NODE_JOURNAL_DIR.fullmatch(name)]
 
 
 def open_journals_file(directory: Path) -> Path:
-    """Where it is noted which journals of this directory are in use."""
+    """Return the file that lists the journals in use of this directory."""
     return directory.with_name(OPEN_JOURNALS_FILE + directory.name.removeprefix(JOURNAL_DIR))
 
 
 def journal_dir_of(path: Path) -> Path | None:
-    """The directory of journals that a file of this name says something about, if it is one that does."""
+    """Return the directory whose journals the file lists, or None if it is no list of open journals."""
     match = _OPEN_JOURNALS.fullmatch(path.name)
     return path.with_name(JOURNAL_DIR + match[1]) if match else None
 
 
 def segment_name(base_offset: Offset, suffix: str = LOG_SUFFIX) -> str:
-    """The name of a file of the segment that starts at `base_offset`; its log by default."""
+    """Return the name of a file of the segment that starts at `base_offset`; its log by default."""
     return f"{base_offset:020d}{suffix}"
 
 
 def parse_segment(name: str) -> Offset | None:
-    """The base offset of a segment of this name, if it is one."""
+    """Return the base offset of the segment with this name, or None if it is no segment."""
     match = _SEGMENT.fullmatch(name)
     return Offset(int(match[1])) if match else None
 
 
 def parse_segment_file(name: str) -> Offset:
-    """The base offset in the name of any file of a segment, with whatever suffixes; -1 if there is none."""
+    """Return the base offset in the name of any file of a segment, with any suffixes; -1 if there is none."""
     match = _SEGMENT_FILE.match(name)
     return Offset(int(match[1]) if match else -1)
 
 
 def journal_name(number: int) -> str:
-    """The name of the journal with this number."""
+    """Return the name of the journal with this number."""
     return f"{number:020d}.journal"
 
 
 def parse_journal(name: str) -> int | None:
-    """The number of a journal of this name, if it is one."""
+    """Return the number of the journal with this name, or None if it is no journal."""
     match = _JOURNAL.fullmatch(name)
     return int(match[1]) if match else None

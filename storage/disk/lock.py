@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process per data directory."""
+"""The lock that lets only one process use a data directory."""
 
 import os
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from storage.errors import DirectoryLocked, StorageError, storage_error
 class DirectoryLock:
     """The lock on a data directory, held until `release`, or the end of the process, however it ends.
 
-    It is on the file that Kafka locks, and on the directory itself: that file may be removed by somebody.
+    It locks the file that Kafka locks, and the directory itself, because that file may be removed.
     """
 
     def __init__(self, *files: File) -> None:
@@ -58,18 +58,18 @@ class DirectoryLock:
             raise storage_error(data_dir, error, "locking") from error
 
     def filenos(self) -> tuple[int, ...]:
-        """The descriptors of what is locked: the lock is held as long as any process has them open."""
+        """Return the descriptors of the locked files: the lock is held as long as any process has them open."""
         return tuple(file.fileno() for file in self._files if isinstance(file, RealFile))
 
     def release(self) -> None:
-        """Let go. The file stays: removing it would let two processes lock two files of one name."""
-        with ExitStack() as stack:  # what cannot be closed keeps nothing else locked
+        """Release the lock. The file stays: removing it would let two processes lock two files of one name."""
+        with ExitStack() as stack:  # a file that cannot be closed does not keep the others locked
             for file in self._files:
                 stack.callback(file.close)
 
 
 def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
-    """Who uses `data_dir` now, or None; nothing in it is changed. Raises OSError."""
+    """Return the error that names the process using `data_dir`, or None; change nothing. Raises OSError."""
     directory = fs.lock_dir(data_dir)
     if directory is None:
         return DirectoryLocked(data_dir, _pid_in(fs, data_dir))
@@ -93,6 +93,6 @@ def _pid_in(fs: FileSystem, data_dir: Path) -> int | None:
 
 
 def _pid(content: bytes) -> int | None:
-    # Empty when the holder is a Kafka broker, or has not come to writing it yet.
+    # Empty if the holder is a Kafka broker, or has not written it yet.
     text = content.strip()
     return int(text) if text.isdigit() else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`meta.properties`: whose data directory this is, in the form of Kafka's `MetaProperties` version 1."""
+"""`meta.properties`: the owner of a data directory, in the form of Kafka's `MetaProperties` version 1."""
 
 import base64
 import re
@@ -29,7 +29,7 @@ class WrongDirectory(StorageError):
 
 
 def random_id(fs: FileSystem) -> str:
-    """A new random id as Kafka prints its `Uuid`: 22 characters, URL-safe base64."""
+    """Return a new random id as Kafka prints its `Uuid`: 22 characters, URL-safe base64."""
     while True:
         text = encode_uuid(new_uuid(fs))
         # KAFKA-14392: an id that starts with a dash looks like an option on a command line.
@@ -38,12 +38,12 @@ def random_id(fs: FileSystem) -> str:
 
 
 def encode_uuid(value: bytes) -> str:
-    """16 bytes in Kafka's text form."""
+    """Return 16 bytes in Kafka's text form."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
 def decode_uuid(text: str) -> bytes:
-    """The 16 bytes of an id in Kafka's text form. Raises ValueError when it is none."""
+    """Return the 16 bytes of an id in Kafka's text form. Raises ValueError if it is no id."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(value) != 16:
         raise ValueError(f"an id of {len(value)} bytes")
@@ -51,7 +51,7 @@ def decode_uuid(text: str) -> bytes:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """A Java properties file, as far as Kafka's own ones go: `key=value`, comments, backslash escapes."""
+    """Parse a Java properties file, as far as Kafka's own files go: `key=value`, comments, backslash escapes."""
     found = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
@@ -63,10 +63,10 @@ def parse_properties(text: str) -> dict[str, str]:
 def load_or_create_meta(
     fs: FileSystem, data_dir: Path, *, node_id: int, cluster_id: str | None = None
 ) -> MetaProperties:
-    """The directory's identity; a new directory gets one, with a random cluster id unless one is given.
+    """Return the directory's identity; a new directory gets one, with a random cluster id unless one is given.
 
-    Raises WrongDirectory when the directory says something else than the arguments, CorruptLog when its
-    file cannot be understood, StorageError when it cannot be read or written.
+    Raises WrongDirectory if the directory's identity differs from the arguments, CorruptLog if its
+    file cannot be parsed, StorageError if it cannot be read or written.
     """
     path = data_dir / META_FILE
     try:
@@ -90,7 +90,7 @@ def _load(fs: FileSystem, path: Path) -> MetaProperties | None:
     except FileNotFoundError:
         return None
     values = parse_properties(text)
-    # Version 0, of brokers before KRaft, says broker.id.
+    # Version 0, of brokers before KRaft, has broker.id.
     node_id = values.get("node.id", values.get("broker.id", ""))
     if "cluster.id" not in values or not node_id.lstrip("-").isdigit():
         raise CorruptLog(path, "it holds no cluster.id and node.id")

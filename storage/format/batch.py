@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading batches: where they are, whether they are whole, and the records in them.
+"""Reads batches: finds them, checks that they are whole, and reads the records in them.
 
-RecordBatch v2 here; the message sets that brokers wrote before it are left to `old_messages`.
+This module reads RecordBatch v2; `old_messages` reads the message sets that brokers wrote before it.
 """
 
 from collections.abc import Iterator
@@ -41,9 +41,9 @@ __all__ = [
 
 
 def read_batch(buffer: bytes, position: int = 0) -> Batch:
-    """The batch at `position`, without a look at its checksum.
+    """Return the batch at `position`, without a check of its checksum.
 
-    Raises IncompleteBatch when the buffer ends before it does, CorruptBatch when it cannot be a batch.
+    Raises IncompleteBatch if the buffer ends before the batch does, CorruptBatch if it cannot be a batch.
     """
     left = len(buffer) - position
     if left > MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
@@ -96,7 +96,7 @@ def read_batch(buffer: bytes, position: int = 0) -> Batch:
 
 
 def check_batch(buffer: bytes, position: int = 0) -> Batch:
-    """The batch at `position`, once its length, magic and checksum are right.
+    """Return the batch at `position` if its length, magic and checksum are right.
 
     Raises IncompleteBatch and CorruptBatch, which name the position and the reason.
     """
@@ -106,12 +106,12 @@ def check_batch(buffer: bytes, position: int = 0) -> Batch:
     else:
         actual = crc32c(memoryview(buffer)[position + CRC_START : batch.end])
     if actual != batch.checksum:
-        raise CorruptBatch(position, f"checksum {actual:#010x} where the header says {batch.checksum:#010x}")
+        raise CorruptBatch(position, f"checksum {actual:#010x}, but the header has {batch.checksum:#010x}")
     return batch
 
 
 def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> Iterator[Batch]:
-    """The batches from `position` to the end of the buffer; with `check`, their checksums are verified.
+    """Yield the batches from `position` to the end of the buffer; with `check`, verify their checksums.
 
     Raises what `read_batch` and `check_batch` raise, after the batches before it.
     """
@@ -124,7 +124,7 @@ def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> It
 
 
 def batch_body(batch: Batch) -> bytes:
-    """The records of a batch v2, decompressed. Raises CorruptBatch when they cannot be."""
+    """Return the decompressed records of a batch v2. Raises CorruptBatch if they cannot be decompressed."""
     body = batch.buffer[batch.position + HEADER_BYTES : batch.end]
     if not batch.compression:
         return body
@@ -135,10 +135,10 @@ def batch_body(batch: Batch) -> bytes:
 
 
 def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
-    """The records of a batch (or of the batch that some bytes start with); their headers are passed over.
+    """Iterate over the records of a batch (or of the batch that some bytes start with); skip their headers.
 
-    Raises CorruptBatch where the records are not what the header and their own lengths say, at once or
-    after the records before that.
+    Raises CorruptBatch if the records contradict the header or their own lengths, at once or after the
+    records before the damage.
     """
     if isinstance(batch, bytes):
         batch = read_batch(batch)
@@ -148,9 +148,9 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
 
 
 def find_batch(data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | None = None) -> int | None:
-    """Where in `data` the first whole batch of version 2 starts, before `stop` if that is given.
+    """Return where in `data` the first whole batch of version 2 starts, before `stop` if that is given.
 
-    Only one counts whose first offset is `offset` or some larger one, of `span` in all.
+    Only a batch counts whose first offset is one of the `span` offsets from `offset` on.
     """
     magic = bytes((MAGIC,))
     end = len(data) if stop is None else stop + MAGIC_AT
@@ -159,7 +159,7 @@ def find_batch(data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | 
         pos = found - MAGIC_AT
         if pos + HEADER_BYTES <= len(data):
             extent = batch_extent(data, pos)
-            # Look closer only where the numbers are possible: most bytes of this value are no magic.
+            # Check only possible numbers: most bytes of this value are no magic.
             if extent is not None and extent.end <= len(data) and 0 <= extent.base_offset - offset < span:
                 try:
                     check_batch(data, pos)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records into RecordBatch v2 bytes. Every commit passes here, so it is written for speed."""
+"""Encodes records into RecordBatch v2 bytes. Every commit passes through this module, so it is written for speed."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,8 +33,8 @@ BATCH_BYTES_MAX: Final = 1_048_588
 class BatchBuilder:
     """Gathers records and builds batches of at most `max_bytes`, header included.
 
-    What one `append` brings stays together in one batch, so that it is read back wholly or not at all.
-    The base offset comes last, in `build`: until then the end of the log need not be known.
+    The records of one `append` stay together in one batch, so that they are read back wholly or not at all.
+    The base offset is given last, to `build`: until then the log end offset need not be known.
     """
 
     __slots__ = ("_chunks", "_closed", "_compression", "_records", "_size", "_version", "count", "max_bytes")
@@ -47,7 +47,7 @@ class BatchBuilder:
     ) -> None:
         self.max_bytes = max_bytes
         self.count = 0
-        """Records in all batches together."""
+        """The number of records in all batches."""
         self._version = offset_value_version
         self._compression = compression
         self._closed: list[tuple[int, list[bytes]]] = []
@@ -57,14 +57,14 @@ class BatchBuilder:
 
     @property
     def batches(self) -> int:
-        """How many batches `build` gives."""
+        """The number of batches that `build` returns."""
         return len(self._closed) + (self._records > 0)
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records that must be written together.
 
-        Raises RecordTooLarge, and changes nothing, when no batch can hold them together, or when a
-        string among them is longer than its field can be.
+        Raises RecordTooLarge, and changes nothing, if no batch can hold them together, or if a
+        string among them is too long for its field.
         """
         chunk = self._encode(records, self._records)
         if self._size + len(chunk) > self.max_bytes:
@@ -74,7 +74,7 @@ class BatchBuilder:
         self._take(len(records), chunk)
 
     def append_offsets(self, commits: list[OffsetCommits]) -> None:
-        """Add one commit's offsets, which are written together; the quick way for what happens most.
+        """Add one commit's offsets, which are written together; the fast path of the most frequent records.
 
         Raises RecordTooLarge, and changes nothing, as `append` does.
         """
@@ -87,7 +87,7 @@ class BatchBuilder:
         self._take(added, chunk)
 
     def _next_batch(self, added: int, chunk_bytes: int) -> None:
-        """Begin another batch, for records that are too long for what is left of this one."""
+        """Begin another batch, for records that do not fit in the rest of this one."""
         size = HEADER_BYTES + chunk_bytes
         if size > self.max_bytes:
             raise _too_large(added, size, self.max_bytes)
@@ -103,9 +103,9 @@ class BatchBuilder:
         self.count += added
 
     def build(self, base_offset: Offset, leader_epoch: LeaderEpoch, timestamp_ms: int) -> list[bytes]:
-        """The batches, the first of them at `base_offset` and every record at `timestamp_ms`.
+        """Return the batches, the first of them at `base_offset` and every record at `timestamp_ms`.
 
-        An empty list when nothing was appended. Can be called again, with another offset.
+        Returns an empty list if nothing was appended. Can be called again, with another offset.
         """
         batches = []
         current = [(self._records, self._chunks)] if self._records else []
@@ -127,13 +127,13 @@ class BatchBuilder:
         return batches
 
     def _encode_offsets(self, commits: list[OffsetCommits], delta: int) -> bytes:
-        """The bytes of a commit, whose first record has the offset delta `delta`."""
+        """Encode a commit, whose first record has the offset delta `delta`."""
         version = self._version
         parts: list[bytes] = []
         least_bytes = 0
         for commit in commits:
             names = sized_key_prefix(commit.group, commit.topic)
-            # What fits in no batch is refused before it is encoded.
+            # A commit that fits in no batch is refused before it is encoded.
             least_bytes += len(commit.values) * (OFFSET_TAIL_BYTES_MIN + len(names))
             if least_bytes > self.max_bytes:
                 raise _too_large(count_of(commits), least_bytes, self.max_bytes)
@@ -155,7 +155,7 @@ class BatchBuilder:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _encode(self, records: Sequence[Record], delta: int) -> bytes:
-        """The bytes of `records`, whose first has the offset delta `delta`."""
+        """Encode `records`, whose first has the offset delta `delta`."""
         parts: list[bytes] = []
         version = self._version
         least_bytes = 0

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header of a RecordBatch v2, 61 bytes: all that knows its fields reads and writes them here.
+"""The header of a RecordBatch v2, 61 bytes: only this module reads and writes its fields.
 
     0   base offset        i64  of the first record, also of one that compaction has removed
-    8   length             i32  of what follows it
+    8   length             i32  of the bytes behind this field
     12  leader epoch       i32
     16  magic              i8   2; older formats have theirs in the same place
-    17  checksum           u32  CRC-32C of all that follows it
+    17  checksum           u32  CRC-32C of the bytes behind this field
     21  attributes         i16
     23  last offset delta  i32  from the base offset; it stays when compaction removes the record
     27  base timestamp     i64  from which the records' timestamps count, or the delete horizon
@@ -15,7 +15,7 @@
     53  base sequence      i32
     57  count              i32  of the records
 
-Kafka's `DefaultRecordBatch`, and KIP-98, which brought this format. What follows it is in `record_body`.
+Kafka's class is `DefaultRecordBatch`; KIP-98 introduced this format. `record_body` handles the records behind it.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ from storage.format.compression import compress
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
-"""Base offset and length, which the length does not count."""
+"""The size of base offset and length, which the length does not count."""
 LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD_BYTES
 """The length of a batch without records."""
 MESSAGE_BYTES_MIN: Final = 14
-"""The least that follows the offset and length of a message before v2: checksum to two empty lengths."""
+"""The least number of bytes behind the length of a message before v2: checksum to two empty lengths."""
 
 BASE_OFFSET_AT: Final = 0
 LENGTH_AT: Final = 8
@@ -46,7 +46,7 @@ MAGIC_AT: Final = 16
 CHECKSUM_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
 CRC_START: Final = ATTRIBUTES_AT
-"""The checksum covers everything from here to the end."""
+"""The position from which the checksum covers the batch to its end."""
 LAST_OFFSET_DELTA_AT: Final = 23
 BASE_TIMESTAMP_AT: Final = 27
 MAX_TIMESTAMP_AT: Final = 35
@@ -60,36 +60,36 @@ LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
-"""The base timestamp is the time until which tombstones of this batch are kept (KIP-534)."""
+"""The attribute that makes the base timestamp the time until which tombstones of the batch are kept (KIP-534)."""
 
 NONE: Final = -1
 """The timestamp, epoch, producer or sequence of a batch that has none."""
 OFFSET_DELTA_MAX: Final = (1 << 31) - 1
-"""Offsets within a batch, and within a segment's indexes, count from the first one, in 32 bits."""
+"""The limit of offsets within a batch, or a segment's indexes, which count from the first one in 32 bits."""
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 _PACK_UNCHECKED: Final[Callable[..., bytes]] = Struct(">qiibI").pack  # up to the checksum
 _PACK_CHECKED: Final[Callable[..., bytes]] = Struct(">hiqqqhii").pack  # from the attributes on
 _EXTENT: Final = Struct(">qiibIhi")  # up to the last offset delta
 EXTENT_BYTES: Final = 27
-"""So much of a batch says where it ends. A message before v2 is no shorter, if its key has a byte at least."""
+"""The bytes of a batch that give its end. No message before v2 is shorter, if its key has at least one byte."""
 _UNPACK_SUMMARY: Final[Callable[[bytes, int], tuple[int, int, int, int, int, int]]] = Struct(
     ">qiib6xi8xq"
 ).unpack_from
-"""Base offset, length, epoch, magic, last offset delta and max timestamp."""
+"""Unpacks base offset, length, epoch, magic, last offset delta and max timestamp."""
 _LENGTH_AND_CHECKSUM: Final = Struct(">i5xI")
 _UNPACK_ENDS: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">q15xi").unpack_from
-"""The base offset and the last offset delta."""
+"""Unpacks the base offset and the last offset delta."""
 _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
 
 
 class Batch(Frozen, frozen=True):
-    """A batch's header, and where in `buffer` the batch lies; nothing is copied.
+    """A batch's header, and the batch's place in `buffer`; nothing is copied.
 
-    A message of an older format is a batch of its own, with -1 for what it does not have. If compressed it
-    holds many, of which its offset is the last; `count` is 1 all the same.
+    A message of an older format is a batch of its own, with -1 for missing fields. A compressed message
+    holds many, and has the offset of the last; its `count` is 1 all the same.
     """
 
     buffer: bytes
@@ -115,27 +115,27 @@ class Batch(Frozen, frozen=True):
 
     @property
     def next_offset(self) -> Offset:
-        """The offset after the batch's last one; compaction may have removed the record that had that."""
+        """The offset after the batch's last one; compaction may have removed the record with the last one."""
         return Offset(self.last_offset + 1)
 
     @property
     def compression(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        """The codec's number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         return self.attributes & COMPRESSION_MASK
 
     @property
     def is_transactional(self) -> bool:
-        """Whether its records wait for a marker."""
+        """True if the batch's records wait for a marker."""
         return self.attributes & TRANSACTIONAL != 0
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a transaction's marker, and so no record of a group."""
+        """True if the batch holds a transaction's marker, and so no record of a group."""
         return self.attributes & CONTROL != 0
 
     @property
     def delete_horizon(self) -> int | None:
-        """Until when, in milliseconds, its tombstones are kept; None if it was never cleaned with any (KIP-534)."""
+        """The time (ms) until which the batch's tombstones are kept; None if never cleaned with any (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
@@ -145,18 +145,18 @@ class Batch(Frozen, frozen=True):
 
 
 class BatchExtent(Frozen, frozen=True):
-    """Which offsets a batch has, and where it ends in the bytes that it was found in."""
+    """The offsets of a batch, and where it ends in the bytes that hold its start."""
 
     base_offset: Offset
     next_offset: Offset
-    """The offset after its last one."""
+    """The offset after the batch's last one."""
     end: int
-    """The position after the batch, which may lie behind those bytes."""
+    """The position after the batch, which may lie behind the bytes."""
 
 
 @mypyc_attr(acyclic=True)
 class BatchSummary(FieldsValue):
-    """What a log and its indexes go by: where a batch lies, its offsets, epoch and time.
+    """The facts about a batch that a log and its indexes use: its place, its offsets, epoch and time.
 
     `position` is that in its file. `leader_epoch` and `max_timestamp` (milliseconds) are -1 for a message before v2.
     """
@@ -194,7 +194,7 @@ class BatchSummary(FieldsValue):
 
     @property
     def last_offset(self) -> Offset:
-        """The offset of its last record, or that which it had before compaction."""
+        """The offset of the batch's last record, perhaps one that compaction has removed."""
         return Offset(self.next_offset - 1)
 
 
@@ -202,7 +202,7 @@ class BatchSummary(FieldsValue):
 
 
 def batch_extent(data: bytes, pos: int) -> BatchExtent | None:
-    """The offsets and the end of the batch at `pos`, of which EXTENT_BYTES must be there; None if none can be there."""
+    """Return the extent of the batch at `pos`, from its first EXTENT_BYTES; None if it cannot be a batch."""
     base_offset, length, _, magic, _, _, delta = _EXTENT.unpack_from(data, pos)
     if magic == MAGIC and length >= LENGTH_MIN and delta >= 0:
         return BatchExtent(base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length)
@@ -212,7 +212,7 @@ def batch_extent(data: bytes, pos: int) -> BatchExtent | None:
 
 
 def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
-    """The summary of the batch at `pos`, whose `position` in its file is given. Raises ValueError for no batch."""
+    """Return the summary of the batch at `pos`, and at `position` in its file. Raises ValueError for no batch."""
     left = len(data) - pos
     if left >= HEADER_BYTES:
         base_offset, length, epoch, magic, delta, timestamp = _UNPACK_SUMMARY(data, pos)
@@ -228,35 +228,35 @@ def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
 
 
 def base_offset_of(batch: bytes) -> Offset:
-    """The base offset of a whole batch of any format."""
+    """Return the base offset of a whole batch of any format."""
     return Offset(_LONG.unpack_from(batch, BASE_OFFSET_AT)[0])
 
 
 def next_offset_of(batch: bytes) -> Offset:
-    """The offset after the last one of a whole batch of version 2."""
+    """Return the offset after the last one of a whole batch of version 2."""
     base_offset, delta = _UNPACK_ENDS(batch, 0)
     return Offset(base_offset + delta + 1)
 
 
 def record_count(batch: bytes) -> int:
-    """How many records a whole batch of version 2 has."""
+    """Return the number of records in a whole batch of version 2."""
     return int(_INT.unpack_from(batch, COUNT_AT)[0])
 
 
 def max_timestamp(batch: bytes) -> int:
-    """The largest timestamp in a batch of version 2, from its header; -1 for an older or a cut one."""
+    """Return the largest timestamp in a batch of version 2, from its header; -1 for an older or a cut one."""
     if len(batch) < HEADER_BYTES or batch[MAGIC_AT] != MAGIC:
         return NONE
     return int(_LONG.unpack_from(batch, MAX_TIMESTAMP_AT)[0])
 
 
 def has_producer(data: bytes, pos: int) -> bool:
-    """Whether the batch at `pos`, whose header is there, is of version 2 and from a producer with an id."""
+    """Return whether the batch at `pos`, with a whole header, is of version 2 and from a producer with an id."""
     return data[pos + MAGIC_AT] == MAGIC and _LONG.unpack_from(data, pos + PRODUCER_ID_AT)[0] != NONE
 
 
 def is_transactional(data: bytes, pos: int) -> bool:
-    """Whether the batch at `pos`, of which EXTENT_BYTES are there, is of version 2 and part of a transaction."""
+    """Return whether the batch at `pos`, with at least EXTENT_BYTES, is of version 2 and part of a transaction."""
     return (
         data[pos + MAGIC_AT] == MAGIC
         and _SHORT.unpack_from(data, pos + ATTRIBUTES_AT)[0] & TRANSACTIONAL != 0
@@ -264,7 +264,7 @@ def is_transactional(data: bytes, pos: int) -> bool:
 
 
 def length_and_checksum(data: bytes, pos: int) -> tuple[int, int]:
-    """Of the batch of version 2 at `pos`: its length, and what its checksum should be."""
+    """Return the length and checksum fields of the batch of version 2 at `pos`."""
     length, checksum = _LENGTH_AND_CHECKSUM.unpack_from(data, pos + LENGTH_AT)
     return length, checksum
 
@@ -286,7 +286,7 @@ def encode_batch(
     producer_epoch: int = NONE,
     base_sequence: int = NONE,
 ) -> bytes:
-    """A batch of version 2 around its records, which are compressed here as the attributes say."""
+    """Encode a batch of version 2 around its records, which are compressed as the attributes say."""
     codec = attributes & COMPRESSION_MASK
     if codec:
         body = compress(codec, body)

@@ -16,17 +16,17 @@ _LZ4_BLOCK_BYTES: Final = 65_536
 _LZ4_STORED: Final = 1 << 31
 
 DECOMPRESSED_BYTES_MAX: Final = 256 << 20
-"""A batch whose records come to more is not read: it was made to fill the memory."""
+"""The limit of a batch's decompressed records; a batch with more was made to fill the memory, and is not read."""
 _SPACE_BYTES_MIN: Final = 1 << 16
 _TOO_LITTLE: Final = "whole buffer"
-"""What Rust's io::Error says of a place that is too small."""
+"""A part of Rust's io::Error message for a buffer that is too small."""
 
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By the number in a batch's attributes, as in Kafka's `CompressionType`."""
+"""The codecs' names by the number in a batch's attributes, as in Kafka's `CompressionType`."""
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """`data` in the form that a batch with `codec` (1 to 4) holds; snappy as snappy-java frames it."""
+    """Compress `data` as a batch with `codec` (1 to 4) holds it; snappy as snappy-java frames it."""
     import cramjam
 
     match codec:
@@ -43,11 +43,11 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-    """What `data` was before `codec`.
+    """Decompress `data`, which was compressed with `codec`.
 
-    Raises ValueError when it cannot be undone, or comes to more than `bytes_max`.
+    Raises ValueError if that fails, or if the result has more than `bytes_max` bytes.
     """
-    # Imported late: a node that wrote its whole log itself never needs it.
+    # Imported late: a node whose log holds no compressed batches never needs it.
     import cramjam
 
     try:
@@ -65,7 +65,7 @@ def decompress(codec: int, data: bytes, bytes_max: int = DECOMPRESSED_BYTES_MAX)
 
 
 def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
-    """Decompress into ever more space: what comes out of some bytes can be a thousand times as much."""
+    """Decompress with ever larger buffers, because the result can be a thousand times as large as `data`."""
     import cramjam
 
     space = max(8 * len(data), _SPACE_BYTES_MIN)
@@ -82,7 +82,7 @@ def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes, by
 
 
 def _lz4_frame(data: bytes) -> bytes:
-    """An lz4 frame of independent blocks: Kafka reads no others, and cramjam writes dependent ones."""
+    """Encode an lz4 frame of independent blocks: Kafka reads no others, and cramjam writes dependent ones."""
     import cramjam
 
     parts = [_LZ4_HEADER]
@@ -118,7 +118,7 @@ def _snappy(data: bytes, bytes_max: int) -> bytes:
 
 
 def _raw_snappy(data: bytes, bytes_max: int) -> bytes:
-    """One block, which says its size."""
+    """Decompress one raw block, which begins with its decompressed size."""
     import cramjam
 
     size = cramjam.snappy.decompress_raw_len(data)

@@ -17,7 +17,7 @@ _LENGTHS: Final[tuple[bytes, ...]] = tuple(_SHORT.pack(size) for size in range(2
 
 
 def short_length(name: str, size: int) -> bytes:
-    """The two length bytes of a STRING. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
+    """Encode the two length bytes of a STRING. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     if size < len(_LENGTHS):
         return _LENGTHS[size]
     if size > SHORT_STRING_MAX:
@@ -26,18 +26,18 @@ def short_length(name: str, size: int) -> bytes:
 
 
 def short_string(name: str, value: str) -> bytes:
-    """STRING: two length bytes and UTF-8. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
+    """Encode a STRING: two length bytes and UTF-8. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     data = value.encode()
     return short_length(name, len(data)) + data
 
 
 def nullable_string(name: str, value: str | None) -> bytes:
-    """STRING or null, which has the length -1."""
+    """Encode a STRING or null, which has the length -1."""
     return _NULL_STRING if value is None else short_string(name, value)
 
 
 def compact_string(value: str | None) -> bytes:
-    """COMPACT_STRING or null: length + 1 as an unsigned varint, then UTF-8."""
+    """Encode a COMPACT_STRING or null: length + 1 as an unsigned varint, then UTF-8."""
     if value is None:
         return b"\x00"
     data = value.encode()
@@ -66,22 +66,22 @@ class FieldReader:
         return start
 
     def int16(self) -> int:
-        """INT16."""
+        """Read an INT16 field."""
         value: int = _SHORT.unpack_from(self._data, self._take(2))[0]
         return value
 
     def int32(self) -> int:
-        """INT32."""
+        """Read an INT32 field."""
         value: int = _INT.unpack_from(self._data, self._take(4))[0]
         return value
 
     def int64(self) -> int:
-        """INT64."""
+        """Read an INT64 field."""
         value: int = _LONG.unpack_from(self._data, self._take(8))[0]
         return value
 
     def uvarint(self) -> int:
-        """Unsigned varint of at most 32 bits."""
+        """Read an unsigned varint of at most 32 bits."""
         value = 0
         for shift in (0, 7, 14, 21, 28):
             byte = self._data[self._take(1)]
@@ -91,40 +91,40 @@ class FieldReader:
         raise CorruptRecord(f"{self._what}: a varint of more than 5 bytes ends at byte {self._pos}")
 
     def blob(self, size: int) -> bytes:
-        """`size` bytes; a negative size is damage, since no bytes field of these records can be null."""
+        """Read `size` bytes; a negative size is damage, since no bytes field of these records can be null."""
         start = self._take(size)
         return self._data[start : self._pos]
 
     def _text(self, size: int) -> str:
-        # Java decodes what is not UTF-8 with U+FFFD, and so must we, to find the same group.
+        # Java decodes invalid UTF-8 with U+FFFD, and so must we, to find the same group.
         return self.blob(size).decode("utf-8", "replace")
 
     def string(self) -> str:
-        """STRING that cannot be null."""
+        """Read a STRING that cannot be null."""
         return self._text(self.int16())
 
     def nullable_string(self) -> str | None:
-        """STRING or null."""
+        """Read a STRING or null."""
         size = self.int16()
         return None if size == -1 else self._text(size)
 
     def compact_string(self) -> str:
-        """COMPACT_STRING that cannot be null."""
+        """Read a COMPACT_STRING that cannot be null."""
         return self._text(self.uvarint() - 1)
 
     def nullable_compact_string(self) -> str | None:
-        """COMPACT_STRING or null."""
+        """Read a COMPACT_STRING or null."""
         size = self.uvarint() - 1
         return None if size == -1 else self._text(size)
 
     def array_length(self, size: int) -> int:
-        """`size`, once it is sure that so many elements of at least one byte can follow."""
+        """Return `size`, after a check that so many elements of at least one byte can follow."""
         if not 0 <= size <= len(self._data) - self._pos:
             raise CorruptRecord(f"{self._what}: an array of {size} elements at byte {self._pos}")
         return size
 
     def tags(self) -> dict[int, bytes]:
-        """The tagged fields that end a flexible structure, by tag."""
+        """Read the tagged fields that end a flexible structure, by tag."""
         found = {}
         for _ in range(self.uvarint()):
             tag = self.uvarint()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a group of the classic protocol: its key and its value, and all that knows their fields.
+"""The record of a group of the classic protocol: only this module knows the fields of its key and its value.
 
-Kafka's `GroupMetadataKey`, which is the group's id, and `GroupMetadataValue`, of which versions 0 to 4 are read and 3
-is written; KIP-915 made version 4 flexible. To change what is written here, add a version; never another meaning to an
+Kafka's classes are `GroupMetadataKey`, the group's id, and `GroupMetadataValue`, of which versions 0 to 4 are read and
+3 is written; KIP-915 made version 4 flexible. To change the written form, add a version; never change the meaning of an
 old one.
 """
 
@@ -38,7 +38,7 @@ class MemberValue(Frozen, frozen=True):
 
 
 class GroupMetadataValue(Frozen, frozen=True):
-    """A generation of a group. `current_state_timestamp` (ms) is -1 where the version has none."""
+    """A generation of a group. `current_state_timestamp` (ms) is -1 if the version has none."""
 
     protocol_type: str
     generation: int
@@ -49,7 +49,7 @@ class GroupMetadataValue(Frozen, frozen=True):
 
 
 class GroupMetadataRecord(Frozen, frozen=True):
-    """One classic group; `value` None deletes it."""
+    """The record of one classic group; `value` None deletes the group."""
 
     group: GroupId
     value: GroupMetadataValue | None
@@ -59,12 +59,12 @@ class GroupMetadataRecord(Frozen, frozen=True):
 
 
 def encode_group_key(group: GroupId) -> bytes:
-    """The key of a group. Raises RecordTooLarge for a name of more than 32,767 bytes."""
+    """Encode the key of a group. Raises RecordTooLarge for a name of more than 32,767 bytes."""
     return _SHORT.pack(GROUP_KEY_VERSION) + short_string("group", group)
 
 
 def encode_group_metadata(value: GroupMetadataValue, version: int = GROUP_VALUE_DEFAULT) -> bytes:
-    """A group metadata value of `version` 0-4; what that version cannot hold is left out."""
+    """Encode a group metadata value of `version` 0-4; leave out the fields that the version does not have."""
     if version == 4:
         return _encode_group_flexible(value)
     if not 0 <= version < 4:
@@ -125,7 +125,7 @@ def _encode_group_flexible(value: GroupMetadataValue) -> bytes:
 
 
 def decode_group_metadata(value: bytes) -> GroupMetadataValue:
-    """The group metadata value of any version 0-4. Raises CorruptRecord."""
+    """Decode a group metadata value of any version 0-4. Raises CorruptRecord."""
     reader = FieldReader(value, "group metadata value")
     version = reader.int16()
     if version == 4:

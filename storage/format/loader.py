@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches into typed records, fast: a partition is loaded through this before it can serve.
+"""Decodes batches into typed records, fast: a partition must be loaded through this before it can serve.
 
-An offset as it is nearly always written, with value version 3 and no metadata, is unpacked in one go;
-everything else takes the ordinary way through `decode_record`, and comes out the same.
+An offset in its most common form, with value version 3 and no metadata, is unpacked in one step;
+every other record takes the ordinary path through `decode_record`, with the same result.
 """
 
 from collections.abc import Callable
@@ -41,12 +41,12 @@ class RecordLoader:
 
     def __init__(self, names_max: int = NAMES_MAX) -> None:
         self._names_max = names_max
-        # By the bytes of a key from its size to its topic. Bounded, since it is only there to save time.
+        # By the bytes of a key from its size to its topic. Bounded, since it only saves time.
         self._names: dict[bytes, Names | None] = {}
         self._topics: dict[bytes, str] = {}
 
     def load(self, batch: Batch) -> list[Record]:
-        """The records of a batch one by one, in order; otherwise as `load_runs`."""
+        """Return the records of a batch one by one, in order; otherwise as `load_runs`."""
         records: list[Record] = []
         for record in self.load_runs(batch):
             if isinstance(record, OffsetCommits):
@@ -57,11 +57,11 @@ class RecordLoader:
         return records
 
     def load_runs(self, batch: Batch) -> list[Record | OffsetCommits]:
-        """The records of a batch, in order; none for a control batch, which holds a transaction's marker.
+        """Return the records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
-        Offsets of one group and topic that follow each other come as one OffsetCommits, each partition at most once
-        in it; tombstones, and what is written unusually, come one by one. Raises CorruptBatch, and CorruptRecord
-        when a record of a known kind cannot be understood.
+        Successive offsets of one group and topic are returned as one OffsetCommits, with each partition at most
+        once; tombstones, and records in unusual forms, are returned one by one. Raises CorruptBatch, and
+        CorruptRecord if a record of a known kind cannot be decoded.
         """
         if batch.is_control:
             return []
@@ -112,7 +112,7 @@ class RecordLoader:
         return records
 
     def _learn(self, key: bytes) -> Names | None:
-        """The names in a key, which starts with its size; None when it is no offset's, or not just so long."""
+        """Return the names in a key, which starts with its size; None if it is no offset's, or of another length."""
         if len(self._names) >= self._names_max:
             self._names.clear()
         names = self._names[key] = self._parse(key)
@@ -146,11 +146,11 @@ def _take_alike(
     left: int,
     values: dict[int, OffsetAndMetadata],
 ) -> int:
-    """Unpack the records behind one from `start` that differ from it in delta, partition and value alone.
+    """Unpack the records behind the one at `start` that differ from it only in delta, partition and value.
 
-    Its parts begin at `delta_at`, `key_at` and `tail`; the others have the same sizes. Takes at most `left` records,
-    puts them into `values`, and returns how many there were: all up to the first one that is otherwise, or comes
-    twice.
+    Its parts begin at `delta_at`, `key_at` and `tail`; the others have the same sizes. Puts at most `left` records
+    into `values`, up to the first one that differs otherwise, or whose partition is a duplicate, and returns their
+    number.
     """
     pos = tail + PLAIN_TAIL_BYTES
     size_bytes = pos - start
@@ -159,7 +159,7 @@ def _take_alike(
     if delta_bytes > 2 or body[pos + key_at - start : pos + tail - start] != key:
         return 0
     head = body[start:delta_at]
-    # The delta is a varint: its last byte says so by its highest bit.
+    # The delta is a varint: the highest bit of its last byte is 0.
     mask, wanted = (0x80, 0) if delta_bytes == 1 else (0x8080, 0x8000)
     alike = _alike(len(head), delta_bytes, len(key))
     taken = 0
@@ -201,7 +201,7 @@ def _alike(head_bytes: int, delta_bytes: int, key_bytes: int) -> Struct:
 
 
 def _load_one(batch: Batch, body: bytes, pos: int, end: int) -> Record:
-    """The record of any kind whose key's size is at `pos`."""
+    """Return the record, of any kind, whose key's size is at `pos`."""
     key, pos = read_field(body, pos)
     value, pos = read_field(body, pos)
     if pos > end:

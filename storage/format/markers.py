@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control records: the markers that end a transaction. All that knows their key reads it here.
+"""Control records, the markers that end a transaction: only this module reads their key.
 
     key      version i16, type i16
 
-Kafka's `ControlRecordType` and `EndTransactionMarker` (KIP-98). Only a transaction coordinator writes them, so only
-their reading is here.
+Kafka's classes are `ControlRecordType` and `EndTransactionMarker` (KIP-98). Only a transaction coordinator writes
+markers, so this module only reads them.
 """
 
 from struct import Struct
@@ -24,14 +24,14 @@ _KEY: Final = Struct(">hh")
 
 
 def control_type(key: bytes | None) -> int:
-    """The type in the key of a control record. Raises CorruptRecord."""
+    """Return the type in the key of a control record. Raises CorruptRecord."""
     if key is None or len(key) < _KEY.size:
         raise CorruptRecord("the key of a control record is cut short")
     return int(_KEY.unpack_from(key)[1])
 
 
 def marker_type(batch: Batch) -> int:
-    """The type of the marker in a control batch; NO_MARKER if compaction has emptied it. Raises CorruptBatch."""
+    """Return the type of the marker in a control batch; NO_MARKER if compaction emptied it. Raises CorruptBatch."""
     kind = NO_MARKER
     for _, _, key, _ in iter_records(batch):
         try:

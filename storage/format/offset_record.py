@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a committed offset: its key and its value, and all that knows their fields.
+"""The record of a committed offset: only this module knows the fields of its key and its value.
 
     key      version i16 (0 or 1), group STRING, topic STRING, partition i32
     value    version i16, offset i64, leader epoch i32 (from 3 on), metadata STRING (4: COMPACT_STRING),
              commit time i64, expiry i64 (1 alone), tagged fields (4 alone: 0 is the topic's id)
 
-Kafka's `OffsetCommitKey` and `OffsetCommitValue`; KIP-915 made version 4 of the value flexible. Values of versions 0 to
-4 are read. Written are 3, or 4 where `offsets.value.version` asks for it, and 1 whenever a commit brought an expiry of
-its own. To change what is written here, add a version; never another meaning to an old one.
+Kafka's classes are `OffsetCommitKey` and `OffsetCommitValue`; KIP-915 made version 4 of the value flexible. Versions 0
+to 4 of the value are read. Written are 3, or 4 if `offsets.value.version` asks for it, and 1 if a commit brought an
+expiry of its own. To change the written form, add a version; never change the meaning of an old one.
 
-Nearly all offsets have value version 3 and no metadata. From the partition on their records are all alike: PLAIN_TAIL
-is that in one piece, for BatchBuilder and RecordLoader. What these do comes out as `encode_offset` and
-`decode_offset` have it (tests/storage/test_one_owner.py).
+Nearly all offsets have value version 3 and no metadata. From the partition on their records have one form: PLAIN_TAIL
+packs that in one piece, for BatchBuilder and RecordLoader. Both must agree with `encode_offset` and
+`decode_offset` (tests/storage/test_one_owner.py).
 """
 
 from struct import Struct
@@ -41,24 +41,24 @@ WITH_EXPIRY: Final = 1
 """The only version of the value that can hold an expiry."""
 
 OFFSET_KEY: Final = b"\x00\x01"
-"""The version that our keys begin with."""
+"""The version with which our keys begin."""
 OFFSET_KEYS: Final = frozenset({b"\x00\x00", OFFSET_KEY})
 PARTITION_BYTES: Final = 4
-"""A key ends with its partition."""
+"""The size of the partition, which ends a key."""
 TOMBSTONE_BYTES_MIN: Final = 17
-"""No record of an offset has fewer bytes in a batch beside the names of its group and topic."""
+"""The least bytes of an offset's record in a batch, without the names of its group and topic."""
 OFFSET_TAIL_BYTES_MIN: Final = 30
-"""Beside its `sized_key_prefix` no record of an offset that is no tombstone has fewer, whatever the value's version."""
+"""The least bytes of an offset's record that is no tombstone, without its `sized_key_prefix`, in any version."""
 
 PLAIN_TAIL: Final = Struct(">iBhqihqB")
-"""A plain offset's record from its partition on; behind that the size, version, offset, leader epoch, size of the
-metadata and time of its value, and the number of headers."""
+"""The fields of a plain offset's record from its partition on: partition; the value's size, version, offset, leader
+epoch, metadata size and time; and the number of headers."""
 PLAIN_TAIL_BYTES: Final = PLAIN_TAIL.size
 PLAIN_VALUE_SIZE: Final = 48
-"""24 bytes, as a record has the size: in zig-zag."""
+"""The size of a plain value, 24 bytes, as a zig-zag varint."""
 PLAIN_VERSION: Final = 3
 _PACK_PLAIN: Final = Struct(">i3sqixxqx").pack
-"""PLAIN_TAIL once more, with what is always the same in one piece: each argument costs."""
+"""Packs PLAIN_TAIL with its constant fields in one piece, because each argument costs time."""
 _PLAIN_TAIL_4: Final = Struct(
     ">iBhqiBqBB"
 )  # in version 4: the metadata's size is one byte, and there are no tags
@@ -66,7 +66,7 @@ _EMPTY_COMPACT: Final = 1
 _VALUE_HEAD: Final = bytes((PLAIN_VALUE_SIZE, 0, PLAIN_VERSION))
 """The size and version of a plain value."""
 PLAIN_ROW: Final = "iqi"
-"""What differs between plain offsets of one commit: partition, offset and leader epoch."""
+"""The fields that differ between plain offsets of one commit: partition, offset and leader epoch."""
 PLAIN_ROW_BYTES: Final = 16
 _PLAIN_VALUE: Final = Struct(">hqihq")
 
@@ -82,9 +82,9 @@ _TOPIC_ID_TAG: Final = 0
 
 @mypyc_attr(acyclic=True)
 class OffsetAndMetadata(FieldsValue):
-    """What a commit says about one partition. Times are milliseconds since the epoch.
+    """The offset that a commit sets for one partition. Times are milliseconds since the epoch.
 
-    `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
+    `leader_epoch` is -1 if none was given. `topic_id` (16 bytes) is kept by value version 4 only.
     """
 
     __match_args__: Final = (
@@ -116,7 +116,7 @@ class OffsetAndMetadata(FieldsValue):
 
 @mypyc_attr(acyclic=True)
 class OffsetCommitRecord(FieldsValue):
-    """One partition's committed offset; `value` None deletes it."""
+    """The record of one partition's committed offset; `value` None deletes the offset."""
 
     __match_args__: Final = ("group", "topic", "partition", "value")
     __slots__ = __match_args__
@@ -130,9 +130,9 @@ class OffsetCommitRecord(FieldsValue):
 
 @mypyc_attr(acyclic=True)
 class OffsetCommits(FieldsValue):
-    """What one commit says about one topic: a log record for each partition, none of them a tombstone.
+    """The offsets of one commit for one topic: a log record for each partition, none of them a tombstone.
 
-    The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
+    It equals that many OffsetCommitRecords, in the form in which commits arrive and memory keeps them.
     """
 
     __match_args__: Final = ("group", "topic", "values", "metadata_bytes")
@@ -150,20 +150,20 @@ class OffsetCommits(FieldsValue):
         self.topic: Final = topic
         self.values: Final = values
         self.metadata_bytes = metadata_bytes
-        """Of all values: how much memory their metadata takes at most; code that puts some in adds to it."""
+        """The upper bound of the memory that the values' metadata takes; code that adds metadata raises it."""
         self.rows = rows
-        """The values once more, as rows that begin as PLAIN_ROW, where that saves making them of the values.
+        """The values as rows that begin as PLAIN_ROW, if that saves making them from the values, else None.
 
-        Only where no value has metadata or an expiry, and all have the same time. They are packed as they are."""
+        Only set if no value has metadata or an expiry, and all have the same time. Rows are packed unchanged."""
 
     def leave_out(self, partition: int) -> OffsetAndMetadata:
-        """Take a value out again; returns it. Raises KeyError where there is none."""
+        """Remove and return a partition's value. Raises KeyError if there is none."""
         self.rows = None
         return self.values.pop(partition)
 
 
 def count_of(commits: list[OffsetCommits]) -> int:
-    """How many offsets there are in these."""
+    """Return the number of offsets in the commits."""
     count = 0
     for commit in commits:
         count += len(commit.values)
@@ -174,9 +174,9 @@ def count_of(commits: list[OffsetCommits]) -> int:
 
 
 def offset_key_prefix(group: GroupId, topic: str) -> bytes:
-    """The key of an offset up to its partition.
+    """Encode the key of an offset up to its partition.
 
-    Raises RecordTooLarge when either name needs more than 32,767 bytes.
+    Raises RecordTooLarge if either name needs more than 32,767 bytes.
     """
     first, second = group.encode(), topic.encode()
     first_length, second_length = short_length("group", len(first)), short_length("topic", len(second))
@@ -184,21 +184,21 @@ def offset_key_prefix(group: GroupId, topic: str) -> bytes:
 
 
 def encode_offset_key(group: GroupId, topic: str, partition: int) -> bytes:
-    """The key of an offset. Raises RecordTooLarge when either name needs more than 32,767 bytes."""
+    """Encode the key of an offset. Raises RecordTooLarge if either name needs more than 32,767 bytes."""
     return offset_key_prefix(group, topic) + _INT.pack(partition)
 
 
 def sized_key_prefix(group: GroupId, topic: str) -> bytes:
-    """The key of an offset up to its partition, after the size that a record has before the whole key.
+    """Encode the size of an offset's whole key, and the key up to its partition.
 
-    Raises RecordTooLarge when either name needs more than 32,767 bytes.
+    Raises RecordTooLarge if either name needs more than 32,767 bytes.
     """
     prefix = offset_key_prefix(group, topic)
     return size_field(len(prefix) + PARTITION_BYTES) + prefix
 
 
 def name_ends(key: bytes, pos: int) -> tuple[int, int]:
-    """Where the group's and the topic's name end in the key of an offset that begins at `pos`.
+    """Return where the group's and the topic's name end in the key of an offset that begins at `pos`.
 
     The group's begins at `pos` + 4, the topic's 2 after it; the partition follows. Raises CorruptRecord.
     """
@@ -213,7 +213,7 @@ def name_ends(key: bytes, pos: int) -> tuple[int, int]:
 
 
 def decode_name(data: bytes) -> str:
-    """A name in a key; what is not UTF-8 as Java decodes it, so that it is the same group."""
+    """Decode a name in a key; invalid UTF-8 as Java decodes it, so that it names the same group."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -222,7 +222,7 @@ def decode_name(data: bytes) -> str:
 
 
 def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
-    """The record with an offset's key, of version 0 or 1. Raises CorruptRecord."""
+    """Decode a record with an offset's key, of version 0 or 1. Raises CorruptRecord."""
     group_end, topic_end = name_ends(key, 0)
     if len(key) < topic_end + PARTITION_BYTES:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
@@ -237,7 +237,7 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
 
 
 def encode_offset(value: OffsetAndMetadata, version: int = OFFSET_VALUE_DEFAULT) -> bytes:
-    """An offset commit value of `version` 0-4; what that version cannot hold is left out."""
+    """Encode an offset commit value of `version` 0-4; leave out the fields that the version does not have."""
     if version == 4:
         return _encode_offset_flexible(value)
     metadata = short_string("metadata", value.metadata)
@@ -263,12 +263,12 @@ def _encode_offset_flexible(value: OffsetAndMetadata) -> bytes:
 
 
 def value_version(value: OffsetAndMetadata, version: int) -> int:
-    """The version in which this value is written where `version` is asked for: an expiry needs its own."""
+    """Return the version to write a value in if `version` is configured: an expiry needs its own."""
     return version if value.expire_timestamp is None else WITH_EXPIRY
 
 
 def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
-    """What follows the names in the record of an offset: partition, value after its size, and no headers.
+    """Encode the end of an offset's record, behind the names: partition, size and value, and no headers.
 
     Raises RecordTooLarge for metadata of more than 32,767 bytes that the version cannot hold.
     """
@@ -293,12 +293,12 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
 
 
 def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
-    """As `encode_tail` for version 3, of a value without metadata and expiry."""
+    """Encode a tail as `encode_tail` does for version 3 and a value without metadata and expiry."""
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
 def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
-    """Plain offsets as rows of PLAIN_ROW."""
+    """Pack plain offsets into rows of PLAIN_ROW."""
     fields: list[Any] = [0] * (3 * len(values))
     at = 0
     for partition, value in values.items():
@@ -311,7 +311,7 @@ def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
 
 
 def plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
-    """Whole records of plain offsets that were all committed at the same time; their rows begin as PLAIN_ROW.
+    """Encode whole records of plain offsets that were all committed at the same time; rows begin as PLAIN_ROW.
 
     `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first.
     """
@@ -326,7 +326,7 @@ def plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -
 
 
 def _records_alike(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
-    """Records of one size: they differ in their rows and in their offset deltas alone."""
+    """Encode records of one size, which differ only in their rows and in their offset deltas."""
     delta_bytes = len(record_start(delta)) - len(NO_TIMESTAMP_DELTA)
     head = size_field(len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES) + NO_TIMESTAMP_DELTA
     tail = _PACK_PLAIN(0, _VALUE_HEAD, 0, 0, commit_timestamp)
@@ -343,7 +343,7 @@ def _records_alike(names: bytes, rows: Rows, commit_timestamp: int, delta: int) 
 
 
 def decode_offset(value: bytes) -> OffsetAndMetadata:
-    """The offset commit value of any version 0-4. Raises CorruptRecord."""
+    """Decode an offset commit value of any version 0-4. Raises CorruptRecord."""
     if len(value) == _PLAIN_VALUE.size:
         version, offset, epoch, size, timestamp = _PLAIN_VALUE.unpack(value)
         if version == PLAIN_VERSION and size == 0:

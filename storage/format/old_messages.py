@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the messages of brokers before 0.11: magic 0, and magic 1, which has a timestamp (KIP-32).
+"""Reads the messages of brokers before 0.11: magic 0, and magic 1, which has a timestamp (KIP-32).
 
 A message with a compression codec is a wrapper: its value is a set of messages. Inside a wrapper of magic
-1 offsets count from 0 (KIP-31), and the wrapper has the offset of its last message. Nothing writes these
+1 offsets count from 0 (KIP-31), and the wrapper has the offset of its last message. No broker writes these
 any more, but a broker's log may still hold them. Not read: lz4 with magic 0, whose frames are not lz4's.
 """
 
@@ -22,15 +22,15 @@ from storage.format.compression import decompress
 from storage.format.record_body import BatchRecord
 
 _HEAD: Final = Struct(">qiIbb")
-"""offset, length, checksum, magic, attributes"""
+"""The offset, length, checksum, magic and attributes of a message."""
 _TIMESTAMP: Final = Struct(">q")
 _LENGTH: Final = Struct(">i")
 
 
 def read_message(buffer: bytes, position: int) -> Batch:
-    """The message at `position`, whose magic is 0 or 1, without a look at its checksum.
+    """Return the message at `position`, whose magic is 0 or 1, without a check of its checksum.
 
-    Raises IncompleteBatch when the buffer ends before it does, CorruptBatch when it cannot be a message.
+    Raises IncompleteBatch if the buffer ends before the message does, CorruptBatch if it cannot be a message.
     """
     left = len(buffer) - position
     if left < LOG_OVERHEAD_BYTES + MESSAGE_BYTES_MIN:
@@ -64,7 +64,7 @@ def read_message(buffer: bytes, position: int) -> Batch:
 
 
 def iter_messages(message: Batch) -> Iterator[BatchRecord]:
-    """The record of a message, or those in a wrapper. Raises CorruptBatch."""
+    """Yield the record of a message, or the records in a wrapper. Raises CorruptBatch."""
     key, value = _key_and_value(message)
     if not message.compression:
         yield message.base_offset, message.base_timestamp, key, value

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of `__consumer_offsets`: what a key and a value say, and the other way round.
+"""Encodes and decodes the records of `__consumer_offsets`.
 
-A key's version says what it is of: 0 and 1 of an offset (`offset_record`), 2 of a group of the classic protocol
-(`group_record`); others are carried as they are.
+A key's version gives the kind of record: 0 and 1 an offset (`offset_record`), 2 a group of the classic protocol
+(`group_record`); other records are kept unchanged.
 """
 
 from typing import Final, TypeAlias
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 OTHER_GROUP_KEYS: Final = frozenset({3, 17})
-"""Consumer groups of KIP-848 and streams groups: they commit offsets as classic groups do."""
+"""The key versions of consumer groups (KIP-848) and streams groups, which commit offsets as classic groups do."""
 
 
 class UnknownRecord(Frozen, frozen=True):
@@ -69,7 +69,7 @@ Record: TypeAlias = OffsetCommitRecord | GroupMetadataRecord | UnknownRecord
 
 
 def encode_record_key(record: Record) -> bytes:
-    """The key of `record`. Raises RecordTooLarge for a name of more than 32,767 bytes."""
+    """Encode the key of `record`. Raises RecordTooLarge for a name of more than 32,767 bytes."""
     if isinstance(record, OffsetCommitRecord):
         return encode_offset_key(record.group, record.topic, record.partition)
     if isinstance(record, GroupMetadataRecord):
@@ -78,7 +78,7 @@ def encode_record_key(record: Record) -> bytes:
 
 
 def encode_record_value(record: Record, offset_value_version: int = OFFSET_VALUE_DEFAULT) -> bytes | None:
-    """The value of `record`, or None for a tombstone.
+    """Encode the value of `record`; return None for a tombstone.
 
     An offset with an expiry of its own is always written as version 1, the only one that can hold it.
     Raises RecordTooLarge for a string of more than 32,767 bytes.
@@ -93,9 +93,9 @@ def encode_record_value(record: Record, offset_value_version: int = OFFSET_VALUE
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> Record:
-    """The record that `key` and `value` hold; bytes after their last field are ignored, as Kafka does.
+    """Decode a record's `key` and `value`; ignore bytes after their last field, as Kafka does.
 
-    Raises CorruptRecord when they are cut short, hold a null where there cannot be one, or when the
+    Raises CorruptRecord if they are cut short, hold a null in a field that cannot be null, or if the
     value of a known kind of key has a version above 4.
     """
     if key is None:
@@ -111,10 +111,10 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
 
 
 def other_group(record: UnknownRecord) -> GroupId | None:
-    """The group that this record makes, or removes, if it is of a protocol that is not served; else None."""
+    """Return the group that a record creates or removes, if it is of a protocol that is not served; else None."""
     if record.key_version not in OTHER_GROUP_KEYS:
         return None
     try:
         return GroupId(FieldReader(record.key[2:], "key").string())
     except CorruptRecord:
-        return None  # whatever it is, nothing is served of it
+        return None  # no group to serve, whatever it is

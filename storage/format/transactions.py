@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions in a log that a Kafka broker wrote: an offset in one counts from its commit marker on.
+"""Replays transactions in a log that a Kafka broker wrote: their offsets count from the commit marker on.
 
-We write no transactions, but a log that we take over may hold them (KIP-98, KIP-447). What Kafka's
-CoordinatorLoader and OffsetMetadataManager (`replay`, `replayEndTransactionMarker`) make of such a log is
-made of it here.
+We write no transactions, but a log that we take over may hold them (KIP-98, KIP-447). This module reads such a
+log as Kafka's CoordinatorLoader and OffsetMetadataManager do (`replay`, `replayEndTransactionMarker`).
 """
 
 from collections.abc import Sequence
@@ -21,30 +20,30 @@ _Key = tuple[str, str, int]
 
 
 class OpenTransactions(NamedTuple):
-    """How many transactions have offsets but no marker, and how many offsets those are."""
+    """The number of transactions with offsets but no marker, and the number of these offsets."""
 
     transactions: int
     offsets: int
 
 
 class LogReplay:
-    """Batches of one partition, in the order of the log, into the records that count.
+    """Turns the batches of one partition, in the order of the log, into the records that count.
 
-    What several logs have in common, the names that a RecordLoader knows, can be shared.
+    Several logs can share a RecordLoader, and so the names that it knows.
     """
 
     __slots__ = ("_loader", "_pending")
 
     def __init__(self, loader: RecordLoader) -> None:
         self._loader = loader
-        # By producer id; each offset with that of its record in the log.
+        # By producer id; each committed offset with its record's offset in the log.
         self._pending: dict[int, dict[_Key, tuple[int, OffsetCommitRecord]]] = {}
 
     def replay(self, batch: Batch) -> Sequence[Record | OffsetCommits]:
-        """The records that take effect with this batch: its own, or at a commit marker those that waited for it.
+        """Return the records that take effect with this batch: its own, or those that waited for a commit marker.
 
-        Offsets may come together, as from RecordLoader.load_runs. Raises CorruptBatch, and CorruptRecord when a
-        record of a known kind cannot be understood.
+        Offsets may be grouped, as by RecordLoader.load_runs. Raises CorruptBatch, and CorruptRecord if a
+        record of a known kind cannot be decoded.
         """
         if batch.producer_id == NO_PRODUCER_ID:
             if not self._pending:
@@ -58,12 +57,12 @@ class LogReplay:
 
     @property
     def open(self) -> OpenTransactions:
-        """What still waits for a marker: offsets that are not shown yet."""
+        """The offsets that still wait for a marker, and so do not count yet."""
         waiting = [len(pending) for pending in self._pending.values() if pending]
         return OpenTransactions(len(waiting), sum(waiting))
 
     def _hold(self, batch: Batch) -> list[Record]:
-        """Keep a transaction's offsets back; all other records count at once, as in Kafka."""
+        """Hold a transaction's offsets back; return all other records, which count at once, as in Kafka."""
         records: list[Record] = []
         for record_offset, _, key, value in iter_records(batch):
             try:
@@ -84,12 +83,12 @@ class LogReplay:
         if kind != COMMIT:
             return []
         for committed, (record_offset, _) in ended.items():
-            # Of two offsets the one whose record comes later in the log holds, whichever marker came first.
+            # Of two offsets the one whose record is later in the log counts, whichever marker came first.
             self._drop(committed, record_offset)
         return [record for _, record in ended.values()]
 
     def _replace(self, records: Sequence[Record]) -> None:
-        """An offset outside of a transaction, or its removal, outlives all that waits from before."""
+        """Drop waiting offsets that offsets outside of a transaction, or their removal, supersede."""
         for record in records:
             if isinstance(record, OffsetCommitRecord):
                 self._drop((record.group, record.topic, record.partition), None)

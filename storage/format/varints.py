@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of seven bits to the byte, lowest first: unsigned ones, and signed ones in zig-zag."""
+"""Variable-length numbers, seven bits to the byte, lowest first: unsigned ones, and signed ones in zig-zag."""
 
 from typing import Final
 
 TABLE_SIZE: Final = 8192
-"""Numbers from 0 to below this have a signed varint of at most two bytes."""
+"""The limit below which numbers from 0 on have a signed varint of at most two bytes."""
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned number of at least 0, seven bits to the byte, lowest first."""
+    """Encode a number of at least 0 as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -18,7 +18,7 @@ def uvarint(value: int) -> bytes:
 
 
 def zigzag(value: int) -> bytes:
-    """A signed varint, as records of a batch have for every length and delta."""
+    """Encode a signed varint, the form of every length and delta in a batch's records."""
     return uvarint(value << 1 if value >= 0 else ~(value << 1))
 
 
@@ -27,7 +27,7 @@ ZIGZAG: Final = tuple(zigzag(number) for number in range(TABLE_SIZE))
 
 
 def read_zigzag(data: bytes, pos: int) -> tuple[int, int]:
-    """The signed varint at `pos`, and where it ends. Raises IndexError and, above 64 bits, ValueError."""
+    """Return the signed varint at `pos`, and where it ends. Raises IndexError and, above 64 bits, ValueError."""
     number = shift = 0
     while True:
         byte = data[pos]

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node's journal: what makes a flush durable with one write, however many partitions it touches.
+"""The node's journal, which makes a flush durable with one write, however many partitions it touches.
 
 A file is a header and then frames, one for each flush; all numbers are big-endian:
 
-    header  magic 8 bytes, version u16, 6 zero bytes, number u64, void_from u64, salt 8 bytes, size u64,
+    header  magic 8 bytes, version u16, 6 zero bytes, number u64, discarded_from u64, salt 8 bytes, size u64,
             crc32c u32; it has the first 4096 bytes of the file to itself. Version 1 has no size
-    growth  at byte 512: size u64, boot 16 bytes, crc32c u32 from the salt; only where the file has grown
+    growth  at byte 512: size u64, boot 16 bytes, crc32c u32 from the salt; only if the file has grown
     frame   magic u32, payload length u32, flush u64, synced u64, crc32c u32, payload
     payload for each entry: partition i32, base offset i64, batch length u32, batch
 
-Flushes count up by one over all files. `synced` is the last flush that was known to be on disk when the
-frame was written: by that `journal_reader` knows damage from a loss of what was not acknowledged. The
-checksum of a frame starts from its file's random salt, so neither a frame of a file's earlier life (space
-is used again) nor bytes that a client put into a commit can pass for one. `void_from`, where it is not 0,
+Flush numbers rise by one over all files. `synced` is the last flush that was known to be on disk when the
+frame was written: by it `journal_reader` distinguishes damage from a loss of unacknowledged flushes. The
+checksum of a frame starts from its file's random salt, so neither a frame of the file's earlier use (space
+is reused) nor bytes that a client put into a commit can pass for one. `discarded_from`, if it is not 0,
 says that frames of *older* files from that flush on were never accepted; `LogManager.repair` writes it.
 
-Space is taken before frames are written into it, and the file says how much, so that one which is shorter is
-known to be cut, wherever. `size` of the header was on disk before the file got its name. That of a growth was
-so before any frame behind it if `boot` is zero; else it holds as long as the machine has not started again,
-since a power loss may take it back together with what was not acknowledged.
+Space is allocated before frames are written into it, and the file notes its size, so that a shorter file is
+known to be cut, at any place. `size` of the header was on disk before the file got its name. `size` of a growth
+was on disk before any frame behind it if `boot` is zero; else it is valid as long as the machine has not started
+again, since a power loss may undo it together with unacknowledged flushes.
 
 To change this format, raise VERSION, and let the reader take both.
 """
@@ -41,25 +41,25 @@ VERSION: Final = 2
 FILE_MAGIC: Final = b"GKJOURNL"
 FRAME_MAGIC: Final = 0x474B4631
 HEADER_BLOCK_BYTES: Final = 4096
-"""The header's own block: no later write touches it."""
+"""The size of the header's own block, which no later frame touches."""
 HEADER: Final = Struct(">8sH6xQQ8sQ")
 HEADER_V1: Final = Struct(">8sH6xQQ8s")
 GROWTH: Final = Struct(">Q16s")
 GROWTH_POSITION: Final = 512
-"""In a sector of its own: writing it cannot tear the header."""
+"""The position of the growth, in a sector of its own: writing it cannot tear the header."""
 SYNCED: Final = bytes(16)
-"""In the place of a boot's id: this was on disk before anything was built on it."""
+"""The `boot` of a growth that was on disk before any frame behind it was written."""
 CHECKSUM: Final = Struct(">I")
 FRAME: Final = Struct(">IIQQI")
 FRAME_FACTS: Final = Struct(">IQQ")
-"""What the checksum covers of a frame's head: length, flush, synced."""
+"""The fields of a frame's head that the checksum covers: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
 _PACK_ENTRY: Final[Callable[[int, int, int], bytes]] = ENTRY.pack
 
 
 @mypyc_attr(acyclic=True)
 class Entry(FieldsValue):
-    """One batch of a partition, in a frame; it begins at `base_offset`."""
+    """A batch of a partition, in a frame; it begins at `base_offset`."""
 
     __match_args__: Final = ("partition", "base_offset", "batch")
     __slots__ = __match_args__
@@ -92,9 +92,9 @@ class Journal:
         self.number = number
         self.path = path
         self.salt = salt
-        """Random; tells this file from any other of its name."""
+        """The random bytes that distinguish this file from any other of its name."""
         self.unsynced = False
-        """Whether something was written that no sync has followed."""
+        """True if a write was not followed by a sync yet."""
         self._file = file
         self._boot = boot
         self._seed = crc32c(salt)
@@ -104,11 +104,11 @@ class Journal:
 
     @classmethod
     def create(
-        cls, fs: FileSystem, directory: Path, number: int, *, step_bytes: int, void_from: int = 0
+        cls, fs: FileSystem, directory: Path, number: int, *, step_bytes: int, discarded_from: int = 0
     ) -> "Journal":
-        """A new journal, durably there, in the space of the spare one if there is one.
+        """Create a journal durably, in the space of the spare one if there is one.
 
-        Space is taken `step_bytes` at a time, ahead of the frames, so that a full disk is found before
+        Space is allocated `step_bytes` at a time, ahead of the frames, so that a full disk is found before
         anything is written, and a durable frame need not wait for the file to grow.
         """
         spare = directory / SPARE_JOURNAL
@@ -117,7 +117,7 @@ class Journal:
         file = fs.open(spare, create=True)
         try:
             file.allocate(max(step_bytes, HEADER_BLOCK_BYTES))
-            facts = HEADER.pack(FILE_MAGIC, VERSION, number, void_from, salt, file.size())
+            facts = HEADER.pack(FILE_MAGIC, VERSION, number, discarded_from, salt, file.size())
             file.pwrite([facts, CHECKSUM.pack(crc32c(facts))], 0)
             file.fsync()
             fs.rename(spare, path)
@@ -129,11 +129,11 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """What the frames take."""
+        """The bytes of the frames."""
         return self._end - HEADER_BLOCK_BYTES
 
     def append(self, flush: int, synced: int, entries: Sequence[Entry], *, durable: bool) -> None:
-        """Write one frame; with `durable` it is on disk on return, and there is a file where it is looked for."""
+        """Write one frame; with `durable` it is on disk on return, and the path still names a file."""
         payload = encode_entries(entries)
         facts = FRAME_FACTS.pack(len(payload), flush, synced)
         checksum = crc32c(payload, crc32c(facts, self._seed))
@@ -161,7 +161,7 @@ class Journal:
         self._allocated = size
 
     def check_there(self) -> None:
-        """Raise FileNotFoundError where a start would not find the file: it was removed, replaced, or moved away."""
+        """Raise FileNotFoundError if a start would not find the file: it was removed, replaced, or moved away."""
         if not self._file.is_at(self.path):
             raise self._gone()
 
@@ -179,12 +179,12 @@ class Journal:
             raise
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the journal's file."""
         self._file.close()
 
 
 def encode_entries(entries: Sequence[Entry]) -> bytes:
-    """A frame's payload."""
+    """Encode entries as a frame's payload."""
     parts: list[bytes] = []
     for entry in entries:
         batch = entry.batch

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading journals back after a crash: which frames count, what was torn, and what is damage.
+"""Reads journals back after a crash, and decides which frames count, which were torn, and which are damaged.
 
 A frame that cannot be read ends its file: its writer was stopped, and has not acknowledged it. Zeros behind
-the last frame are space that was taken ahead, and other bytes an earlier life's frames. But when a later
+the last frame are space allocated ahead, and other bytes are frames of an earlier use. But if a later
 frame of the same file says that the unreadable one was on disk already, it may have been acknowledged; then
 it is damage, nothing is thrown away, and the node does not start. A file that is shorter than it
-says was cut, and whatever it held there may have been promised: that is damage, too.
+says was cut, and the lost frames may have been acknowledged: that is damage, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ _FRAME_MAGIC_BYTES = FRAME_MAGIC.to_bytes(4, "big")
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One flush. `position` is where it starts in its file, `end` where the next one does."""
+    """One flush in a journal. `position` is its start in the file, `end` the start of the next one."""
 
     flush: int
     synced: int
@@ -48,36 +48,36 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class JournalContents(msgspec.Struct, frozen=True):
-    """A journal file: its good frames, and what was found behind them.
+    """A journal file: its good frames, and the state of the bytes behind them.
 
-    `lost_bytes` is how far unreadable frames reach at least, 0 when the file ends as it should.
+    `lost_bytes` is the least size of the unreadable frames, 0 if the file ends as it should.
     """
 
     path: Path
     version: int
     number: int
     salt: bytes
-    void_from: int
+    discarded_from: int
     frames: tuple[Frame, ...]
     lost_bytes: int
     damage: CorruptLog | None = None
-    """Of a journal that was read as far as it goes: what is wrong with it."""
+    """The damage of a journal that was read leniently, or None."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a journal says of itself; `size` is how long the file is at least."""
+    """The header of a journal; `size` is the least size of the file."""
 
     version: int
     number: int
-    void_from: int
+    discarded_from: int
     salt: bytes
     size: int
 
 
 def read_journals(fs: FileSystem, directory: Path, *, last_flush: int | None = None) -> list[JournalContents]:
-    """All journals, oldest first, without the frames that are void.
+    """Read all journals, oldest first, without the frames that were never accepted.
 
-    `last_flush`, if given, is the last flush that was accepted: later ones are void too. Raises CorruptLog
+    `last_flush`, if given, is the last flush that was accepted: later ones are left out too. Raises CorruptLog
     for damage, and OSError.
     """
     journals = [
@@ -85,13 +85,15 @@ def read_journals(fs: FileSystem, directory: Path, *, last_flush: int | None = N
         for name in fs.listdir(directory)
         if (number := parse_journal(name)) is not None
     ]
-    return without_void(journals, last_flush)
+    return without_discarded(journals, last_flush)
 
 
-def without_void(journals: Sequence[JournalContents], last_flush: int | None = None) -> list[JournalContents]:
-    """The journals of one directory, oldest first, without the frames that a later one declares void.
+def without_discarded(
+    journals: Sequence[JournalContents], last_flush: int | None = None
+) -> list[JournalContents]:
+    """Return the journals of one directory, oldest first, without the frames that a later journal revokes.
 
-    `last_flush`, if given, is the last flush that was accepted: later ones are void too.
+    `last_flush`, if given, is the last flush that was accepted: later ones are left out too.
     """
     kept: list[JournalContents] = []
     limit = last_flush
@@ -99,23 +101,23 @@ def without_void(journals: Sequence[JournalContents], last_flush: int | None = N
         frames = journal.frames
         if limit is not None:
             frames = tuple(frame for frame in frames if frame.flush <= limit)
-        if journal.void_from:
-            limit = journal.void_from - 1 if limit is None else min(limit, journal.void_from - 1)
+        if journal.discarded_from:
+            limit = journal.discarded_from - 1 if limit is None else min(limit, journal.discarded_from - 1)
         kept.append(msgspec.structs.replace(journal, frames=frames))
     kept.reverse()
     return kept
 
 
 def read_journal(fs: FileSystem, path: Path, number: int, *, leniently: bool = False) -> JournalContents:
-    """One journal file. Raises CorruptLog for damage, and OSError.
+    """Read one journal file. Raises CorruptLog for damage, and OSError.
 
-    Read `leniently`, damage is noted instead, and `frames` are all that can be read, before it and behind it;
+    With `leniently` damage is noted instead, and `frames` are all readable ones, before and behind it;
     only a damaged header raises then.
     """
     data = read_file(fs, path)
     header = _header(fs, path, data)
     if header.number != number:
-        raise CorruptLog(path, f"it says that it is journal {header.number}", position=0)
+        raise CorruptLog(path, f"its header names journal {header.number}", position=0)
     seed = crc32c(header.salt)
     frames: list[Frame] = []
     position = HEADER_BLOCK_BYTES
@@ -132,7 +134,7 @@ def read_journal(fs: FileSystem, path: Path, number: int, *, leniently: bool = F
         frames += later
     lost = later[-1].end - position if later else _torn_bytes(data, position, frames)
     return JournalContents(
-        path, header.version, number, header.salt, header.void_from, tuple(frames), lost, damage
+        path, header.version, number, header.salt, header.discarded_from, tuple(frames), lost, damage
     )
 
 
@@ -145,21 +147,21 @@ def _header(fs: FileSystem, path: Path, data: bytes) -> Header:
         or CHECKSUM.unpack_from(data, layout.size)[0] != crc32c(facts)
         or facts[: len(FILE_MAGIC)] != FILE_MAGIC
     ):
-        # It got its name only after its header was on disk, so this is no torn write.
+        # The file got its name only after its header was on disk, so this is no torn write.
         size = f", and it has {len(data)} bytes" if len(data) < HEADER_BLOCK_BYTES else ""
         raise CorruptLog(path, f"the journal's header is damaged{size}", position=0)
     if version not in (1, VERSION):
         raise CorruptLog(path, f"a journal of version {version}", position=0)
-    _, version, number, void_from, salt, *sizes = layout.unpack(facts)
-    # Version 1 says nothing of its size.
+    _, version, number, discarded_from, salt, *sizes = layout.unpack(facts)
+    # Version 1 does not note its size.
     least = max(sizes[0], _grown_to(fs, data, salt)) if sizes else len(data)
-    return Header(version, number, void_from, salt, least)
+    return Header(version, number, discarded_from, salt, least)
 
 
 def _grown_to(fs: FileSystem, data: bytes, salt: bytes) -> int:
     facts = data[GROWTH_POSITION : GROWTH_POSITION + GROWTH.size]
     if CHECKSUM.unpack_from(data, GROWTH_POSITION + GROWTH.size)[0] != crc32c(facts, crc32c(salt)):
-        return 0  # it has not grown, or what is here is of an earlier life of the file
+        return 0  # the file has not grown, or this is a growth of an earlier use
     size, boot = GROWTH.unpack(facts)
     return int(size) if boot in (SYNCED, fs.boot_id()) else 0
 
@@ -178,7 +180,7 @@ def _damage(
 
 
 def _expected_flush(frames: Sequence[Frame], later: Sequence[Frame]) -> int:
-    # Where even the file's first frame is unreadable, it was at most the one before the next readable.
+    # If even the file's first frame is unreadable, it was at most the one before the next readable.
     return frames[-1].flush + 1 if frames else later[0].flush - 1
 
 
@@ -204,7 +206,7 @@ def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
 
 
 def _later_frames(data: bytes, position: int, seed: int) -> Iterator[Frame]:
-    """Good frames anywhere behind `position`."""
+    """Yield good frames anywhere behind `position`."""
     found = data.find(_FRAME_MAGIC_BYTES, position + 1)
     while found >= 0:
         frame = _frame_at(data, found, seed)
@@ -215,11 +217,11 @@ def _later_frames(data: bytes, position: int, seed: int) -> Iterator[Frame]:
 
 
 def _torn_bytes(data: bytes, position: int, frames: Sequence[Frame]) -> int:
-    """How many bytes a torn last frame has, by what is left of its head."""
+    """Return the number of bytes of a torn last frame, by what is left of its head; 0 if there is none."""
     if position + FRAME.size > len(data):
         return 0
     magic, length, flush, _, _ = FRAME.unpack_from(data, position)
-    # Where space was used again, what follows is mostly an old frame, whose flush is lower.
+    # In reused space the bytes that follow are mostly an old frame, whose flush is lower.
     if magic != FRAME_MAGIC or (frames and flush <= frames[-1].flush):
         return 0
     return min(FRAME.size + int(length), len(data) - position)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which journals are in use, noted outside of their directory: so a start notices one that is gone, or foreign.
+"""A list of the journals in use, outside of their directory: so a start notices a missing or foreign journal.
 
-`open-journals` in the data directory (`open-journals.<node>` where several nodes share it) names each journal
-that something may still be only in, by its number and its salt. It is on disk before anything is accepted into a
-journal that it names, and names one no more before that is removed. After a clean stop it names none, and the id
-that is also in `.kafka_cleanshutdown`: where the two differ, a broker or an older version was here since.
+`open-journals` in the data directory (`open-journals.<node>` if several nodes share it) names each journal that may
+hold the only copy of a flush, by its number and its salt. The name is on disk before the journal accepts a flush,
+and is removed before the journal is. After a clean stop the list is empty, and has the id that is also in
+`.kafka_cleanshutdown`: if the two differ, a broker or an older version has used the directory since.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ _OTHER_FILES: Final = frozenset(
 
 
 class JournalRegistryFile(msgspec.Struct, frozen=True):
-    """What the file says: the journals in use, salts by number; `closed` is the id of a clean stop."""
+    """The content of the file: the journals in use, salts by number; `closed` is the id of a clean stop."""
 
     journals: dict[int, bytes] = {}
     closed: str | None = None
@@ -61,7 +61,7 @@ class _CleanMark(msgspec.Struct):
 
 
 def read_note(fs: FileSystem, path: Path) -> JournalRegistryFile | None:
-    """What was noted; None where nothing ever was. Raises CorruptLog when it makes no sense, and OSError."""
+    """Read the list of journals; return None if it was never written. Raises CorruptLog if invalid, and OSError."""
     try:
         data = read_file(fs, path)
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def read_note(fs: FileSystem, path: Path) -> JournalRegistryFile | None:
 
 
 def parse_note(data: bytes, path: Path) -> JournalRegistryFile:
-    """What the content of such a file says. Raises CorruptLog when it makes no sense."""
+    """Parse the content of such a file. Raises CorruptLog if it is invalid."""
     try:
         note = msgspec.json.decode(data, type=JournalRegistryFile)
     except (msgspec.DecodeError, ValueError) as error:
@@ -86,62 +86,62 @@ def write_note(fs: FileSystem, directory: Path, journals: Mapping[int, bytes]) -
 
 
 class JournalRegistry:
-    """The journals that a node has in use, as it last noted them for itself."""
+    """The list of the journals that a node has in use, as last written by this process."""
 
     __slots__ = ("_directory", "_fs", "journals")
 
     def __init__(self, fs: FileSystem, directory: Path) -> None:
         self.journals: dict[int, bytes] | None = None
-        """Their salts by number; None before anything was noted by this process."""
+        """The salts of the journals by number; None until this process has written the list."""
         self._fs = fs
         self._directory = directory
 
     def note(self, journals: Mapping[int, bytes]) -> None:
-        """Note these instead. Durable on return. Raises OSError."""
+        """Replace the list by these journals. Durable on return. Raises OSError."""
         write_note(self._fs, self._directory, journals)
         self.journals = dict(journals)
 
 
 def leave_closed(fs: FileSystem, data_dir: Path, directory: Path) -> None:
-    """Mark a clean stop, as a Kafka broker does, and in a way that shows whether anybody was here since.
+    """Mark a clean stop, as a Kafka broker does, and so that a later use of the directory is noticed.
 
     Raises OSError.
     """
     stop = random_id(fs)
     atomic_write(fs, open_journals_file(directory), msgspec.json.encode(JournalRegistryFile(closed=stop)))
-    # Kafka (CleanShutdownFileHandler) takes a mark with a field that it does not know for one without an epoch.
+    # Kafka (CleanShutdownFileHandler) reads a mark with a field that it does not know as one without an epoch.
     mark = {"version": 0, "brokerEpoch": -1, "id": stop}
     atomic_write(fs, data_dir / CLEAN_SHUTDOWN_FILE, msgspec.json.encode(mark))
 
 
 def take_over(fs: FileSystem, data_dir: Path) -> bool:
-    """Begin to use a directory: it is not marked as cleanly stopped any more.
+    """Begin to use a directory, and remove its mark of a clean stop.
 
-    Returns whether it is as its last user of this kind left it: no broker and no older version has written there
-    since. Raises CorruptLog and OSError.
+    Returns whether no broker and no older version has written into the directory since this version stopped
+    using it. Raises CorruptLog and OSError.
     """
     note = read_note(fs, data_dir / OPEN_JOURNALS_FILE)
     as_left = is_as_left(fs, data_dir)
     if as_left and note is not None and note.closed is not None:
-        # Before the mark goes: without it the note would not be believed at the next start.
+        # Before the mark goes: without it the next start would not trust the note.
         write_note(fs, data_dir / JOURNAL_DIR, {})
     fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
     return as_left
 
 
 def distrust(fs: FileSystem, data_dir: Path) -> None:
-    """A directory that is mended is not marked as cleanly stopped any more, and what is noted in it stays true.
+    """Remove the mark of a clean stop from a directory under repair, and keep the list of journals true.
 
     Raises OSError.
     """
     try:
         take_over(fs, data_dir)
-    except CorruptLog:  # the next start names it
+    except CorruptLog:  # the next start reports it
         fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
 
 
 def is_as_left(fs: FileSystem, data_dir: Path) -> bool:
-    """As `take_over` returns, and changes nothing. Raises CorruptLog and OSError."""
+    """Return the result of `take_over`, and change nothing. Raises CorruptLog and OSError."""
     note = read_note(fs, data_dir / OPEN_JOURNALS_FILE)
     if note is None or note.closed is None:
         return note is not None
@@ -152,7 +152,7 @@ def is_as_left(fs: FileSystem, data_dir: Path) -> bool:
 
 
 def is_closed_by(note: JournalRegistryFile, clean_mark: bytes) -> bool:
-    """Whether the content of `.kafka_cleanshutdown` is of the stop that is noted."""
+    """Return whether the content of `.kafka_cleanshutdown` has the id of the noted stop."""
     try:
         return msgspec.json.decode(clean_mark, type=_CleanMark).id == note.closed
     except msgspec.DecodeError:
@@ -160,7 +160,7 @@ def is_closed_by(note: JournalRegistryFile, clean_mark: bytes) -> bool:
 
 
 def noted_dirs(fs: FileSystem, data_dir: Path) -> list[Path]:
-    """The directories of journals that there are, and those that there should be. Raises CorruptLog and OSError."""
+    """Return the directories of journals that exist or should exist. Raises CorruptLog and OSError."""
     names = fs.listdir(data_dir)
     found = set(journal_dirs(names, data_dir))
     for name in names:
@@ -178,10 +178,10 @@ def refuse_strangers(
     noted: Mapping[int, bytes] | None,
     points: Mapping[Partition, Offset],
 ) -> None:
-    """Raise CorruptLog unless the journals found in a directory are those that were in use; None: that is not known.
+    """Raise CorruptLog unless the journals found in a directory are those `noted` as in use; None if unknown.
 
-    What lies before `points`, up to where each partition is on disk, is in the segments: a journal with nothing
-    else is not needed, whichever version wrote it.
+    Batches before `points`, each partition's recovery point, are in the segments: a journal with no other
+    batches is not needed, whichever version wrote it.
     """
     for error in strangers(directory, journals, noted, points):
         raise error
@@ -193,7 +193,7 @@ def strangers(
     noted: Mapping[int, bytes] | None,
     points: Mapping[Partition, Offset],
 ) -> Iterator[CorruptLog]:
-    """What `refuse_strangers` would raise, for each journal that is missing, or not of this directory."""
+    """Yield the error of `refuse_strangers` for each journal that is missing, or not of this directory."""
     found = {journal.number: journal for journal in journals}
     known = noted or {}
     for number, salt in known.items():
@@ -216,7 +216,7 @@ def _is_in_segments(journal: JournalContents, points: Mapping[Partition, Offset]
 
 
 def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
-    """Remove what nodes that are gone have left in `directories`, but for what is `kept`. Raises OSError."""
+    """Remove the files that gone nodes have left in `directories`, except those in `kept`. Raises OSError."""
     for directory in directories:
         note_only(fs, directory, kept)
         for name in fs.listdir(directory):
@@ -229,7 +229,7 @@ def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection
 
 
 def note_only(fs: FileSystem, directory: Path, kept: Collection[Path]) -> None:
-    """Of what is noted for a directory, only what is `kept` is still in use."""
+    """Remove all journals from a directory's list, except those in `kept`."""
     note = read_note(fs, open_journals_file(directory))
     if note is None:
         return

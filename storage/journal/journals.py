@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node's journals: the one that is written, and older ones that no checkpoint has made superfluous yet."""
+"""A node's journals: the one being written, and older ones that no checkpoint has made superfluous yet."""
 
 from collections.abc import Sequence
 from threading import Lock
@@ -10,10 +10,10 @@ from storage.journal.log_directory import LogDirectory
 
 
 class Journals:
-    """Numbers the flushes, and knows up to which one everything is on disk.
+    """Numbers the flushes, and knows up to which flush all are on disk.
 
-    Two locks, taken in this order: `sync_lock` for journals that may go away, `lock` for the one that is
-    written. A caller that takes `lock` for what belongs to an append must not sync under it.
+    Two locks, taken in this order: `sync_lock` for journals that may be removed, `lock` for the one being
+    written. A caller that takes `lock` for a part of an append must not sync under it.
     """
 
     __slots__ = (
@@ -32,7 +32,7 @@ class Journals:
         self.lock = Lock()
         self.sync_lock = Lock()
         self.flush = 0
-        """The newest that was accepted."""
+        """The newest flush that was accepted."""
         self._directory = directory
         self._health = health
         self._synced_flush = 0
@@ -41,9 +41,9 @@ class Journals:
         self._kept: dict[int, bytes] = {}
 
     def begin(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
-        """Go on in a new journal, with everything up to `flush` on disk; both locks are held.
+        """Continue in a new journal, with everything up to `flush` on disk; both locks are held.
 
-        `kept` are the salts of older ones that must stay, by number.
+        `kept` has the salts, by number, of older journals that must stay.
         """
         self._current, self._retired, self._kept = journal, [], kept
         self.flush = self._synced_flush = flush
@@ -53,7 +53,7 @@ class Journals:
         return self._kept | {journal.number: journal.salt for journal in journals}
 
     def check_there(self) -> None:
-        """Raises StorageFailed, and StorageError where a journal was removed; then the log has failed."""
+        """Raise StorageError if a journal was removed; then the log has failed. Raises StorageFailed."""
         with self.lock:
             self._health.check()
             for journal in (*self._retired, self._current):
@@ -64,16 +64,16 @@ class Journals:
 
     @property
     def size_bytes(self) -> int:
-        """What the journals hold that no checkpoint has made superfluous yet."""
+        """The bytes in the journals that no checkpoint has made superfluous yet."""
         return self._current.size_bytes + sum(journal.size_bytes for journal in self._retired)
 
     def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
-        """Accept a flush, with `sync` durably; `lock` is held.
+        """Append a flush, with `sync` durably; `lock` is held.
 
         Raises StorageError; then the log has failed.
         """
         flush, journal = self.flush + 1, self._current
-        # A durable write covers its own bytes only: frames before it that are not on disk go first.
+        # A durable write covers only its own bytes, so it is used only if all earlier frames are on disk.
         all_synced = self._synced_flush == self.flush
         try:
             journal.append(flush, self._synced_flush, entries, durable=sync and all_synced)
@@ -106,9 +106,9 @@ class Journals:
                 self._synced_flush = max(self._synced_flush, flush)
 
     def rotate(self) -> int:
-        """Let appends go on in a new journal; returns the last flush of the old one. Raises OSError."""
+        """Continue appends in a new journal; return the last flush of the old one. Raises OSError."""
         with self.lock:
-            # Where the last checkpoint failed after this, nothing may have come since.
+            # If the last checkpoint failed after its rotation, the new journal may still be empty.
             if not self._current.size_bytes:
                 return self.flush
         directory = self._directory
@@ -119,7 +119,7 @@ class Journals:
             step_bytes=directory.settings.journal_step_bytes,
         )
         try:
-            # Before anything is accepted into it.
+            # Before the new journal accepts a flush.
             directory.in_use.note(self._in_use() | {journal.number: journal.salt})
         except BaseException:
             journal.close()
@@ -130,13 +130,13 @@ class Journals:
             return self.flush
 
     def remove_retired(self, flush: int) -> None:
-        """The segments hold everything up to `flush`, on disk: older journals go. Raises OSError."""
+        """Remove older journals, because the segments hold everything up to `flush` on disk. Raises OSError."""
         fs, settings = self._directory.fs, self._directory.settings
         with self.sync_lock:
             with self.lock:
                 retired, self._retired = self._retired, []
                 self._synced_flush = max(self._synced_flush, flush)
-            # Before any of them goes, so that none is missed.
+            # Before any journal is removed, so that a start misses none.
             self._directory.in_use.note(self._in_use())
             for journal in retired:
                 journal.close()
@@ -144,6 +144,6 @@ class Journals:
             fs.fsync_dir(self._directory.journal_dir)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files of all journals."""
         for journal in (*self._retired, self._current):
             journal.close()

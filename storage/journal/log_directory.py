@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a node's log is: what all parts of `LogManager` know, and none of them changes."""
+"""The data directory of a node: constant facts that all parts of `LogManager` share."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from storage.settings import LogSettings
 
 
 class LogDirectory:
-    """A data directory in the eyes of one node: `node_id` is None for one that has it for itself."""
+    """The data directory of one node: `node_id` is None for a node that has it for itself."""
 
     __slots__ = ("data_dir", "fs", "in_use", "is_shared", "journal_dir", "settings", "topic_id")
 
@@ -29,10 +29,10 @@ class LogDirectory:
 
     @property
     def notes_dir(self) -> Path:
-        """Where recovery points are noted: nodes that share a directory must not write the same file."""
+        """The directory of the recovery points: nodes that share a directory must not write the same file."""
         return self.journal_dir if self.is_shared else self.data_dir
 
     def new_log(self, partition: Partition) -> PartitionLog:
-        """A partition's log, not loaded."""
+        """Return a partition's log, not loaded."""
         directory = partition_dir(self.data_dir, self.settings.topic, partition)
         return PartitionLog(self.fs, directory, partition, self.settings, self.topic_id)

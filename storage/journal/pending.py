@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are safe in the journal and wait for their segments."""
+"""The queues of batches that are safe in the journal and wait for their segments."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ from storage.journal.journal import Entry
 
 
 class PendingBatches:
-    """A queue for each partition. Every method is one short step; the caller's lock makes it a whole one."""
+    """The queues of all partitions. Every method is one short step, which the caller's lock makes atomic."""
 
     __slots__ = ("_queues", "size_bytes")
 
     def __init__(self) -> None:
         self._queues: dict[Partition, list[bytes]] = {}
         self.size_bytes = 0
-        """Of all batches that wait, those taken and not yet `written` included."""
+        """The bytes of all waiting batches, including those taken and not yet `written`."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -37,15 +37,15 @@ class PendingBatches:
         self.size_bytes += size
 
     def oldest(self) -> Partition | None:
-        """The partition that has waited longest, or None."""
+        """Return the partition that has waited longest, or None."""
         return next(iter(self._queues), None)
 
     def take(self, partition: Partition) -> list[bytes]:
-        """Everything queued for a partition; call `written` with what is then in its segment."""
+        """Return and remove a partition's queue; call `written` once its batches are in the segment."""
         return self._queues.pop(partition, [])
 
     def written(self, partition: Partition, batches: Sequence[bytes], count: int) -> int:
-        """The first `count` of the batches taken are in their segment; the others queue again, in front.
+        """Note that the first `count` batches taken are in their segment; queue the others again, in front.
 
         Returns the bytes of those written.
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`leader-epoch-checkpoint`: from which offset on each leader of a partition wrote.
+"""`leader-epoch-checkpoint`: the offset from which on each leader of a partition wrote.
 
-In the form of Kafka's `LeaderEpochCheckpointFile`: the version 0, the number of entries, and a line of `epoch
-offset` for each. The batches say the same, so a file that is missing or makes no sense is made again from them.
+The form is that of Kafka's `LeaderEpochCheckpointFile`: the version 0, the number of entries, and a line of `epoch
+offset` for each. The batches hold the same, so a missing or invalid file is made again from them.
 """
 
 from bisect import bisect_right
@@ -18,20 +18,20 @@ from storage.disk.layout import LEADER_EPOCH_FILE, TAKEN_OVER_FILE, partition_di
 
 
 class LeaderEpochs:
-    """The epochs of one partition, in memory. Methods that say so raise OSError."""
+    """The leader epochs of one partition, in memory. Methods that say so raise OSError."""
 
     __slots__ = ("_fs", "_path", "dirty", "entries")
 
     def __init__(self, fs: FileSystem, directory: Path) -> None:
         self.entries: list[tuple[LeaderEpoch, Offset]] = []
-        """Epoch and first offset, both going up."""
+        """The epochs and their first offsets, both ascending."""
         self.dirty = False
-        """Whether the file does not say this yet."""
+        """True if the file does not hold the entries yet."""
         self._fs = fs
         self._path = directory / LEADER_EPOCH_FILE
 
     def load(self) -> bool:
-        """Read the file; False when there is none, or when it makes no sense. Raises OSError."""
+        """Read the file; return False if it is missing or invalid. Raises OSError."""
         try:
             lines = read_file(self._fs, self._path).decode("utf-8", "replace").split("\n")
         except FileNotFoundError:
@@ -51,19 +51,19 @@ class LeaderEpochs:
 
     @property
     def last(self) -> LeaderEpoch:
-        """The newest leader's epoch, -1 without any."""
+        """The newest leader's epoch, or -1 if there is none."""
         return self.entries[-1][0] if self.entries else LeaderEpoch(-1)
 
     def assign(self, epoch: LeaderEpoch, base_offset: Offset) -> None:
-        """A leader wrote from this offset on (LeaderEpochFileCache.assign); older epochs, and none, change nothing."""
+        """Add the epoch of a leader that wrote from this offset on, if it is newer (LeaderEpochFileCache.assign)."""
         if epoch > self.last:
-            # Where nothing came of an earlier leader's first batch, there is none of its either.
+            # If an earlier leader's first batch was not written, that leader has no entry either.
             self._drop_from(base_offset)
             self.entries.append((epoch, base_offset))
             self.dirty = True
 
     def truncate(self, end_offset: Offset) -> None:
-        """The log ends here now."""
+        """Remove the entries from the new log end offset on."""
         if self.entries and self.entries[-1][1] >= end_offset:
             self._drop_from(end_offset)
             self.dirty = True
@@ -75,10 +75,10 @@ class LeaderEpochs:
     def end_of(
         self, epoch: LeaderEpoch, leader_epoch: LeaderEpoch, end_offset: Offset
     ) -> tuple[LeaderEpoch, Offset] | None:
-        """Up to which offset an epoch, or the newest one before it, wrote in a log that ends at `end_offset`.
+        """Return the end offset of an epoch, or of the newest one before it, in a log that ends at `end_offset`.
 
-        `leader_epoch` is that of the leader now, which may have written nothing yet. None for an epoch that the log
-        knows nothing of (LeaderEpochFileCache.endOffsetFor).
+        `leader_epoch` is the current leader's, which may have written nothing yet. Returns None for an epoch that
+        the log does not know (LeaderEpochFileCache.endOffsetFor).
         """
         latest = max(self.last, leader_epoch)
         if epoch == latest:
@@ -90,12 +90,12 @@ class LeaderEpochs:
         return (self.entries[number - 1][0] if number else epoch), end
 
     def at(self, offset: Offset) -> LeaderEpoch:
-        """The epoch of the leader that wrote an offset; -1 where that is not known."""
+        """Return the epoch of the leader that wrote an offset; -1 if that is unknown."""
         number = bisect_right(self.entries, offset, key=itemgetter(1))
         return self.entries[number - 1][0] if number else LeaderEpoch(-1)
 
     def replace(self, entries: Iterable[tuple[LeaderEpoch, Offset]]) -> None:
-        """Take these instead, as far as they go up."""
+        """Replace the entries by these, as far as they ascend."""
         before = self.entries
         self.entries = []
         for epoch, base_offset in entries:
@@ -103,7 +103,7 @@ class LeaderEpochs:
         self.dirty = self.dirty or self.entries != before
 
     def write(self) -> None:
-        """Replace the file, if it has to be. Raises OSError."""
+        """Replace the file, if the entries have changed. Raises OSError."""
         if self.dirty:
             lines = ["0", str(len(self.entries)), *(f"{epoch} {offset}" for epoch, offset in self.entries)]
             atomic_write(self._fs, self._path, "".join(line + "\n" for line in lines).encode())
@@ -113,14 +113,14 @@ class LeaderEpochs:
 def next_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
     """Return the lowest epoch under which a node may lead a partition that no other node has led; 0 for a new one.
 
-    It goes on under the epoch of its last life, and begins one of its own behind what a broker wrote. Raises OSError.
+    It continues with the epoch of its last run, and begins a new one behind the batches of a broker. Raises OSError.
     """
     epochs = LeaderEpochs(fs, partition_dir(data_dir, *key))
     if not epochs.load() or not epochs.entries:
         return LeaderEpoch(0)
     epoch, first_offset = epochs.entries[-1]
     taken_over = (read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}).get(key, Offset(0))
-    # Negative where it is not known yet how far a broker wrote.
+    # Negative if it is not known yet how far a broker wrote.
     return LeaderEpoch(epoch + 1) if first_offset < taken_over or taken_over < 0 else epoch
 
 

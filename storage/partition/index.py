@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `.index` and `.timeindex` beside a segment, as Kafka's `OffsetIndex` and `TimeIndex` have them.
+"""The `.index` and `.timeindex` of a segment, in the form of Kafka's `OffsetIndex` and `TimeIndex`.
 
-The first says where some of the batches lie: 4 bytes of offset, counted from the segment's first and the
-last of its batch, and 4 bytes of position. The second says where the time goes up: 8 bytes of timestamp, the
-largest so far, and 4 bytes of the last offset of its batch, counted in the same way.
+The first has the positions of some of the batches: 4 bytes of offset, the batch's last, counted from the
+segment's first, and 4 bytes of position. The second has batches with rising timestamps: 8 bytes of timestamp,
+the largest so far, and 4 bytes of the last offset of its batch, counted in the same way.
 
-Both follow from the segment, so they are never believed blindly: entries are gathered in memory while the
-segment is written, go to their files at a checkpoint, and what a crash left of these is looked through before
-it is used. What does not fit is made again from the batches' headers.
+Both derive from the segment, so they are never trusted blindly: entries are gathered in memory while the
+segment is written, go to their files at a checkpoint, and after a crash the files are checked before they
+are used. Wrong entries are made again from the batches' headers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,16 +25,16 @@ _TIME_ENTRY: Final = Struct(">qi")
 
 
 class Batches(Protocol):
-    """What an index is made from: a segment."""
+    """The source of an index: a segment."""
 
     size_bytes: int
 
     def summaries(self, position: int) -> Iterator[BatchSummary]:
-        """The batches from `position` on, which must be the start of one."""
+        """Yield the batches from `position` on, which must be the start of one."""
 
 
 class SegmentIndex:
-    """Both indexes of one segment. Its methods raise OSError."""
+    """The two indexes of one segment. Its methods raise OSError."""
 
     __slots__ = (
         "_base_offset",
@@ -58,61 +58,61 @@ class SegmentIndex:
         self, fs: FileSystem, directory: Path, base_offset: Offset, interval_bytes: int, suffix: str = ""
     ) -> None:
         self.sealed = False
-        """Whether the files are whole: nothing is missing, and the largest timestamp is in."""
+        """True if the files are whole: no entry is missing, and the largest timestamp is included."""
         self._fs = fs
         self._paths = [directory / segment_name(base_offset, each + suffix) for each in INDEX_SUFFIXES]
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
-        # Whether the files may be torn, so that every entry has to be looked at.
+        # True if the files may be torn, so that every entry must be checked.
         self._thorough = False
         self._reset()
 
     def _reset(self) -> None:
-        """As for an empty segment, but for looking at the files."""
+        """Set the state of an empty segment, except that the files must be read."""
         self._entries = bytearray()
         self._times = bytearray()
         self._entries_on_disk = self._times_on_disk = 0
-        self._stale = True  # whether the files may be longer than what is known to be good of them
+        self._stale = True  # whether the files may be longer than their good part
         self._since = 0
         self._last_time = -1
         self._top = (-1, Offset(0))  # the largest timestamp, and the last offset of the first batch with it
         self._ready = False
 
     def clear(self) -> None:
-        """The segment is empty now."""
+        """Set the state of an empty segment."""
         self._reset()
         self._ready = True
         self.sealed = self._thorough = False
 
     def forget(self) -> None:
-        """The segment was cut, or a crash may have left anything: look at the files again before they are used."""
+        """Check the files again before they are used: the segment was cut, or a crash may have torn them."""
         self._ready = self.sealed = False
         self._thorough = True
 
     @property
     def has_gathered(self) -> bool:
-        """Whether it knows the segment up to its end, and may know more than its files."""
+        """True if the index covers the segment up to its end, and may hold more than its files."""
         return self._ready and not self.sealed
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a crash may have left anything in its files, and nobody has looked at them since."""
+        """True if a crash may have torn the files, and they were not checked since."""
         return self._thorough and not self._ready
 
     def remove(self) -> None:
-        """Remove the files, which are made anew when they are needed. Not durable before the directory is synced."""
+        """Remove the files, which are made anew if needed. Not durable before the directory is synced."""
         for path in self._paths:
             self._fs.remove(path)
 
     def extend(self, segment: Batches, batches: Iterable[BatchSummary]) -> None:
-        """Batches were written to the end of the segment, whose size does not count them yet."""
+        """Add batches that were written to the end of the segment, whose size does not count them yet."""
         if not self._ready:
             self._resume(segment)
         self.sealed = False
         self._note(segment.size_bytes, batches)
 
     def _note(self, position: int, batches: Iterable[BatchSummary]) -> None:
-        """Batches follow each other from `position` on, wherever they were summarized (LogSegment.append)."""
+        """Note successive batches from `position` on, whatever their own `position` is (LogSegment.append)."""
         since, interval, top = self._since, self._interval_bytes, self._top[0]
         for batch in batches:
             if batch.max_timestamp > top:
@@ -133,9 +133,9 @@ class SegmentIndex:
             self._last_time = timestamp
 
     def write(self, segment: Batches, *, seal: bool = False, sync: bool = False) -> None:
-        """Bring what was gathered to the files.
+        """Write the gathered entries to the files.
 
-        With `seal` the files are whole afterwards: those of a segment that is left, for others to read.
+        With `seal` the files are whole afterwards, for other readers of a segment that is not written any more.
         """
         if self.sealed:
             return
@@ -160,7 +160,7 @@ class SegmentIndex:
             if sync:
                 file.fsync()
         except OSError:
-            # What is in the file now is not known.
+            # The content of the file is unknown now.
             self.forget()
             raise
         finally:
@@ -168,12 +168,12 @@ class SegmentIndex:
         return position + len(entries)
 
     def largest_timestamp(self) -> int:
-        """That of a segment whose files are whole, by the last entry of the time index; -1 if there is none."""
+        """Return the last timestamp of the time index, whose files must be whole; -1 if there is none."""
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
     def latest(self, segment: Batches) -> tuple[int, Offset]:
-        """The largest timestamp of the segment, and the last offset of the first batch that has it; -1 for none."""
+        """Return the segment's largest timestamp, and the last offset of the first batch with it; -1 for none."""
         if self.sealed and not self._ready:
             times = self._load(1) or b""
             if not times:
@@ -185,7 +185,7 @@ class SegmentIndex:
         return self._top if self._top[0] >= 0 else (-1, Offset(-1))
 
     def offset_before(self, timestamp: int) -> Offset:
-        """All batches up to the one with this offset have smaller timestamps; call `latest` first."""
+        """Return an offset up to whose batch all timestamps are smaller; call `latest` first."""
         times = self._load(1) or b""
         if not self.sealed:
             times = times[: self._times_on_disk] + bytes(self._times)
@@ -193,7 +193,7 @@ class SegmentIndex:
         while low < high:
             middle = (low + high) // 2
             entry = _TIME_ENTRY.unpack_from(times, middle * _TIME_ENTRY.size)
-            # Behind the entries of a running broker there are zeros.
+            # The file of a running broker has zeros behind its entries.
             if entry != (0, 0) and entry[0] < timestamp:
                 low = middle + 1
             else:
@@ -205,13 +205,13 @@ class SegmentIndex:
         )
 
     def find(self, offset: Offset) -> tuple[int, Offset]:
-        """A position to look for `offset` from, and the last offset of the batch there; (0, -1) if there is none."""
+        """Return a position to search `offset` from, and the last offset of its batch; (0, -1) if there is none."""
         data = self._load(0) or b""
         low, high = 0, len(data) // _ENTRY.size
         while low < high:
             middle = (low + high) // 2
             relative, position = _ENTRY.unpack_from(data, middle * _ENTRY.size)
-            # Behind the entries of a running broker there are zeros.
+            # The file of a running broker has zeros behind its entries.
             if (relative or position) and self._base_offset + relative <= offset:
                 low = middle + 1
             else:
@@ -228,7 +228,7 @@ class SegmentIndex:
             return None
 
     def _resume(self, segment: Batches) -> None:
-        """Find out what the files hold, and add what they lack."""
+        """Read the entries of the files, and add those that they lack."""
         self._reset()
         entries, times = self._load(0), self._load(1)
         start = 0
@@ -240,13 +240,13 @@ class SegmentIndex:
         self._ready = True
 
     def _take(self, segment: Batches, entries: bytes, times: bytes) -> int:
-        """Believe what is right in the files; returns the position from which on they say nothing."""
+        """Take the right entries of the files; return the position from which on they have none."""
         count = self._good_entries(entries, segment.size_bytes)
         good = _good_times(times) if count else 0
         if not good:
             return 0
         timestamp, time_offset = _TIME_ENTRY.unpack_from(times, (good - 1) * _TIME_ENTRY.size)
-        # Where the time index ends earlier, the largest timestamp of what follows is not known.
+        # If the time index ends earlier, the largest timestamp of the batches behind its end is unknown.
         while count and (entry := _ENTRY.unpack_from(entries, (count - 1) * _ENTRY.size))[0] > time_offset:
             count -= 1
         # An entry that is wrong makes those before it doubtful.
@@ -259,7 +259,7 @@ class SegmentIndex:
         return int(entry[1])
 
     def _agrees(self, segment: Batches, entry: tuple[int, int], timestamp: int, time_offset: int) -> bool:
-        """Whether the batches are as the last entries of both indexes say."""
+        """Return whether the batches agree with the last entries of both indexes."""
         is_first = True
         for batch in segment.summaries(entry[1]):
             if is_first and batch.last_offset != self._base_offset + entry[0]:
@@ -271,7 +271,7 @@ class SegmentIndex:
         return False
 
     def _good_entries(self, data: bytes, size_bytes: int) -> int:
-        """How many entries can be right: going up, and within the segment."""
+        """Return the number of entries that can be right: ascending, and within the segment."""
         count = len(data) // _ENTRY.size
         if not self._thorough:
             return count
@@ -284,7 +284,7 @@ class SegmentIndex:
 
 
 def _good_times(data: bytes) -> int:
-    """How many entries of a time index can be right: going up."""
+    """Return the number of ascending entries at the start of a time index."""
     before = (-1, -1)
     good = 0
     for entry in _TIME_ENTRY.iter_unpack(data[: len(data) // _TIME_ENTRY.size * _TIME_ENTRY.size]):
@@ -297,7 +297,7 @@ def _good_times(data: bytes) -> int:
 
 
 def summaries(data: bytes, position: int) -> Iterator[BatchSummary]:
-    """The whole batches at the start of `data`, which was read from `position`."""
+    """Yield the whole batches at the start of `data`, which was read from `position`."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:
         extent = batch_extent(data, pos)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of one partition: its segments, as Kafka lays them out.
 
-Not safe for several threads; `LogManager` sees to that. A reader that goes on finds its place by remembering
-where the last read ended, any other by the segment's index.
+It is not safe for several threads; `LogManager` holds a lock. A reader that continues finds its place by the
+remembered end of the last read, any other reader by the segment's index.
 """
 
 import errno
@@ -41,7 +41,7 @@ from storage.settings import LogSettings
 
 
 class _Bookmark(NamedTuple):
-    """Where a reader goes on: at `offset`, which is at this byte of this segment."""
+    """The place at which a reader continues: `offset`, at this byte of this segment."""
 
     offset: Offset
     segment: Segment
@@ -49,7 +49,7 @@ class _Bookmark(NamedTuple):
 
 
 class PartitionLog:
-    """One partition's batches on disk. `append` reaches the page cache; `fsync` the disk."""
+    """The batches of one partition on disk. `append` writes to the page cache; `fsync` to the disk."""
 
     def __init__(
         self, fs: FileSystem, directory: Path, partition: Partition, settings: LogSettings, topic_id: bytes
@@ -57,9 +57,9 @@ class PartitionLog:
         self.partition = partition
         self.directory = directory
         self.end_offset = Offset(0)
-        """The offset that the next record gets."""
+        """The log end offset: the offset that the next record gets."""
         self.noted_start = Offset(0)
-        """The offset at which a broker noted that the log starts, wherever its first segment does."""
+        """The log start offset that a broker noted, wherever the first segment starts."""
         self._fs = fs
         self._topic = settings.topic
         self._segment_bytes = settings.segment_bytes
@@ -71,15 +71,15 @@ class PartitionLog:
         self._is_new = True
         self._bookmark: _Bookmark | None = None
         self._noted: dict[Offset, int] | None = None
-        """What the file with the rolled segments says."""
+        """The content of the file with the rolled segments, or None."""
         self._epochs = LeaderEpochs(fs, directory)
         self._epochs_from: Offset | None = None
-        """The offset from which on the epochs of leaders have not been looked for yet."""
+        """The offset from which on leader epochs have not been read yet, or None."""
 
     def load(self) -> None:
-        """Find the segments on disk. `end_offset` is set by the scan of them (see `recovery`).
+        """Find the segments on disk. Their scan sets `end_offset` (see `recovery`).
 
-        A compaction that did not end is ended. Raises OSError.
+        Finishes an interrupted compaction. Raises OSError.
         """
         self._entries_dirty = finish_swaps(self._fs, self.directory)
         names = self._fs.listdir(self.directory)
@@ -90,7 +90,7 @@ class PartitionLog:
             if base_offset is not None:
                 segment = self._segment(base_offset, create=False)
                 segment.close()
-                # The index of a segment whose files are all there is not looked at before it is used.
+                # If all files of a segment exist, its index is not read before it is used.
                 indexes = {segment.path.with_suffix(suffix).name for suffix in INDEX_SUFFIXES}
                 segment.index.sealed = indexes.issubset(names)
                 self._segments.append(segment)
@@ -98,7 +98,7 @@ class PartitionLog:
             self._epochs_from = self.start_offset
 
     def check_segments(self) -> None:
-        """Raise CorruptLog where a segment is missing, or shorter than it was, and OSError."""
+        """Raise CorruptLog if a segment is missing, or shorter than it was. Raises OSError."""
         self._noted = read_rolled(self._fs, self.directory)
         found = {segment.base_offset: segment.size_bytes for segment in self._segments}
         error = find_missing(self.directory, self._noted or {}, found)
@@ -106,15 +106,15 @@ class PartitionLog:
             raise error
 
     def forget_noted(self) -> None:
-        """Somebody else compacted here: what was noted of the segments is not true any more. Raises OSError."""
+        """Remove the list of rolled segments, because another program may have compacted them. Raises OSError."""
         if self._fs.exists(self.directory / ROLLED_SEGMENTS_FILE):
             self._fs.remove(self.directory / ROLLED_SEGMENTS_FILE)
             self._entries_dirty = True
 
     def note_rolled(self) -> None:
-        """Note which segments there must be from now on: all but the last one. Raises OSError.
+        """Note the segments that must exist from now on: all but the last one. Raises OSError.
 
-        The whole log must be on disk, and noted to be so: what lies behind that a recovery may write anew.
+        The whole log must be on disk, and its recovery point noted: a recovery may write anew what lies behind it.
         """
         rolled = {segment.base_offset: segment.size_bytes for segment in self._segments[:-1]}
         if rolled != (self._noted or {}):
@@ -122,7 +122,7 @@ class PartitionLog:
             self._noted = rolled
 
     def check_there(self, *, all_segments: bool) -> None:
-        """Raise FileNotFoundError where the segment that is written to, or any, was removed, and other OSErrors."""
+        """Raise FileNotFoundError if the segment being written, or any, was removed. Raises other OSErrors."""
         if not self._segments:
             return
         self._segments[-1].check_there()
@@ -137,10 +137,10 @@ class PartitionLog:
         return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
 
     def distrust(self, offset: Offset) -> None:
-        """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash.
+        """After a crash, check again the files derived from the log from `offset` on, which may be torn.
 
-        So may the index of the segment that ends there: it was the last one when `offset` was noted, and its files were
-        not looked at.
+        So may the index of the segment that ends at `offset`: that was the last segment when `offset` was noted,
+        and its files were not checked.
         """
         for segment in self._reaching(Offset(max(offset - 1, 0))):
             segment.index.forget()
@@ -159,23 +159,23 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """What all segments hold together."""
+        """The bytes of all segments."""
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
     def dirty(self) -> bool:
-        """Whether `fsync` has something to do."""
+        """True if `fsync` has work to do."""
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 
     def mark_dirty(self, offset: Offset) -> None:
-        """Let `fsync` sync all names, and everything from `offset` on: what is on disk of it is not known."""
+        """Let `fsync` sync all names, and everything from `offset` on, which may not be on disk."""
         self._entries_dirty = bool(self._segments)
         if self.end_offset > offset:
             for segment in self._reaching(offset):
                 segment.dirty = True
 
     def _reaching(self, offset: Offset) -> Sequence[Segment]:
-        """The segments that may hold offsets from `offset` on."""
+        """Return the segments that may hold offsets from `offset` on."""
         return self._segments[max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0) :]
 
     def append(self, batch: bytes) -> None:
@@ -185,8 +185,8 @@ class PartitionLog:
     def append_all(self, batches: Sequence[bytes]) -> None:
         """Append batches with as few writes as their segments allow.
 
-        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` says how many
-        were appended, and the others can be appended again.
+        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` shows which
+        batches were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
         run = BatchRun()
@@ -208,9 +208,9 @@ class PartitionLog:
             self._write(active, run, end)
 
     def _is_full(self, active: Segment, run: BatchRun, batch: BatchSummary) -> bool:
-        """Whether the next batch must not follow `run` into this segment, for its size, its age or its offsets.
+        """Return whether size, age or offsets forbid that the next batch follows `run` into this segment.
 
-        Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
+        Age is counted between records, as in Kafka (LogSegment.shouldRoll): an idle log does not roll.
         """
         used = active.size_bytes + run.size_bytes
         if used:
@@ -262,9 +262,9 @@ class PartitionLog:
         self._entries_dirty = True
 
     def write_indexes(self, *, seal: bool = False) -> None:
-        """Write what is derived from the segments beside them, synced for those that are not written to any more.
+        """Write the files derived from the segments, synced for segments that are not written to any more.
 
-        With `seal` that is all of them: somebody else may read them next. Raises OSError.
+        With `seal` all are synced, because another program may read them next. Raises OSError.
         """
         for segment in self._segments:
             rolled = seal or segment is not self._segments[-1]
@@ -273,10 +273,10 @@ class PartitionLog:
         self._epochs.write()
 
     def write_gathered_indexes(self) -> None:
-        """Write the index entries of what a recovery has put into the segments, without reading any of them.
+        """Write the index entries of batches that a recovery has appended, without reading any segment.
 
-        Before the segment that ends at the recovery point that is noted next, no index is checked again: those of full
-        segments that a crash has left in doubt are removed, to be made anew from their segments. Raises OSError.
+        Once the next recovery point is noted, no index before its segment is checked again: so those of full
+        segments that a crash may have torn are removed, to be made anew from their segments. Raises OSError.
         """
         for segment in self._segments:
             rolled = segment is not self._segments[-1]
@@ -287,7 +287,7 @@ class PartitionLog:
                 self._entries_dirty = True
 
     def _find_epochs(self) -> None:
-        """Look at those batches whose epochs have not been seen yet."""
+        """Read the leader epochs of batches that have not been read yet."""
         if self._epochs_from is None:
             return
         offset = self._epochs_from
@@ -300,19 +300,19 @@ class PartitionLog:
         self._epochs_from = None
 
     def leader_epochs(self) -> LeaderEpochs:
-        """The leaders' epochs of all that was appended. Raises OSError."""
+        """Return the leader epochs of all appended batches. Raises OSError."""
         self._find_epochs()
         return self._epochs
 
     def fsync(self) -> None:
-        """Make durable all that was appended. Raises OSError; then nothing since the last one is sure."""
+        """Make all appended batches durable. Raises OSError; then nothing since the last fsync is certain."""
         for segment in self._segments:
             segment.fsync()
         if self._entries_dirty:
             self._fs.fsync_dir(self.directory)
             self._fs.fsync_dir(self.directory.parent)
             self._entries_dirty = False
-        # What was rolled is rarely read again.
+        # Rolled segments are rarely read again.
         for segment in self._segments[:-1]:
             segment.close()
 
@@ -326,7 +326,7 @@ class PartitionLog:
     def truncate(self, offset: Offset) -> None:
         """Cut the log so that it ends at `offset`, which must be where a batch starts or the log ends.
 
-        Raises CorruptLog when a batch lies across it, and OSError.
+        Raises CorruptLog if a batch lies across `offset`, and OSError.
         """
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove(self._segments.pop())
@@ -347,9 +347,9 @@ class PartitionLog:
         self._epochs.truncate(offset)
 
     def replace(self, base_offsets: Sequence[Offset]) -> None:
-        """Put a cleaned segment, which is on disk, in the place of those that it was made from.
+        """Replace the segments that a cleaned segment, which is on disk, was made from.
 
-        They must follow each other, and none may be the last one. Durable on return. After an OSError the log
+        They must follow each other, and exclude the last one. Durable on return. After an OSError the log
         must be loaded again.
         """
         index = [segment.base_offset for segment in self._segments].index(base_offsets[0])
@@ -367,7 +367,7 @@ class PartitionLog:
         self._bookmark = None
 
     def _expect_less(self, replaced: Sequence[Offset]) -> None:
-        """Note what is there whatever comes of a swap: the first segment, old or cleaned, and none of the others."""
+        """Note the segments that exist however a swap ends: the first, old or cleaned, and none of the others."""
         if self._noted is None:
             return
         rolled = {base: size for base, size in self._noted.items() if base not in replaced[1:]}
@@ -379,7 +379,7 @@ class PartitionLog:
         self._noted = rolled
 
     def set_aside(self, index: int) -> list[Segment]:
-        """Take the segments from `index` on out of the log, and keep their files under other names.
+        """Remove the segments from `index` on from the log, and keep their files under other names.
 
         The caller sets `end_offset`. Raises OSError.
         """
@@ -410,11 +410,11 @@ class PartitionLog:
         return taken
 
     def read(self, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
-        """Whole batches from the one that holds `start_offset` on, and the offset to read from next.
+        """Return whole batches from the one that holds `start_offset` on, and the offset to read from next.
 
-        At most `max_bytes`, but always at least one batch; no bytes, and `end_offset`, at the end. Offsets
-        before `start_offset` in the first batch are for the caller to skip; an offset before the log's
-        start reads from the start. Raises CorruptLog and StorageError.
+        Returns at most `max_bytes`, but at least one batch; no bytes, and `end_offset`, at the end. The caller
+        must skip offsets before `start_offset` in the first batch; an offset before the log's start reads
+        from the start. Raises CorruptLog and StorageError.
         """
         start_offset = max(start_offset, self.start_offset)
         try:
@@ -433,7 +433,7 @@ class PartitionLog:
         return b"", self.end_offset
 
     def _refuse_overlap(self, index: int, next_offset: Offset) -> None:
-        """Raise CorruptLog where the segment that was just read goes on with what is the next one's.
+        """Raise CorruptLog if the segment that was just read holds offsets of the next one.
 
         Between segments compaction leaves gaps, but it never makes two of them hold the same offset.
         """
@@ -446,13 +446,13 @@ class PartitionLog:
             raise CorruptLog(segment.path, reason, position=segment.find(following))
 
     def locate(self, offset: Offset) -> tuple[Path, int]:
-        """The file and the byte at which the batch that holds `offset` starts. Raises CorruptLog and OSError."""
+        """Return the file and the start position of the batch that holds `offset`. Raises CorruptLog and OSError."""
         index = max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0)
         segment = self._segments[index]
         return segment.path, segment.find(offset)
 
     def remember(self, segment: Segment, offset: Offset, position: int) -> None:
-        """Start looking for `offset` and those after it here, the next time."""
+        """Start the next search for `offset`, or one after it, at this position."""
         self._bookmark = _Bookmark(offset, segment, position)
 
     def _find(self, segment: Segment, offset: Offset) -> int:
@@ -475,13 +475,13 @@ class PartitionLog:
         return data[:end] if end < len(data) else data, next_offset
 
     def close(self) -> None:
-        """Close all files."""
+        """Close the files of all segments."""
         for segment in self._segments:
             segment.close()
 
 
 def _whole_batches(data: bytes) -> tuple[int, Offset]:
-    """Where the last whole batch in `data` ends, and the offset after it."""
+    """Return where the last whole batch in `data` ends, and the offset after it."""
     pos, next_offset = 0, Offset(0)
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
@@ -492,7 +492,7 @@ def _whole_batches(data: bytes) -> tuple[int, Offset]:
 
 
 def _first_timestamp(segment: Segment) -> int:
-    """The time of a segment's first batch, which is read once. Raises StorageError."""
+    """Return the time of a segment's first batch, which is read once. Raises StorageError."""
     try:
         return segment.first_timestamp()
     except OSError as error:

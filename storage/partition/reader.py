@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a log for clients, as a broker does for consumers: Fetch and ListOffsets of one partition.
 
-The caller sees to it that the log does not change during a call, and may change it as it likes between two: a segment
-that was compacted meanwhile is found again by its offsets. What a client may see ends where the segments end, and for
-one that reads committed data at the first transaction that is open (the last stable offset).
+The caller ensures that the log does not change during a call, but may change it between two: a segment that was
+compacted meanwhile is found again by its offsets. A client may read up to the end of the segments; a client that reads
+committed data only up to the first open transaction (the last stable offset).
 """
 
 import enum
@@ -22,9 +22,9 @@ from storage.partition.segment import Segment
 from storage.partition.transaction_index import AbortedTransaction, TransactionIndex
 
 READ_BYTES_MAX: Final = 1 << 20
-"""No more is read at once, but for a batch that is larger."""
+"""The most bytes that are read at once, except for a larger batch."""
 PLACES_MAX: Final = 1_000
-"""So many readers go on where they were without a look at an index."""
+"""The number of readers that continue at a remembered position, without a search in an index."""
 
 NO_TIMESTAMP: Final = -1
 NO_OFFSET: Final = Offset(-1)
@@ -32,32 +32,32 @@ NO_EPOCH: Final = LeaderEpoch(-1)
 
 
 class ReadError(enum.Enum):
-    """Why a read found nothing."""
+    """The reason why a read found nothing."""
 
     OUT_OF_RANGE = "out of range"
-    """The log does not have this offset, or not any more."""
+    """The log does not hold this offset, or not any more."""
     NEGATIVE_SIZE = "negative size"
-    """Less than no bytes were wanted of a log that has some."""
+    """A negative number of bytes was requested of a log that has some."""
     NOT_YET = "not yet"
-    """Part of the log was looked through for transactions: ask again for the rest."""
+    """Only a part of the log was searched for transactions; the caller must try again."""
 
 
 class WantedBatches(Frozen, frozen=True):
-    """What a fetch wants of one partition."""
+    """The request of a fetch for one partition."""
 
     partition: Partition
     offset: Offset
     max_bytes: int
     committed: bool = False
-    """Whether to end before the first open transaction, and to name those that were aborted."""
+    """True if the read ends before the first open transaction, and reports aborted ones."""
     last_epoch: LeaderEpoch = NO_EPOCH
-    """The leader epoch of what the client has read last (KIP-595)."""
+    """The leader epoch of the last batch that the client has read (KIP-595)."""
     leader_epoch: LeaderEpoch = LeaderEpoch(0)
-    """That of the leader now, which may have written nothing yet."""
+    """The epoch of the current leader, which may have written nothing yet."""
 
 
 class ReadResult(Frozen, frozen=True):
-    """Whole batches as they are on disk, and what a client has to know of the partition beside them."""
+    """The whole batches of a read, unchanged from disk, and the partition's state for the client."""
 
     records: bytes
     start_offset: Offset
@@ -66,13 +66,13 @@ class ReadResult(Frozen, frozen=True):
     stable_offset: Offset
     aborted: tuple[AbortedTransaction, ...] = ()
     diverging: tuple[LeaderEpoch, Offset] | None = None
-    """The epoch up to which log and client agree, and where it ends, if they do not agree in all."""
+    """The epoch up to which log and client agree, and its end offset; None if they agree entirely."""
     is_cut: bool = False
-    """Whether there is more that could have been read but for our own bounds."""
+    """True if our own bounds kept the read from returning more."""
 
 
 class OffsetSpec(enum.Enum):
-    """What ListOffsets may ask for."""
+    """The kinds of offset that ListOffsets can request."""
 
     START = "start"
     END = "end"
@@ -82,18 +82,18 @@ class OffsetSpec(enum.Enum):
 
 
 class OffsetQuery(Frozen, frozen=True):
-    """What ListOffsets asks of one partition."""
+    """The request of ListOffsets for one partition."""
 
     partition: Partition
     spec: OffsetSpec
     timestamp: int
-    """In milliseconds; counts for OffsetSpec.TIME only."""
+    """The time in milliseconds; used for OffsetSpec.TIME only."""
     committed: bool
     leader_epoch: LeaderEpoch
 
 
 class TimestampAndOffset(NamedTuple):
-    """A place in a partition as ListOffsets has it; all are -1 where there is none."""
+    """A place in a partition, in the form of ListOffsets; all fields are -1 if there is none."""
 
     timestamp: int
     offset: Offset
@@ -104,7 +104,7 @@ NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 
 
 class LogReader:
-    """Remembers of each log where reads have ended, and its transactions. For one thread at a time."""
+    """Remembers each log's ends of reads, and its transactions. For one thread at a time."""
 
     def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self._read_bytes_max = read_bytes_max
@@ -118,7 +118,7 @@ class LogReader:
     ) -> ReadResult | ReadError:
         """Read batches from the one that holds the wanted offset on, at most `left_bytes` and 1 MiB.
 
-        With `at_least_one` the first batch comes however long it is. Raises CorruptLog and OSError.
+        With `at_least_one` the first batch is returned however long it is. Raises CorruptLog and OSError.
         """
         transactions = self._transactions_of(log)
         if transactions is None:
@@ -145,7 +145,7 @@ class LogReader:
         return ReadResult(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
 
     def _transactions_of(self, log: PartitionLog) -> TransactionIndex | None:
-        """The transactions of a log; None when it has to be looked through first, which is done in part."""
+        """Return a log's transactions; search a part of the log, and return None if that is not yet all of it."""
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
             known = self._transactions[log.partition] = log, TransactionIndex()
@@ -154,7 +154,7 @@ class LogReader:
     def _read(
         self, log: PartitionLog, offset: Offset, bound: Offset, max_bytes: int, *, at_least_one: bool
     ) -> tuple[bytes, Offset, bool]:
-        """Whole batches that end before `bound`, the offset behind them, and whether our bounds have cut them."""
+        """Return whole batches that end before `bound`, the offset behind them, and whether our bounds cut them."""
         if offset >= bound:
             return b"", offset, False
         segment, position = self._find(log, offset)
@@ -184,7 +184,7 @@ class LogReader:
         return data[:end], next_offset, is_cut
 
     def _find(self, log: PartitionLog, offset: Offset) -> tuple[Segment, int]:
-        """The segment with the batch that holds an offset, or the next one there is, and where that starts."""
+        """Return the segment and position of the batch that holds an offset, or of the next existing batch."""
         segments = log.segments
         index = max(bisect_right(segments, offset, key=lambda s: s.base_offset) - 1, 0)
         segment = segments[index]
@@ -205,7 +205,7 @@ class LogReader:
     # --- ListOffsets ---
 
     def locate(self, log: PartitionLog, sought: OffsetQuery) -> TimestampAndOffset | ReadError:
-        """Find a place in a log, or NOWHERE; what the client may not see yet is not found (Partition.scala).
+        """Find a place in a log, all -1 if there is none, or the client may not see it yet (Partition.scala).
 
         Raises CorruptLog and OSError.
         """
@@ -225,14 +225,14 @@ class LogReader:
 
 
 def _start(log: PartitionLog, leader_epoch: LeaderEpoch) -> TimestampAndOffset:
-    """Where the log starts, and under which epoch it was written there."""
+    """Return the start of the log, and the leader epoch of its batch."""
     epochs = log.leader_epochs()
     epoch = epochs.at(log.start_offset) if epochs.entries else leader_epoch
     return TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)
 
 
 def _newest(log: PartitionLog) -> TimestampAndOffset:
-    """The first record that has the largest timestamp of all (KIP-734)."""
+    """Return the first record with the largest timestamp of the log (KIP-734)."""
     latest = [(*segment.index.latest(segment), segment) for segment in log.segments]
     timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, NO_OFFSET, None))
     if segment is None or timestamp == NO_TIMESTAMP:
@@ -241,7 +241,7 @@ def _newest(log: PartitionLog) -> TimestampAndOffset:
 
 
 def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
-    """The first record that is not older than a time."""
+    """Return the first record that is not older than a time."""
     for segment in log.segments:
         if segment.index.latest(segment)[0] >= timestamp:
             position = segment.position_before(segment.index.offset_before(timestamp))
@@ -252,7 +252,7 @@ def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
 
 
 def _whole_batches(data: bytes, bound: Offset) -> tuple[int, Offset]:
-    """Where the last whole batch in `data` ends that holds nothing from `bound` on, and the offset after it."""
+    """Return the end of the last whole batch in `data` with only offsets before `bound`, and the offset after it."""
     pos, next_offset = 0, Offset(0)
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
@@ -263,7 +263,7 @@ def _whole_batches(data: bytes, bound: Offset) -> tuple[int, Offset]:
 
 
 def _first_at(segment: Segment, position: int, timestamp: int, start_offset: Offset) -> TimestampAndOffset:
-    """The first record from `position` on that is not older than `timestamp`, nor before the log's start."""
+    """Return the first record from `position` on that is not older than `timestamp`, nor before the log's start."""
     for batch in segment.summaries(position):
         if batch.max_timestamp < timestamp or batch.next_offset <= start_offset:
             continue

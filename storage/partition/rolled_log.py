@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a log does not change any more, and so can be read beside its owner, and compacted."""
+"""The part of a log that does not change any more, and so can be compacted, and read while its owner appends."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from storage.partition.segment import Segment
 
 
 class RolledLog:
-    """The first segments of a log, all but the one that is written to, as far as they are on disk for good."""
+    """The first segments of a log, except the one being written, as far as they are durable."""
 
     __slots__ = ("bound", "end_offset", "log", "segments")
 
     def __init__(self, log: PartitionLog, segments: Sequence[Segment], bound: Offset) -> None:
         self.log = log
-        """Only a name for it: its methods belong to the log's owner."""
+        """The log itself, only as an identity: its methods belong to the log's owner."""
         self.segments = tuple(segments)
         self.bound = bound
         """The offset at which the next segment starts."""
@@ -23,17 +23,17 @@ class RolledLog:
 
     @property
     def partition(self) -> Partition:
-        """Which one."""
+        """The partition of the log."""
         return self.log.partition
 
     @property
     def base_offsets(self) -> list[Offset]:
-        """Of all segments."""
+        """The base offsets of all segments."""
         return [segment.base_offset for segment in self.segments]
 
 
 def rolled_log(log: PartitionLog, recovery_point: Offset) -> RolledLog | None:
-    """The rolled segments of a log that is on disk up to `recovery_point`; None when there are none."""
+    """Return the rolled segments of a log that is on disk up to `recovery_point`; None if there are none."""
     segments, bound = [], Offset(0)
     for segment, following in zip(log.segments, log.segments[1:], strict=False):
         if following.base_offset > recovery_point:

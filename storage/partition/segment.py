@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One `.log` file: batches one after the other, from a base offset that is the file's name."""
+"""A segment, one `.log` file: batches one after the other, from a base offset that is the file's name."""
 
 import errno
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ _LOOK_BYTES: Final = 1 << 14
 
 
 class Scan(Frozen, frozen=True):
-    """How far a segment is good: up to the byte `position`, where `next_offset` would follow.
+    """The good part of a segment: up to the byte `position`, where `next_offset` would follow.
 
-    `damage` says what is wrong there, or is None at the end of the file.
+    `damage` describes the error at that position, or is None at the end of the file.
     """
 
     position: int
@@ -40,7 +40,7 @@ class Scan(Frozen, frozen=True):
 
 
 class BatchRun:
-    """Batches that are written together, and the summary of each, whose `position` says nothing yet."""
+    """A run of batches that are written together, and their summaries, whose `position` is not valid yet."""
 
     __slots__ = ("batches", "size_bytes", "summaries")
 
@@ -50,7 +50,7 @@ class BatchRun:
         self.size_bytes = 0
 
     def add(self, batch: bytes, summary: BatchSummary) -> None:
-        """Put one more behind the others."""
+        """Add a batch behind the others."""
         self.batches.append(batch)
         self.summaries.append(summary)
         self.size_bytes += len(batch)
@@ -59,7 +59,7 @@ class BatchRun:
 class Segment:
     """A segment file, opened when it is first needed. Its methods raise OSError.
 
-    `size_bytes` is what it holds; a failed write can leave more in the file, which the next one covers.
+    `size_bytes` is the size of its batches; a failed write can leave more in the file, which the next one overwrites.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Segment:
         self.path = directory / segment_name(base_offset, LOG_SUFFIX + suffix)
         self.size_bytes = 0
         self.dirty = False
-        """Whether something was written, or cut, since the last `fsync`."""
+        """True if the segment was written, or cut, since the last `fsync`."""
         self.index = SegmentIndex(fs, directory, base_offset, index_interval_bytes, suffix)
         self._fs = fs
         self._create = create
@@ -111,11 +111,11 @@ class Segment:
         self.size_bytes += run.size_bytes
 
     def cut(self, size: int) -> None:
-        """Forget everything from byte `size` on."""
+        """Cut everything from byte `size` on."""
         self.dirty = True
         # A broker would build it anew (LogSegment.recover). We need not: coordinators, Kafka's and ours, load up to
-        # the end of the log and go by the markers in it (CoordinatorLoaderImpl, LogReplay); only a read_committed
-        # consumer of this very topic looks here. An entry that outlived its batches would be worse than none.
+        # the end of the log and use the markers in it (CoordinatorLoaderImpl, LogReplay); only a read_committed
+        # consumer of this very topic reads the index. An entry without its batches would be worse than none.
         self._fs.remove(self.path.with_suffix(TXN_INDEX_SUFFIX))
         self._open().truncate(size)
         self.size_bytes = size
@@ -126,7 +126,7 @@ class Segment:
             self._first_timestamp = None
 
     def read(self, position: int, size: int) -> bytes:
-        """At most `size` bytes from `position`, and none behind `size_bytes`."""
+        """Return at most `size` bytes from `position`, and none behind `size_bytes`."""
         try:
             return self._open().pread(min(size, self.size_bytes - position), position)
         except OSError as error:
@@ -134,18 +134,18 @@ class Segment:
             raise
 
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, in milliseconds; the segment must not be empty."""
+        """Return the largest timestamp of the first batch, in milliseconds; the segment must not be empty."""
         if self._first_timestamp is None:
             self._first_timestamp = max_timestamp(self.read(0, HEADER_BYTES))
         return self._first_timestamp
 
     def check_there(self) -> None:
-        """Raise FileNotFoundError where the file has no name any more, or another one has it."""
+        """Raise FileNotFoundError if the path names no file any more, or another one."""
         if self._file is not None and not self._file.is_at(self.path):
             raise FileNotFoundError(errno.ENOENT, "the segment was removed, or moved away", str(self.path))
 
     def fsync(self) -> None:
-        """Make the content durable; the directory entry is its log's business."""
+        """Make the content durable; the log syncs the directory entry."""
         if self.dirty:
             self._open().fsync()
             self.dirty = False
@@ -157,10 +157,10 @@ class Segment:
             self._file = None
 
     def find(self, offset: Offset, position: int = 0) -> int:
-        """Where the batch that holds `offset`, or the next one there is, starts; `size_bytes` if none does.
+        """Return the start of the batch that holds `offset`, or of the next existing one; `size_bytes` if none.
 
-        The search begins at `position`, which must be the start of a batch, or where the index says. Raises
-        CorruptLog.
+        The search begins at `position`, which must be the start of a batch, or at the position from the index.
+        Raises CorruptLog.
         """
         if position == 0 and self.size_bytes > _LOOK_BYTES:
             position = self.position_before(offset)
@@ -180,7 +180,7 @@ class Segment:
         return self.size_bytes
 
     def position_before(self, offset: Offset) -> int:
-        """A batch before that of `offset`, by the index if a look at the batch agrees."""
+        """Return the start of a batch not behind `offset`, by the index if the batch agrees with it, else 0."""
         position, last_offset = self.index.find(offset)
         if position:
             found = next(self.summaries(position), None)
@@ -190,7 +190,7 @@ class Segment:
         return position
 
     def summaries(self, position: int) -> Iterator[BatchSummary]:
-        """The whole batches from `position` on, which must be the start of one."""
+        """Yield the whole batches from `position` on, which must be the start of one."""
         size = _LOOK_BYTES
         while position < self.size_bytes:
             data = self.read(position, size)
@@ -208,10 +208,10 @@ class Segment:
                 size = min(4 * size, _SCAN_BYTES)
 
     def scan(self, *, verify_from: Offset, gaps: bool, start: Scan | None = None) -> Scan:
-        """Walk over the batches; those with offsets from `verify_from` on have their checksum verified.
+        """Walk over the batches; verify the checksum of those with offsets from `verify_from` on.
 
         Without `gaps` these must also follow each other offset by offset, as they were appended; before
-        that compaction may have taken some away. `start` says from where on, if not from the first.
+        `verify_from` compaction may have removed some. `start` is the place to start from, by default the first batch.
         """
         position, offset = (0, self.base_offset) if start is None else (start.position, start.next_offset)
         while position < self.size_bytes:
@@ -233,13 +233,13 @@ class Segment:
 def _scan_chunk(
     data: bytes, offset: Offset, verify_from: Offset, *, gaps: bool
 ) -> tuple[int, Offset, str | None]:
-    """The whole batches at the start of `data`: where they end, the next offset, and what is wrong there."""
+    """Return the end of the whole batches at the start of `data`, the next offset, and the error at the end."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:
         extent = batch_extent(data, pos)
         if extent is None:
             return pos, offset, "no record batch starts here"
-        # An old message with others in it does not say which offset is its first.
+        # An old message with others in it does not hold its first offset.
         is_gap = extent.base_offset > offset >= verify_from and not gaps and data[pos + MAGIC_AT] == MAGIC
         if extent.base_offset < offset or is_gap:
             return pos, offset, f"a batch with base offset {extent.base_offset} where {offset} comes next"

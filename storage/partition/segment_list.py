@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which segments a partition must have: a line with base offset and size for each that is not written to any more.
+"""The list of the segments that a partition must have: base offset and size of each that is not written any more.
 
-The log itself does not show that one is missing: compaction leaves gaps. `rolled-segments` in the partition's
-directory does. It is on disk before a segment goes, and lists one only once that is on disk, so that it never
-asks for too much; a segment may be longer than it says. A broker does not keep it: see `open_journals`.
+The log itself does not show a missing segment, because compaction leaves gaps. `rolled-segments` in the partition's
+directory does. It is on disk before a segment is removed, and lists one only once that is on disk, so that it never
+demands too much; a segment may be longer than listed. A broker does not maintain it: see `journal_registry`.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ _VERSION = "0"
 
 
 def read_rolled(fs: FileSystem, directory: Path) -> dict[Offset, int] | None:
-    """The least size of each segment that must be there, by base offset; None where nothing was noted.
+    """Return the least size of each segment that must exist, by base offset; None if there is no list.
 
-    Raises CorruptLog when the file makes no sense, and OSError.
+    Raises CorruptLog if the file is invalid, and OSError.
     """
     path = directory / ROLLED_SEGMENTS_FILE
     try:
@@ -38,7 +38,7 @@ def read_rolled(fs: FileSystem, directory: Path) -> dict[Offset, int] | None:
 
 
 def write_rolled(fs: FileSystem, directory: Path, sizes: Mapping[Offset, int]) -> None:
-    """Replace the file. Durable on return. Raises OSError."""
+    """Replace the list of segments. Durable on return. Raises OSError."""
     lines = [_VERSION, str(len(sizes)), *(f"{base} {size}" for base, size in sorted(sizes.items()))]
     atomic_write(fs, directory / ROLLED_SEGMENTS_FILE, "".join(line + "\n" for line in lines).encode())
 
@@ -46,7 +46,7 @@ def write_rolled(fs: FileSystem, directory: Path, sizes: Mapping[Offset, int]) -
 def find_missing(
     directory: Path, noted: Mapping[Offset, int], found: Mapping[Offset, int]
 ) -> CorruptLog | None:
-    """The first segment that is missing or shorter than noted; both are sizes by base offset."""
+    """Return the error of the first segment that is missing or shorter than noted, or None."""
     for base_offset, size in sorted(noted.items()):
         path = directory / segment_name(base_offset)
         has = found.get(base_offset)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New files in the place of a log's segments, as Kafka does it (LocalLog.replaceSegments), and what a crash leaves.
+"""Swaps cleaned segments into a log, as Kafka does (LocalLog.replaceSegments), and finishes swaps after a crash.
 
 A cleaned segment is written as `.cleaned`. Once it is on disk its files become `.swap`: from then on it counts,
-and those that it replaces do not. They become `.deleted`, and `.swap` goes from its files' names. Code that opens
-a directory, we or a Kafka broker, finishes what was begun (LogLoader).
+and the segments that it replaces do not. They become `.deleted`, and `.swap` is removed from its files' names. The next
+program that opens the directory, ours or a Kafka broker, finishes a swap that was begun (LogLoader).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,13 +25,13 @@ from storage.disk.layout import (
 from storage.partition.segment import Segment
 
 _SNAPSHOT_SUFFIX: Final = ".snapshot"
-"""A broker's, of its producers' state where a segment begins."""
+"""The suffix of a broker's snapshot of its producers' state at the start of a segment."""
 
 
 def swap_in(fs: FileSystem, directory: Path, base_offset: Offset, replaced: Sequence[Offset]) -> None:
-    """Put the `.cleaned` segment in the place of those with the base offsets `replaced`; durable on return.
+    """Replace the segments with the base offsets `replaced` by the `.cleaned` one; durable on return.
 
-    Its files must be on disk. After an OSError it is not known how far it came, and the directory has to be opened
+    Its files must be on disk. After an OSError the swap's progress is unknown, and the directory must be opened
     again: `finish_swaps`.
     """
     _rename(fs, directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)
@@ -60,15 +60,15 @@ def _remove(fs: FileSystem, directory: Path, base_offset: Offset, suffix: str = 
 
 
 def remove_cleaned(fs: FileSystem, directory: Path, base_offsets: Iterable[Offset]) -> None:
-    """Give up cleaned segments that were not swapped in. Raises OSError."""
+    """Remove cleaned segments that were not swapped in. Raises OSError."""
     for base_offset in base_offsets:
         _remove(fs, directory, base_offset, CLEANED_SUFFIX)
 
 
 def finish_swaps(fs: FileSystem, directory: Path) -> bool:
-    """Bring what a crash left of a swap to an end, or undo it (LogLoader.removeTempFilesAndCollectSwapFiles).
+    """Finish or undo a swap that a crash has interrupted (LogLoader.removeTempFilesAndCollectSwapFiles).
 
-    Returns whether there was anything; the directory's changes are not synced. Raises OSError.
+    Returns whether there was a swap; the directory's changes are not synced. Raises OSError.
     """
     names = fs.listdir(directory)
     cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
@@ -78,7 +78,7 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
         return False
     for name in deleted:
         fs.remove(directory / name)
-    # A `.swap` beside a `.cleaned` of the same segment was not whole yet, and one behind it never counts.
+    # If a segment has both a `.swap` and a `.cleaned`, the swap was not whole yet; one of a later segment never counts.
     first_cleaned = min((parse_segment_file(name) for name in cleaned), default=None)
     for name in list(swaps):
         if first_cleaned is not None and parse_segment_file(name) >= first_cleaned:
@@ -93,7 +93,7 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
 
 
 def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
-    """The files of the segments by base offset, as they will count once `finish_swaps` was here; changes nothing.
+    """Return the segments' files by base offset that count after a `finish_swaps`; change nothing.
 
     Raises OSError.
     """
@@ -112,7 +112,7 @@ def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
 
 
 def _remove_replaced(fs: FileSystem, directory: Path, swaps: Sequence[str]) -> None:
-    """Remove the segments that begin within those that are swapped in."""
+    """Remove the segments that begin within the segments being swapped in."""
     starts = [parse_segment(name.removesuffix(SWAP_SUFFIX)) for name in swaps]
     begun = [start for start in starts if start is not None]
     if not begun:
@@ -127,7 +127,7 @@ def _remove_replaced(fs: FileSystem, directory: Path, swaps: Sequence[str]) -> N
 
 
 def _next_offset(fs: FileSystem, directory: Path, base_offset: Offset) -> Offset:
-    """The offset that follows a `.swap` segment; one without batches replaces at least the segment of its name."""
+    """Return the offset behind a `.swap` segment; one without batches replaces at least the segment of its name."""
     segment = Segment(fs, directory, base_offset, create=False, suffix=SWAP_SUFFIX)
     try:
         offset = Offset(base_offset + 1)

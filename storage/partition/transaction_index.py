@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which transactions of a log were aborted, and where the first one that is open begins.
+"""An index of the aborted transactions of a log, and of the start of its first open one.
 
-Kafka keeps that in `.txnindex` files and snapshots of its producers. Here it is found by a walk over the headers of the
-batches, in slices, once for each log and then over what was appended since. Where compaction has changed a log with
+Kafka keeps these in `.txnindex` files and snapshots of its producers. We find them by a walk over the headers of the
+batches, in slices, once for each log and then over the batches appended since. If compaction has changed a log with
 transactions the walk begins anew: a transaction whose marker is gone must not be reported any more.
 """
 
@@ -26,7 +26,7 @@ READ_BYTES: Final = 1 << 20
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted: its first offset, and that of its marker."""
+    """An aborted transaction: its first offset, and its marker's offset."""
 
     producer_id: int
     first_offset: Offset
@@ -34,7 +34,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The transactions of one log, as far as `look_on` has come."""
+    """The transactions of one log, as far as `look_on` has read it."""
 
     __slots__ = ("_aborted", "_open", "_position", "_seen")
 
@@ -53,7 +53,7 @@ class TransactionIndex:
         return min(self._open.values(), default=None)
 
     def aborted(self, start_offset: Offset, end_offset: Offset) -> list[AbortedTransaction]:
-        """Those that have something from `start_offset` to before `end_offset`, by the offsets of their markers."""
+        """Return the aborted transactions that overlap `start_offset` to before `end_offset`, by marker offset."""
         return [
             each
             for each in self._aborted
@@ -61,7 +61,7 @@ class TransactionIndex:
         ]
 
     def look_on(self, log: PartitionLog, max_bytes: int) -> bool:
-        """Look through some more of the log, about `max_bytes`; returns whether all of it has been looked through.
+        """Read about `max_bytes` more of the log; return whether all of the log has been read.
 
         Raises CorruptLog and OSError.
         """
@@ -91,7 +91,7 @@ class TransactionIndex:
         self._position = 0
 
     def _follow(self, segments: Sequence[Segment]) -> None:
-        """Compaction may have put other segments in the place of those that were looked at."""
+        """Follow a compaction, which may have replaced segments that were already read."""
         count = len(self._seen)
         if list(segments[:count]) == self._seen:
             return
@@ -101,7 +101,7 @@ class TransactionIndex:
             self._seen = list(segments[: segments.index(self._seen[-1]) + 1])
 
     def _look_at(self, segment: Segment) -> int:
-        """Take note of the batches that follow; returns their size in bytes, at least one's."""
+        """Note the next batches; return their size in bytes, at least that of one."""
         data = segment.read(self._position, READ_BYTES)
         taken = self._take(segment, data)
         if not taken:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking at every byte of a log, without changing any: what is whole, and where it is damaged.
+"""Checks every byte of a log, without changing any: finds the whole batches, and the damage.
 
-A start reads only what may be torn, and a load stops at the first damage. This goes on behind it: the next
-batch with a right checksum, wherever that begins, is where the log is whole again. (Messages from before
-RecordBatch v2 are not found again in their segment: their checksum covers too little to look for them.)
+A start reads only the part that may be torn, and a load stops at the first damage. A check continues behind it: the
+log is whole again at the next batch with a right checksum, wherever that begins. (Messages from before
+RecordBatch v2 are not found again in their segment: their checksum covers too little to search for them.)
 """
 
 from collections.abc import Iterator
@@ -38,9 +38,9 @@ _TRIES: Final = 3
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """Bytes that hold no batch that can be used.
+    """A range of bytes that hold no usable batch.
 
-    `offset` is what should come there; the log is whole again at `next_offset`, or not in this segment (None).
+    `offset` should be at its start; the log is whole again at `next_offset`, or not in this segment (None).
     """
 
     path: Path
@@ -52,12 +52,12 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class SegmentBounds(msgspec.Struct, frozen=True):
-    """What may be in a segment: offsets before `following`; from `dirty_from` on it follows the one before it.
+    """The bounds of a segment: its offsets are before `following`, and it has at least `least_bytes`.
 
-    It has at least `least_bytes`.
+    From `dirty_from` on no offset may be missing between the previous segment and this one.
 
     Within a segment gaps are no damage: a compaction may have been stopped before it was noted. But it keeps the last
-    record, so that a gap between two segments means that one is gone.
+    record, so that a gap between two segments means that a segment is missing.
     """
 
     following: Offset | None = None
@@ -65,12 +65,12 @@ class SegmentBounds(msgspec.Struct, frozen=True):
     least_bytes: int = 0
 
     def forbid_gap(self, offset: Offset, next_offset: Offset) -> bool:
-        """Whether the offsets from one to before the other must be there: nothing there was ever compacted."""
+        """Return whether the offsets between the two must exist, because they were never compacted."""
         return self.dirty_from is not None and next_offset > offset >= self.dirty_from
 
 
 class CheckedSegment(msgspec.Struct):
-    """A segment as it was found. `pieces` are its byte ranges of whole batches and its damage, in order."""
+    """The result of a segment's check. `pieces` are its byte ranges of whole batches and its damage, in order."""
 
     path: Path
     base_offset: Offset
@@ -83,10 +83,10 @@ class CheckedSegment(msgspec.Struct):
 
 
 class CheckedPartition(msgspec.Struct):
-    """A partition's log as it was found, which starts at `start_offset` where a broker noted that.
+    """The result of a check of a partition's log, which starts at `start_offset` if a broker noted that.
 
-    `damages` need a repair; what lies wholly before the start is none. `unsettled` lies behind what a checkpoint
-    made sure of: the next start settles it from the journal, or cuts it as the torn end of a last write.
+    `damages` need a repair; they exclude damage wholly before the start. `unsettled` lies behind the recovery
+    point: the next start settles it from the journal, or cuts it as the torn end of a last write.
     """
 
     partition: Partition
@@ -99,17 +99,17 @@ class CheckedPartition(msgspec.Struct):
 
     @property
     def size_bytes(self) -> int:
-        """What all segments hold together."""
+        """The bytes of all segments."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
     def batches(self) -> int:
-        """How many whole batches there are."""
+        """The number of whole batches."""
         return sum(segment.batches for segment in self.segments)
 
     @property
     def records(self) -> int:
-        """How many records are in them."""
+        """The number of records in the whole batches."""
         return sum(segment.records for segment in self.segments)
 
     @property
@@ -124,7 +124,7 @@ class CheckedPartition(msgspec.Struct):
 
 
 class CheckedDirectory(msgspec.Struct):
-    """What was found in a data directory; `journals` is what is wrong with its journals, `in_use` says by whom."""
+    """The result of a data directory's check; `journals` are its journals' errors, `in_use` names its user."""
 
     partitions: list[CheckedPartition]
     journals: list[CorruptLog]
@@ -132,14 +132,14 @@ class CheckedDirectory(msgspec.Struct):
 
     @property
     def clean(self) -> bool:
-        """Whether nothing needs a repair."""
+        """True if nothing needs a repair."""
         return not self.journals and not any(partition.damages for partition in self.partitions)
 
 
 def check_directory(
     fs: FileSystem, data_dir: Path, only: int | None = None, topic: str = OFFSETS_TOPIC
 ) -> CheckedDirectory:
-    """Check all partitions, or `only` one. Works beside a running node. Raises StorageError when it cannot read."""
+    """Check all partitions, or `only` one, even of a running node. Raises StorageError if it cannot read."""
     try:
         holder = find_holder(fs, data_dir)
         journals = [] if holder else find_damage(fs, data_dir, topic)
@@ -151,7 +151,7 @@ def check_directory(
 
 
 def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
-    """The partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
+    """Return the partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
     points = _points(fs, data_dir) or {}
     noted = {partition for (name, partition), point in points.items() if name == topic and point}
     return sorted({*partitions_on_disk(fs, data_dir, topic), *noted})
@@ -169,7 +169,7 @@ def check_partition(
         try:
             return _check_partition(fs, data_dir, partition, topic)
         except FileNotFoundError:
-            continue  # a running node has just put a compacted segment in this one's place
+            continue  # a running node has just replaced this segment by a compacted one
     return _check_partition(fs, data_dir, partition, topic)
 
 
@@ -212,9 +212,9 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
 
 
 def _dirty_from(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset | None:
-    """From where on every offset must be there, as no cleaner ever was; None where that is not known.
+    """Return the offset from which on nothing was ever compacted, so that no offset may be missing; None if unknown.
 
-    A broker's cleaner notes how far it came, but what it copies from another replica may have been compacted there.
+    A broker's cleaner notes its progress, but batches copied from another replica may have been compacted by that.
     """
     cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
     if cleaned is None or not _is_ours(fs, data_dir):
@@ -227,7 +227,7 @@ def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
     try:
         return is_as_left(fs, data_dir)
     except CorruptLog:
-        return True  # a start names the file
+        return True  # a start reports the file
 
 
 def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
@@ -248,17 +248,17 @@ def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
 
 
 def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[Offset, int]:
-    """The least size of each segment that must be there, by base offset, as far as is known."""
+    """Return the least size of each segment that must exist, by base offset, as far as known."""
     try:
         return (read_rolled(fs, directory) or {}) if _is_ours(fs, data_dir) else {}
     except CorruptLog:
-        return {}  # that is no part of the log; a start names it
+        return {}  # the list is no part of the log; a start reports it
 
 
 def _missing(fs: FileSystem, directory: Path, base_offset: Offset, next_offset: Offset) -> Damage:
     path = directory / segment_name(base_offset)
     if fs.exists(path):
-        raise FileNotFoundError(path)  # made just now by a running node: look again
+        raise FileNotFoundError(path)  # made just now by a running node: check again
     reason = f"the segment is missing, with offsets {base_offset} to {next_offset - 1}"
     return Damage(path, 0, 0, base_offset, next_offset, reason)
 
@@ -278,7 +278,7 @@ def check_segment(
     bounds: SegmentBounds,
     loader: RecordLoader,
 ) -> CheckedSegment:
-    """Check a segment; offsets before `offset` were in those before it. Raises OSError."""
+    """Check a segment; offsets before `offset` were in earlier segments. Raises OSError."""
     file = fs.open_read(path)
     try:
         segment = CheckedSegment(path, base_offset, file.size(), pieces=[])
@@ -300,7 +300,7 @@ def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
     if segment.size_bytes >= bounds.least_bytes or bounds.following is None:
         return
     if isinstance(last, Damage) and last.next_offset is None:
-        return  # it is known already that it ends here, and not as it should
+        return  # damage at the end is already noted
     reason = f"the segment was cut, it had {bounds.least_bytes} bytes"
     end = segment.size_bytes
     _add(segment, Damage(segment.path, end, 0, segment.next_offset, bounds.following, reason))
@@ -310,9 +310,9 @@ def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
 def _check_on(
     file: File, segment: CheckedSegment, position: int, bounds: SegmentBounds, loader: RecordLoader
 ) -> int:
-    """Walk over whole batches from `position`, and over the damage that follows them; returns where that ends."""
+    """Walk over whole batches from `position`, and over the damage that follows them; return the damage's end."""
     before: tuple[Batch, Offset] | None = None
-    """The batch before, and what came next before it."""
+    """The previous batch, and the offset that was expected at its position."""
     for batch, at in _batches(file, segment, position):
         if isinstance(batch, CorruptBatch):
             return _skip_damage(file, segment, at, batch.reason)
@@ -350,7 +350,7 @@ def _count(segment: CheckedSegment, batch: Batch, at: int, records: int) -> None
 
 
 def _says_wrong_offset(before: Batch, expected: Offset, batch: Batch) -> bool:
-    """Whether `before` has a wrong offset, which no checksum covers, as `batch` behind it shows."""
+    """Return whether `batch` shows that `before`, in front of it, has a wrong offset, which no checksum covers."""
     if before.base_offset == expected:
         return False
     would_end = expected + before.next_offset - before.base_offset
@@ -358,7 +358,7 @@ def _says_wrong_offset(before: Batch, expected: Offset, batch: Batch) -> bool:
 
 
 def _take_back(segment: CheckedSegment, wrong: Batch, expected: Offset, at: int, batch: Batch) -> None:
-    """Make the batch that ends at `at` damage after all; `batch` follows it."""
+    """Turn the batch that ends at `at`, in front of `batch`, into damage."""
     start = at - wrong.size_bytes
     pieces = segment.pieces
     while pieces and (pieces[-1][1] if isinstance(pieces[-1], tuple) else pieces[-1].position + 1) > start:
@@ -378,7 +378,7 @@ def _take_back(segment: CheckedSegment, wrong: Batch, expected: Offset, at: int,
 def _batches(
     file: File, segment: CheckedSegment, position: int
 ) -> Iterator[tuple[Batch | CorruptBatch, int]]:
-    """Each batch and where it starts; what is wrong where none is, and then no more."""
+    """Yield each batch and its position, up to the first error, which is yielded last."""
     wanted = _CHUNK_BYTES
     while position < segment.size_bytes:
         data = file.pread(min(wanted, segment.size_bytes - position), position)
@@ -391,7 +391,7 @@ def _batches(
                 if position + len(data) >= segment.size_bytes:
                     yield error, position + pos
                     return
-                # Of a batch that is larger than what was read at once, all is read.
+                # A batch that is larger than one read is read again as a whole.
                 wanted = _CHUNK_BYTES if pos else segment.size_bytes - position
                 break
             except CorruptBatch as error:
@@ -403,7 +403,7 @@ def _batches(
 
 
 def _skip_damage(file: File, segment: CheckedSegment, position: int, reason: str, skip: int = 1) -> int:
-    """Note the damage at `position`, which is `skip` bytes or more; returns where the next batch or the end is."""
+    """Note the damage of at least `skip` bytes at `position`; return the position of the next batch or the end."""
     rest = file.pread(segment.size_bytes - position, position)
     found = find_batch(rest[skip:], segment.next_offset)
     size = len(rest) if found is None else found + skip

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Journals that are damaged, cut, missing or of another directory: what is wrong, and going on without what is lost.
+"""Finds journals that are damaged, cut, missing or of another directory, and continues without their lost batches.
 
-A node does not start with such journals, since they may hold what was promised to clients of every partition.
-An operator without a copy accepts the loss: all that can still be read goes into the segments, each partition up
-to where its batches follow each other, and the journals that are wrong are kept aside.
+A node does not start with such journals, since they may hold acknowledged batches of every partition.
+An operator without a copy accepts the loss: all batches that can still be read go into the segments, each partition's
+up to the first gap, and the bad journals are kept aside.
 """
 
 from datetime import datetime
@@ -43,10 +43,10 @@ from storage.settings import LogSettings
 
 
 class AcceptedLoss(msgspec.Struct):
-    """What was wrong with the journals, and what was done about it.
+    """The damage of the journals, and the result of accepting it.
 
-    `ends` is the offset at which each partition goes on, `aside` where what is wrong was put, `cuts` what of the
-    journals could not be used.
+    `ends` is the offset at which each partition continues, `aside` the copies of the bad files, `cuts` the parts of the
+    journals that could not be used.
     """
 
     damages: list[CorruptLog]
@@ -56,7 +56,7 @@ class AcceptedLoss(msgspec.Struct):
 
 
 def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
-    """What is wrong with the journals of a stopped node; changes nothing. Raises OSError."""
+    """Return the errors of a stopped node's journals; change nothing. Raises OSError."""
     try:
         directories = _directories(fs, data_dir)
         as_left = is_as_left(fs, data_dir)
@@ -90,10 +90,10 @@ def _directories(fs: FileSystem, data_dir: Path) -> list[Path]:
 
 
 def accept_loss(fs: FileSystem, data_dir: Path, settings: LogSettings, now: datetime) -> AcceptedLoss:
-    """Go on without what the journals have lost; the caller holds the directory's lock.
+    """Continue without the journals' lost batches; the caller holds the directory's lock.
 
-    Raises StorageError, also where a partition is damaged, too, which must be mended first. Can be done again
-    after any failure, and does nothing where the journals are as they should be.
+    Raises StorageError, also if a partition is damaged, too, which must be repaired first. Can be called again
+    after any failure, and does nothing if the journals have no damage.
     """
     try:
         done = AcceptedLoss(find_damage(fs, data_dir, settings.topic))
@@ -106,14 +106,14 @@ def accept_loss(fs: FileSystem, data_dir: Path, settings: LogSettings, now: date
 
 
 def _keep_aside(fs: FileSystem, data_dir: Path, done: AcceptedLoss, now: datetime) -> None:
-    # Files, and not a directory: a Kafka broker would take that for a partition's.
+    # Files, and not a directory, which a Kafka broker would take for a partition's.
     for path in sorted({Path(damage.path) for damage in done.damages}):
         if fs.exists(path):
             place = "" if path.parent == data_dir else f"{path.parent.name}-"
             aside = data_dir / f"damaged-{now:%Y%m%dT%H%M%SZ}-{place}{path.name}"
             atomic_write(fs, aside, read_file(fs, path))
             done.aside.append(aside)
-            if path.parent == data_dir:  # what is noted makes no sense, and nothing is known
+            if path.parent == data_dir:  # the list of journals is invalid, so nothing is known
                 fs.remove(path)
 
 
@@ -125,7 +125,7 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
     try:
         found.make_durable(topic, at_start=False, seal=True)
         for partition in sorted(found.failed):
-            advice = f"mend it first, with log repair --partition {partition}"
+            advice = f"repair it first: groupkeeper log repair --partition {partition}"
             raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
         distrust(fs, data_dir)
         note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One partition's log after a stop or a crash: how far it is good, and what journals add to it.
+"""Recovers one partition's log after a stop or a crash: finds its good part, and adds the journals' batches.
 
 Up to the recovery point everything is known to be on disk, and anything unreadable is damage. Behind it every
-whole batch counts that follows on, the journals' batches are written once more, and a torn tail is cut.
+whole batch without a gap counts, the journals' batches are written once more, and a torn tail is cut.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ from storage.partition.segment import Scan, Segment
 
 
 class DiscardedRange(msgspec.Struct, frozen=True):
-    """Something that recovery left out, for the operator to know.
+    """A range of bytes that recovery left out, reported to the operator.
 
-    `saved_as` is where the bytes went if there was anything readable in them.
+    `saved_as` is the file that keeps the bytes, if they may hold anything readable.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class DiscardedRange(msgspec.Struct, frozen=True):
 
 
 class JournalEntry(msgspec.Struct):
-    """A journal's entry, with what is known about the time before it."""
+    """A journal's entry, and whether all earlier flushes were synced before it."""
 
     entry: Entry
     all_synced_before: bool
@@ -53,11 +53,11 @@ def recover_log(
     clean: bool = False,
     as_left: bool = True,
 ) -> list[DiscardedRange]:
-    """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
+    """Read one partition, on disk up to offset `point`, and append the batches in `entries` of journals.
 
-    `as_left` says that what is noted of its segments is true: no broker has written there since. One leaves gaps
-    wherever it likes: what it copies from another replica may have been compacted there. Returns what
-    had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
+    `as_left` says that the list of its segments is true: no broker has written to it since. A broker can leave gaps
+    anywhere, because batches copied from another replica may have been compacted by that. Returns the ranges that
+    had to be left out. Does not sync. Raises CorruptLog, with the log closed, and OSError.
     """
     cuts: list[DiscardedRange] = []
     try:
@@ -71,7 +71,7 @@ def recover_log(
         index, scan = _scan(log, point, hint, gaps=point is None or not as_left)
         _recover_log(fs, log, index, scan, point, entries, cuts)
         if as_left and log.end_offset < log.noted_start:
-            log.noted_start = Offset(0)  # what is there was written here since, and counts
+            log.noted_start = Offset(0)  # these batches were written by us since, and count
         _set_aside_before_start(log, cuts)
     except BaseException:
         log.close()
@@ -80,7 +80,7 @@ def recover_log(
 
 
 def position_of(log: PartitionLog) -> Position | None:
-    """Where a log ends, None when it has no segment."""
+    """Return where a log ends; None if it has no segment."""
     if not log.segments:
         return None
     last = log.segments[-1]
@@ -88,13 +88,13 @@ def position_of(log: PartitionLog) -> Position | None:
 
 
 def _scan(log: PartitionLog, point: Offset | None, hint: Position | None, *, gaps: bool) -> tuple[int, Scan]:
-    """Up to where the log is good, and the index of the segment where that is; `gaps` may be everywhere."""
+    """Return the index of the segment up to which the log is good, and its scan; `gaps` may be everywhere."""
     segments = log.segments
     if not segments:
         return 0, Scan(0, log.noted_start, None)
     durable = point or Offset(0)
     index = 0
-    # What lies wholly before the recovery point needs no look.
+    # Segments wholly before the recovery point need no scan.
     while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
         index += 1
     start = _start(segments[index], durable, hint)
@@ -113,7 +113,7 @@ def _scan(log: PartitionLog, point: Offset | None, hint: Position | None, *, gap
 
 
 def _start(segment: Segment, durable: Offset, hint: Position | None) -> Scan | None:
-    """Where the scan of a segment can start, if the hint is about this place and a look at it agrees."""
+    """Return where the scan of a segment can start, if the hint is for this segment and its bytes agree."""
     if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
         return None
     if not 0 <= hint.position <= segment.size_bytes:
@@ -137,7 +137,7 @@ def _recover_log(
 ) -> None:
     durable = point or Offset(0)
     log.end_offset = scan.next_offset
-    # An offset before the recovery point was on disk for good; one before the log's start no longer counts.
+    # An offset before the recovery point was durable; one before the log's start no longer counts.
     if scan.next_offset < durable and durable > log.noted_start:
         where = log.segments[index].path if log.segments else log.directory
         reason = scan.damage or "the log ends here"
@@ -155,7 +155,7 @@ def _recover_log(
 def _continuation(
     log: PartitionLog, durable: Offset, entries: Sequence[JournalEntry], cuts: list[DiscardedRange]
 ) -> list[bytes]:
-    """The journals' batches behind the recovery point; they start within the log or at its end."""
+    """Return the journals' batches behind the recovery point; they start within the log or at its end."""
     batches: list[bytes] = []
     end = log.end_offset
     for pending in entries:
@@ -190,8 +190,8 @@ def _cut_tail(
     is_last = index + 1 == len(log.segments)
     saved_as = None
     if not is_last or find_batch(tail, scan.next_offset) is not None:
-        # With a recovery point we know that this was never promised to anybody: a power loss between two
-        # syncs. Without one it may be anything.
+        # With a recovery point we know that these bytes were never acknowledged: a power loss between two
+        # syncs. Without one they may be anything.
         if point is None:
             raise CorruptLog(segment.path, f"{reason}, and more follows", position=scan.position)
         saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
@@ -204,7 +204,7 @@ def _cut_tail(
 def _set_aside_before_start(log: PartitionLog, cuts: list[DiscardedRange]) -> None:
     """Leave out a log that ends before it starts (LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd)."""
     if log.end_offset < log.noted_start:
-        where = f"and {LOG_START_FILE} says that it starts at {log.noted_start}"
+        where = f"and by {LOG_START_FILE} it starts at {log.noted_start}"
         reason = f"the log ends at offset {log.end_offset}, {where}"
         cuts += _as_cuts(log, log.start_anew(), reason)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node's logs are brought to use, and how they are left: around what `recovery` finds on disk."""
+"""Opens a node's logs, with the logs that `recovery` finds on disk, and leaves them clean at the end."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -26,7 +26,7 @@ from storage.recovery.recovery import (
 
 
 class OpenedPartitions(msgspec.Struct):
-    """A node's partitions, all on disk up to their ends, and its new journal."""
+    """The partitions of a node, all on disk up to their ends, and its new journal."""
 
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
@@ -35,11 +35,11 @@ class OpenedPartitions(msgspec.Struct):
     journal: Journal
     last_flush: int
     kept: set[Path]
-    """Older journals, which the repair of a failed partition needs."""
+    """The older journals that the repair of a failed partition needs."""
     kept_here: dict[int, bytes]
-    """The salts of those in the node's own directory, by number."""
+    """The salts, by number, of the kept journals in the node's own directory."""
     unread: dict[Partition, RecoveryFacts]
-    """Of the failed partitions those that the disk could not read, and what `reopen` needs to try again."""
+    """The failed partitions that the disk could not read, and the facts that `reopen` needs to try again."""
 
 
 def open_logs(
@@ -55,7 +55,7 @@ def open_logs(
     """
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
-    if owned is None:  # there may have been several nodes here, the last time
+    if owned is None:  # several nodes may have shared the directory, the last time
         others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]
     found = recover(
         fs,
@@ -96,7 +96,7 @@ def _begin(
         directory.journal_dir,
         found.journals[-1].number + 1 if found.journals else 1,
         step_bytes=settings.journal_step_bytes,
-        void_from=found.last_flush + 1,
+        discarded_from=found.last_flush + 1,
     )
     all_kept = found.journals_of(found.failed) | set(kept)
     kept_here = {each.number: each.salt for each in found.journals if each.path in all_kept}
@@ -122,7 +122,7 @@ def _begin(
 def _clear_away(
     directory: LogDirectory, found: RecoveredDirectory, kept: Collection[Path], others: Collection[Path]
 ) -> None:
-    """The segments hold everything: remove the journals, and what `others` have noted, but for those that are kept."""
+    """Remove the journals, which the segments supersede, and the notes in `others`, except the `kept` journals."""
     fs = directory.fs
     for old in found.journals:
         if old.path not in kept:
@@ -135,7 +135,7 @@ def _clear_away(
 def open_adopted(
     directory: LogDirectory, partition: Partition, recovery_point: Offset, position: Position | None
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
-    """A partition that another node has left whole in its segments, and what had to be left out of it.
+    """Open a partition that another node has left whole in its segments; return also the ranges left out.
 
     Raises CorruptLog and OSError, with the log closed.
     """
@@ -154,7 +154,7 @@ def open_adopted(
 def reopen(
     directory: LogDirectory, partition: Partition, by: RecoveryFacts
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
-    """A partition that the disk could not read at the start, durable up to its end, and what was left out of it.
+    """Open a partition that the disk could not read at the start, and make it durable; return also the ranges left out.
 
     Raises CorruptLog and OSError, with the log closed.
     """
@@ -174,9 +174,9 @@ def reopen(
 
 
 def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
-    """The segments hold everything: remove the journals, and with `mark` say so, as a Kafka broker does.
+    """Remove the journals, which the segments supersede, and with `mark` mark a clean stop, as a Kafka broker does.
 
-    Does not say so while journals are `kept`. Raises OSError.
+    Sets no mark while journals are `kept`. Raises OSError.
     """
     fs, journals = directory.fs, directory.journal_dir
     note_only(fs, journals, kept)

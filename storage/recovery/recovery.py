@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a data directory: what the segments hold, and over it what the journals hold (`log_recovery`).
+"""Recovers a data directory: reads the segments, and writes the journals' batches over them (`log_recovery`).
 
-For each partition a recovery point says up to which offset everything is known to be on disk. Before it
+Each partition has a recovery point, the offset up to which everything is known to be on disk. Before it
 anything unreadable is damage: the partition is reported as failed, and its bytes are left alone. Behind it
-the journals are the truth. What the segments hold there is written once more from the journals, because
-after a failed fsync a page can look fine and still never have reached the disk. Behind the journals every
+the journals are the truth. The segments' batches behind it are written once more from the journals, because
+after a failed fsync a page can seem fine and still never have reached the disk. Behind the journals' batches every
 whole batch is kept, and only a torn tail is cut.
 """
 
@@ -38,27 +38,27 @@ from storage.disk.layout import (
 )
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, is_unreadable, storage_error
-from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_void
+from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_discarded
 from storage.journal.journal_registry import read_note, refuse_strangers
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, JournalEntry, position_of, recover_log
 from storage.settings import LogSettings
 
 UNKNOWN_END: Final = Offset(-1)
-"""Among what was taken over: for a partition that a broker wrote, and that could not be read yet."""
+"""The end, in the file of taken-over offsets, of a partition that a broker wrote and that could not be read yet."""
 NO_POINT: Final = Offset(-1)
-"""In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
+"""The recovery point, in the checkpoint, of a partition that was already damaged before the first checkpoint."""
 
 
 class RecoveryContext(msgspec.Struct, frozen=True):
-    """What is known of a directory besides what is in it.
+    """The facts about a directory that are not in it.
 
-    `last_flush` is the last flush that was accepted, if that is known, and `in_use` the salts of the journals
-    that must be there, by number, where not the file counts but who has them open: both of the first directory
-    of journals. `clean`: it was left so, and what is derived from the segments is believed. `as_left`: only
-    programs that note what they do have written there. `at_start`: no other try is soon: where the disk cannot read a
-    partition, that is damage like any other, and the others serve. `leniently`: what journals have lost has been
-    accepted, and whatever is left of them counts.
+    `last_flush` is the last flush that was accepted, if known, and `in_use` the salts, by number, of the journals
+    that must exist, if the process that has them open gives them instead of the file: both for the first directory
+    of journals. `clean`: it was left cleanly, and files derived from the segments are trusted. `as_left`: only
+    programs that keep the lists have written to it. `at_start`: no retry follows soon: a partition that the disk
+    cannot read counts as damaged, and the others serve. `leniently`: the journals' losses have been accepted, and
+    all readable frames count.
     """
 
     last_flush: int | None = None
@@ -70,7 +70,7 @@ class RecoveryContext(msgspec.Struct, frozen=True):
 
 
 class RecoveryFacts(msgspec.Struct, frozen=True):
-    """What recovery goes by for one partition: see `recover_log`."""
+    """The facts that recovery uses for one partition: see `recover_log`."""
 
     point: Offset | None
     hint: Position | None
@@ -79,7 +79,7 @@ class RecoveryFacts(msgspec.Struct, frozen=True):
 
 
 class RecoveredDirectory(msgspec.Struct):
-    """A data directory as it was found. The logs may have been written to, and are not synced."""
+    """The result of recovering a data directory. The logs may have been written to, and are not synced."""
 
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
@@ -87,20 +87,20 @@ class RecoveredDirectory(msgspec.Struct):
     recovery_points: dict[TopicPartition, Offset]
     positions: dict[TopicPartition, Position]
     journals: list[JournalContents]
-    """Of the first journal directory; `last_flush` belongs to them."""
+    """The journals of the first journal directory; `last_flush` belongs to them."""
     other_journals: list[JournalContents]
     last_flush: int
     has_points: bool
-    """Whether recovery points had ever been noted here."""
+    """True if recovery points had ever been noted in the directory."""
     unread: dict[Partition, RecoveryFacts] = {}
-    """Of the failed partitions those that the disk could not read: trying again may help."""
+    """The failed partitions that the disk could not read: a retry may help."""
     foreign: set[Partition] = set()
     """The partitions that a broker was the last to write."""
 
     def add(
         self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryFacts, given: RecoveryContext
     ) -> None:
-        """Recover a partition's log, or note why it cannot be used. Raises an OSError that may not come again."""
+        """Recover a partition's log, or note why it cannot be used. Raises an OSError that may be temporary."""
         try:
             self.cuts += recover_log(
                 fs, log, by.point, by.hint, by.entries, clean=given.clean, as_left=by.as_left
@@ -112,14 +112,14 @@ class RecoveredDirectory(msgspec.Struct):
                 self.unread[log.partition] = by
 
     def fail(self, key: TopicPartition, error: CorruptLog) -> None:
-        """A partition cannot be used; what was known of it stays known."""
+        """Note that a partition cannot be used, and keep its recovery point."""
         self.logs.pop(key[1], None)
         self.failed[key[1]] = error
-        # Not 0 for what is not known: the next start would take what is damaged for the torn end of a last write.
+        # Not 0 if unknown: the next start would take the damage for the torn end of a last write.
         self.recovery_points.setdefault(key, Offset(0) if self.has_points else NO_POINT)
 
     def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
-        """Sync what was written; with `seal`, what is derived from it, too. `at_start`: see `recover`.
+        """Sync the recovered logs; with `seal`, their derived files, too. `at_start`: see `recover`.
 
         Raises OSError.
         """
@@ -135,7 +135,7 @@ class RecoveredDirectory(msgspec.Struct):
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
 
     def take_over(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
-        """Note up to where a broker wrote, who may have left gaps there, and under which epochs; see `recover`.
+        """Note up to where a broker wrote, perhaps with gaps, and under which leader epochs; see `recover`.
 
         Durable on return. Raises OSError.
         """
@@ -150,12 +150,12 @@ class RecoveredDirectory(msgspec.Struct):
         note_taken_over(fs, data_dir, ends)
 
     def close(self) -> None:
-        """Close the logs."""
+        """Close the files of all logs."""
         for log in self.logs.values():
             log.close()
 
     def journals_of(self, partitions: Collection[Partition]) -> set[Path]:
-        """The journals with entries of these partitions: those of failed ones are kept for their repair."""
+        """Return the journals with entries of these partitions: those of failed ones are kept for their repair."""
         return {
             journal.path
             for journal in (*self.journals, *self.other_journals)
@@ -173,10 +173,10 @@ def recover(
     partitions: Collection[Partition] | None = None,
     given: RecoveryContext,
 ) -> RecoveredDirectory:
-    """Read a data directory, and bring its segments to what was accepted.
+    """Read a data directory, and write all accepted batches into its segments.
 
-    `journal_dirs` are those of all nodes whose journals count, first that of the node that asks; `partitions`
-    those that may be touched, by default all. Can be done again after any failure. Raises CorruptLog for a
+    `journal_dirs` are those of all nodes whose journals count, the calling node's first; `partitions`
+    those that may be touched, by default all. Can be called again after any failure. Raises CorruptLog for a
     journal that is damaged, missing or not of this directory, and StorageError.
     """
     try:
@@ -185,7 +185,7 @@ def recover(
         entries = _by_partition((*found.journals, *found.other_journals), given)
         on_disk = partitions_on_disk(fs, data_dir, settings.topic)
         starts = read_offsets(fs, data_dir / LOG_START_FILE) or {}
-        # A new log begins there, too.
+        # A new log begins at its noted start, too.
         started = {partition for topic, partition in starts if topic == settings.topic}
         if partitions is not None:
             started &= set(partitions)
@@ -222,7 +222,7 @@ def _in_journals(
     known: tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]],
     given: RecoveryContext,
 ) -> RecoveredDirectory:
-    """What journals hold, and no log yet. Raises CorruptLog and OSError."""
+    """Read the journals, and no log yet. Raises CorruptLog and OSError."""
     points, positions = known
     in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
     read: list[list[JournalContents]] = []
@@ -244,8 +244,8 @@ def _in_journals(
     for journal in journals:
         if journal.frames:
             found.last_flush = max(found.last_flush, journal.frames[-1].flush)
-        elif journal.void_from and last_flush is None:
-            found.last_flush = max(found.last_flush, journal.void_from - 1)
+        elif journal.discarded_from and last_flush is None:
+            found.last_flush = max(found.last_flush, journal.discarded_from - 1)
     for journal in (*journals, *others):
         if journal.lost_bytes:
             end = journal.frames[-1].end if journal.frames else 0
@@ -254,14 +254,14 @@ def _in_journals(
 
 
 def _noted(fs: FileSystem, directory: Path, given: RecoveryContext) -> dict[int, bytes] | None:
-    """The salts of the journals that should be in a directory, by number; None where that was not noted."""
+    """Return the salts of the journals that should be in a directory, by number; None if that was not noted."""
     note = read_note(fs, open_journals_file(directory))
     is_main = directory.name == JOURNAL_DIR
     return None if note is None or (is_main and not given.as_left) else note.journals
 
 
 def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -> list[JournalContents]:
-    """All frames that can still be read of the journals of this directory; not those of others."""
+    """Return all readable frames of the journals that belong to this directory."""
     note = read_note(fs, open_journals_file(directory))
     journals: list[JournalContents] = []
     for name in fs.listdir(directory):
@@ -276,11 +276,11 @@ def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -
         known = journal.version == 1 if note is None else note.journals.get(number) == journal.salt
         if known:
             journals.append(journal)
-    return without_void(journals)
+    return without_discarded(journals)
 
 
 def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -> CorruptLog:
-    """What is wrong with a log that cannot be used, and is closed. Raises an OSError that may not come again."""
+    """Close a log that cannot be used, and return its damage. Raises an OSError that may be temporary."""
     log.close()
     if isinstance(error, CorruptLog):
         return error
@@ -294,10 +294,10 @@ def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -
 def read_known(
     fs: FileSystem, directories: Iterable[Path]
 ) -> tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]]:
-    """Up to where each partition is on disk, and where that is, by all that was noted in `directories`.
+    """Return each partition's recovery point and its position, by all notes in `directories`.
 
-    Each note was true when it was made, and stays true: the highest counts. None: nothing was noted. Raises
-    OSError.
+    Each note was true when it was made, and stays true: the highest counts. None means that nothing was noted.
+    Raises OSError.
     """
     points: dict[TopicPartition, Offset] | None = None
     positions: dict[TopicPartition, Position] = {}
@@ -314,21 +314,21 @@ def read_known(
 
 
 def recovery_point(points: Mapping[TopicPartition, Offset] | None, key: TopicPartition) -> Offset | None:
-    """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if that is not known."""
+    """Return a partition's recovery point from the checkpoint: 0 for a new partition, None if unknown."""
     point = NO_POINT if points is None else points.get(key, Offset(0))
     return None if point == NO_POINT else point
 
 
 def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
-    """The partitions that have a directory, sorted. Raises OSError."""
+    """Return the partitions that have a directory, sorted. Raises OSError."""
     found = (parse_partition_dir(name, topic) for name in fs.listdir(data_dir))
     return sorted(partition for partition in found if partition is not None)
 
 
 def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
-    """The topic's id, as the first partition on disk says; a new one if there is none.
+    """Return the topic's id from the first partition on disk that holds it; a new one if none does.
 
-    One that cannot be read is passed over, unless all are so. Raises OSError.
+    Skips a partition that cannot be read. Raises OSError, also if no id was found and a partition cannot be read.
     """
     unreadable: OSError | None = None
     for partition in partitions_on_disk(fs, data_dir, topic):
@@ -379,7 +379,7 @@ def _by_partition(
     journals: Sequence[JournalContents], given: RecoveryContext
 ) -> dict[Partition, list[JournalEntry]]:
     entries: dict[Partition, list[JournalEntry]] = {}
-    # Where a loss was accepted, what comes behind it is not what somebody was promised any more.
+    # If a loss was accepted, batches behind it no longer count as acknowledged.
     promised = not given.leniently
     for journal in journals:
         for frame in journal.frames:
@@ -387,7 +387,7 @@ def _by_partition(
             for entry in frame.entries:
                 entries.setdefault(entry.partition, []).append(JournalEntry(entry, all_synced_before))
     for of_partition in entries.values():
-        # A partition that went to and fro between nodes goes on, in time and offset, in the other's journal.
+        # A partition that moved between nodes continues, in time and offset, in the other's journal.
         of_partition.sort(key=lambda each: each.entry.base_offset)
     return entries
 
@@ -407,9 +407,9 @@ def note_recovery_points(
     logs: Iterable[PartitionLog],
     topic: str,
 ) -> dict[TopicPartition, Offset]:
-    """Write down that `logs` are on disk up to their ends; what is `known` about others is kept.
+    """Note that `logs` are on disk up to their ends; keep the `known` recovery points of others.
 
-    Returns all that is known then. Raises OSError.
+    Returns all recovery points. Raises OSError.
     """
     points = dict(known)
     positions: dict[TopicPartition, Position] = {}

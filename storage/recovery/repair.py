@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mending one damaged partition of a stopped node: everything whole stays, the damaged bytes are kept aside.
+"""Repairs one damaged partition of a stopped node: all whole batches stay, the damaged bytes are kept aside.
 
-Where bytes are lost an empty batch takes the place of their offsets, as Kafka's own log cleaner leaves one: the
-offsets before and behind stay what they were, and none is given out twice. Each segment changes in one rename, from
-as it was to as it shall be, after a copy of it as it was is on disk.
+Lost offsets are replaced by an empty batch, like those of Kafka's own log cleaner: the offsets before and behind stay
+the same, and none is assigned twice. Each segment is replaced in one rename, after a copy of the old one is on
+disk.
 """
 
 import csv
@@ -42,10 +42,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class Loss(msgspec.Struct):
-    """What the damage may have done to what the partition says.
+    """The possible effect of the damage on the partition's groups and offsets.
 
-    An offset is certain when its newest record that is left lies behind all damage. Any other may have had a newer
-    value in the lost bytes, or have been deleted there; `older` holds those with the value that is left.
+    A committed offset is certain if its newest remaining record lies behind all damage. Any other may have had a newer
+    value in the lost bytes, or have been deleted in them; `older` holds these with their remaining value.
     """
 
     certain: int = 0
@@ -55,7 +55,7 @@ class Loss(msgspec.Struct):
 
 
 class Repair(msgspec.Struct):
-    """What a repair did, or would do."""
+    """The result of a repair, or its plan."""
 
     checked: CheckedPartition
     loss: Loss
@@ -63,17 +63,17 @@ class Repair(msgspec.Struct):
 
     @property
     def lost_bytes(self) -> int:
-        """The bytes that hold nothing that can be used."""
+        """The number of bytes that hold nothing usable."""
         return sum(damage.size_bytes for damage in self.checked.damages)
 
     @property
     def lost_offsets(self) -> int:
-        """How many offsets of the log they had, as far as is known."""
+        """The number of offsets of the log that are lost, as far as known."""
         return sum((d.next_offset or d.offset) - d.offset for d in self.checked.damages)
 
 
 def plan_repair(fs: FileSystem, data_dir: Path, partition: Partition, topic: str = OFFSETS_TOPIC) -> Repair:
-    """Find out what is damaged and what that means; changes nothing. Raises StorageError."""
+    """Find the damage and its effect; change nothing. Raises StorageError."""
     try:
         checked = check_partition(fs, data_dir, partition, topic)
         if not fs.exists(checked.directory) and not checked.damages:
@@ -89,7 +89,7 @@ def plan_repair(fs: FileSystem, data_dir: Path, partition: Partition, topic: str
 
 
 def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> Repair:
-    """Do it; the caller holds the directory's lock. Raises StorageError; then it can be done again."""
+    """Do a repair; the caller holds the directory's lock. Raises StorageError; then it can be done again."""
     checked = repair.checked
     if not checked.damages:
         _settle_names(fs, checked.directory)
@@ -112,7 +112,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
         segments = {segment.path: segment for segment in checked.segments}
         for path, damages in by_path.items():
             _rewrite(fs, path, segments.get(path), damages)
-        # Last, since it may be the only sign of the damage; the node notes anew what there must be.
+        # Last, since the list may be the only sign of the damage; the node writes it anew.
         fs.remove(checked.directory / ROLLED_SEGMENTS_FILE)
         fs.fsync_dir(checked.directory)
     except OSError as error:
@@ -122,7 +122,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
 
 
 def _settle_names(fs: FileSystem, directory: Path) -> None:
-    """A repair before this one may have been stopped between its last rename and the disk."""
+    """Sync the directory, because an earlier repair may have been stopped after its last rename."""
     try:
         fs.fsync_dir(directory)
     except OSError as error:
@@ -137,11 +137,11 @@ def _rewrite(fs: FileSystem, path: Path, segment: CheckedSegment | None, damages
         start, end = (
             piece if isinstance(piece, tuple) else (piece.position, piece.position + piece.size_bytes)
         )
-        mended = next((d for d in damages if isinstance(piece, Damage) and _same_place(d, piece)), None)
-        # Damage that is not to be mended is for the next start, which settles it.
-        parts.append(data[start:end] if mended is None else _fill(fs, path, segment, mended))
+        repaired = next((d for d in damages if isinstance(piece, Damage) and _same_place(d, piece)), None)
+        # Damage that is not to be repaired stays for the next start, which settles it.
+        parts.append(data[start:end] if repaired is None else _fill(fs, path, segment, repaired))
     known = [] if segment is None else [piece for piece in segment.pieces if isinstance(piece, Damage)]
-    # What is missing at the end of the log is no piece of any segment.
+    # Offsets that are missing at the end of the log are no piece of any segment.
     parts += [_fill(fs, path, segment, d) for d in damages if not any(_same_place(d, p) for p in known)]
     _replace(fs, path, b"".join(parts))
 
@@ -165,7 +165,7 @@ def _replace(fs: FileSystem, path: Path, data: bytes) -> None:
 
 
 def empty_batches(offset: Offset, next_offset: Offset | None) -> bytes:
-    """Batches without records that take the offsets from `offset` to before `next_offset`, if any."""
+    """Encode batches without records that cover the offsets from `offset` to before `next_offset`, if any."""
     parts = []
     while next_offset is not None and offset < next_offset:
         delta = min(next_offset - offset - 1, OFFSET_DELTA_MAX)
@@ -186,7 +186,7 @@ def empty_batches(offset: Offset, next_offset: Offset | None) -> bytes:
 
 
 def _with_ends(checked: CheckedPartition) -> CheckedPartition:
-    """What was checked; damage that reaches to the end of its segment ends where the next segment starts."""
+    """Return `checked` with an end for damage up to its segment's end: the start of the next segment."""
     bases = [segment.base_offset for segment in checked.segments]
     ended = []
     for damage in checked.damages:
@@ -198,7 +198,7 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
     return msgspec.structs.replace(checked, damages=ended)
 
 
-# --- what it means ---
+# --- the effect of the damage ---
 
 
 def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
@@ -207,7 +207,7 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
     groups: dict[GroupId, bool] = {}
     for batch in whole_batches(fs, checked):
-        # What a marker brings into effect comes from before it, from an unknown distance.
+        # The records that a marker brings into effect lie before it, at an unknown distance.
         certain = batch.base_offset > last.offset and not batch.is_control
         for record in replay.replay(batch):
             if isinstance(record, OffsetCommits):
@@ -237,7 +237,7 @@ def _note(found: dict[K, V], key: K, value: V | None) -> None:
 
 
 def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
-    """Groups that damaged batches name, as far as their records can still be found. A hint, no more."""
+    """Return the groups named in damaged batches, as far as their records can still be read; only a hint."""
     names: set[str] = set()
     by_path = {segment.path: segment for segment in checked.segments}
     for damage in checked.damages:
@@ -254,7 +254,7 @@ def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
     return names
 
 
-# --- what is written down ---
+# --- the written report ---
 
 
 def _csv(loss: Loss) -> str:
@@ -268,15 +268,15 @@ def _csv(loss: Loss) -> str:
 
 
 def _cell(name: str) -> str:
-    """A name that clients chose, so that no spreadsheet takes it for a formula: an apostrophe makes it text."""
+    """Return a client's name as a cell that no spreadsheet takes for a formula: an apostrophe makes it text."""
     return f"'{name}" if name.startswith(_FORMULA) else name
 
 
 def _readme(repair: Repair) -> str:
     checked = repair.checked
     lines = [
-        f"Segments of {checked.directory.name} as they were before `groupkeeper log repair` mended them.",
-        "Nothing reads them any more; keep them until you are sure that nobody misses what was lost.",
+        f"Segments of {checked.directory.name} as they were before `groupkeeper log repair` repaired them.",
+        "Nothing reads them any more; keep them until you are sure that the lost records are not needed.",
         "",
         "What could not be read:",
     ]
@@ -288,6 +288,6 @@ def _readme(repair: Repair) -> str:
     lines += [
         "",
         f"{POSSIBLY_OLDER_FILE}: the committed offsets whose newest record may have been among that, with the value",
-        "that is left. Whoever reads on from one of them may read again what was read before.",
+        "that is left. A consumer that continues from one of them may read records a second time.",
     ]
     return "\n".join(lines) + "\n"

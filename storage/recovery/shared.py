@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data directory that several nodes work on, in the hands of the supervisor, which gives partitions to them.
+"""The supervisor's part of a data directory that several nodes share: it assigns partitions to the nodes.
 
-Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_share`). What is
-of the whole directory is written here and nowhere else: the lock, the recovery points, the clean mark.
+Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_share`). Only this
+module writes the files of the whole directory: the lock, the recovery points, the clean mark.
 
-A partition goes from a node that lives by `release` there, `note` here and `adopt` at the next node. What a
-dead node's journal still holds is brought into the segments by `settle`, before anybody adopts its partitions:
-its process must be gone for good by then. So a partition that is adopted is always whole in its segments, and
+A partition moves from a live node to the next by `release` at the first, `note` here and `adopt` at the next. The
+batches in a dead node's journal are written into the segments by `settle`, before any node adopts its partitions:
+its process must have ended by then. So an adopted partition is always whole in its segments, and
 only journals of nodes that are alive, or not settled yet, count.
 """
 
@@ -56,23 +56,23 @@ from storage.settings import LogSettings
 
 
 class TakeoverResult(msgspec.Struct, frozen=True):
-    """What came out of settling journals: partitions that cannot be used, and what was left out."""
+    """The result of settling journals: partitions that cannot be used, and the ranges left out."""
 
     failed: dict[Partition, CorruptLog]
     cuts: Sequence[DiscardedRange]
 
 
 class SharedDirectory:
-    """Made by `open`. All methods block and raise StorageError; one thread at a time may use it."""
+    """A locked, shared data directory. All methods block and raise StorageError; for one thread at a time."""
 
     def __init__(self, fs: FileSystem, data_dir: Path, settings: LogSettings, lock: DirectoryLock) -> None:
         self.data_dir = data_dir
         self.settings = settings
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
-        """Partitions that no node may adopt: their logs, or what journals hold of them, are damaged."""
+        """The partitions that no node may adopt: their logs, or their batches in journals, are damaged."""
         self.unread: dict[Partition, RecoveryFacts] = {}
-        """Those of them that the disk could not read when the directory was opened: `reopen` tries again."""
+        """The failed partitions that the disk could not read at the opening: `reopen` tries again."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
@@ -82,16 +82,16 @@ class SharedDirectory:
     def open(
         cls, data_dir: Path, settings: LogSettings, fs: FileSystem
     ) -> tuple["SharedDirectory", TakeoverResult]:
-        """Lock the directory (made if missing), and settle whatever any nodes have left in it.
+        """Lock the directory (made if missing), and settle all journals that nodes have left in it.
 
-        Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError.
+        Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError.
         """
         lock = DirectoryLock.acquire_new(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:
             shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
             as_left = take_over(fs, data_dir)
-            # That of a node alone counts even where it is gone; it is also where it is noted who was here last.
+            # The directory of a lone node counts even if it is gone; its list also shows who used the directory last.
             directories = dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)])
             given = RecoveryContext(as_left=as_left, at_start=True)
             settled = shared._settle(list(directories), None, given)
@@ -104,16 +104,16 @@ class SharedDirectory:
         return shared, settled
 
     def lock_descriptors(self) -> tuple[int, ...]:
-        """What is locked, for the nodes to inherit: the directory stays locked while any of them lives."""
+        """Return the lock's descriptors, for the nodes to inherit: the directory stays locked while one lives."""
         return self._lock.filenos()
 
     def known(self, partition: Partition) -> tuple[Offset, Position | None]:
-        """Up to where a partition is on disk, and where that is: what `LogManager.adopt` wants to know."""
+        """Return a partition's recovery point and its position: the arguments of `LogManager.adopt`."""
         key = (self.settings.topic, partition)
         return self._points.get(key, Offset(0)), self._positions.get(key)
 
     def note(self, partition: Partition, position: Position | None) -> None:
-        """A node has released a partition, which ends there. Durable on return."""
+        """Note that a node has released a partition, which ends at `position`. Durable on return."""
         if position is None:
             return
         key = (self.settings.topic, partition)
@@ -122,10 +122,10 @@ class SharedDirectory:
         self._write()
 
     def settle(self, node_id: int, partitions: Collection[Partition]) -> TakeoverResult:
-        """Bring what a node that is gone left in its journal into the segments of the partitions that it had.
+        """Write the batches in a gone node's journal into the segments of the partitions that it had.
 
-        Durable on return, and its journal is gone. Raises CorruptLog when that is damaged: then nothing has
-        changed, and no node may adopt these partitions.
+        Durable on return, and the journal is removed. Raises CorruptLog if the journal is damaged: then nothing
+        has changed, and no node may adopt these partitions.
         """
         directory = journal_dir(self.data_dir, node_id)
         try:
@@ -134,9 +134,9 @@ class SharedDirectory:
             raise storage_error(directory, error, "settling a journal") from error
 
     def reopen(self, partition: Partition) -> TakeoverResult:
-        """Try again to read a partition of `unread`; once it was read any node may adopt it. Durable on return.
+        """Try again to read a partition of `unread`; if that succeeds any node may adopt it. Durable on return.
 
-        Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time either.
+        Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
         """
         by = self.unread[partition]
         log = PartitionLog(
@@ -171,7 +171,7 @@ class SharedDirectory:
         return TakeoverResult({}, cuts)
 
     def _note_use(self) -> None:
-        """From now on nothing is unknown about who writes here."""
+        """Write an empty list of journals if none is in use, so that from now on all writers are known."""
         directory = journal_dir(self.data_dir, None)
         note = read_note(self._fs, open_journals_file(directory))
         if note is None or note.closed is not None:
@@ -205,7 +205,7 @@ class SharedDirectory:
         self._write()
         for log in found.logs.values():
             log.note_rolled()
-        # Only now: the notes in a node's own directory were the newest until here.
+        # Only now: until here the notes in a node's own directory were the newest.
         self.failed |= found.failed
         self.unread |= found.unread
         gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
@@ -220,7 +220,7 @@ class SharedDirectory:
             raise storage_error(self.data_dir, error, "noting recovery points") from error
 
     def close(self, *, clean: bool) -> None:
-        """Unlock; `clean` says that every node has released all that it had and is settled."""
+        """Unlock the directory; `clean` says that every node has released all its partitions and is settled."""
         try:
             if clean and not self.failed and not journal_dirs(self._fs.listdir(self.data_dir), self.data_dir):
                 leave_closed(self._fs, self.data_dir, journal_dir(self.data_dir, None))

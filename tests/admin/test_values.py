@@ -16,6 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from coordinator.admin.reference.page import heading
 from coordinator.api import part_errors
 from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
@@ -33,7 +34,7 @@ from tests.support.apis import APIS
 from tests.support.calls import calls_of
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
-GATEWAYS = "## In front of a Kafka cluster"
+GATEWAYS = heading("In front of a Kafka cluster")
 
 
 @pytest.fixture
@@ -195,8 +196,11 @@ async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_say
         heard = await client.commit(running.group_in(1), 0, 4)
         assert not await client.commit(running.group_in(2), 0, 4)
     assert heard is ErrorCode.NOT_COORDINATOR
-    for page, heading in (("operations.md", "## Damage"), ("runbooks.md", "## GroupkeeperPartitionsFailed")):
-        section = (DOC.parent / page).read_text().partition(heading)[2].partition("\n## ")[0]
+    for page, title in (
+        ("troubleshooting.md", "## Damage"),
+        ("runbooks.md", "## GroupkeeperPartitionsFailed"),
+    ):
+        section = (DOC.parent / page).read_text().partition(title)[2].partition("\n## ")[0]
         assert f"hear {heard.name}" in " ".join(section.split())
 
 
@@ -276,9 +280,9 @@ async def test_the_page_has_the_right_type_and_labels(naming: Running) -> None:
     assert not await (await naming.client()).commit("committer", 0, 1)
     naming.app.stats.upstream_up, naming.app.stats.upstream_brokers = True, {1: True}  # as behind a gateway
     explained = {
-        name: (kind, set(re.findall(r"`(\w+)`", labels)))
+        name: (kind.lower(), set(re.findall(r"`(\w+)`", labels)))
         for name, kind, labels in re.findall(
-            r"^### `(groupkeeper_\w+)`\n\n.+\n\nType: (\w+)\. Unit: [^.]+\.(?: Labels: ([^.]*)\.)?",
+            r"^\| `(groupkeeper_\w+)` \| .+ \| (\w+), [^.]+\.(?: Labels: ([^.]*)\.)?",
             DOC.read_text().partition(GATEWAYS)[0],
             re.MULTILINE,
         )

@@ -22,7 +22,7 @@ from protocol.messages import OffsetDeleteRequest
 from protocol.names import GroupId, MemberId, Offset
 from tests.api.asking import Answers, FakeNode
 
-NOBODY = MemberId("")
+NO_NODE = MemberId("")
 ID = bytes(15) + b"m"
 
 
@@ -43,7 +43,7 @@ def fetch_by_name(topic: str, *partitions: int, version: int = 8) -> OffsetFetch
 
 def commit_to(topic: OffsetCommitRequestTopic) -> OffsetCommitRequest:
     """A standalone consumer's."""
-    return OffsetCommitRequest(group_id=GroupId("g"), member_id=NOBODY, topics=[topic])
+    return OffsetCommitRequest(group_id=GroupId("g"), member_id=NO_NODE, topics=[topic])
 
 
 def delete(topic: str, partition: int) -> OffsetDeleteRequest:

@@ -150,7 +150,7 @@ def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_p
         report = audited(spark, log_dir, tmp_path / "out", service.bootstrap)
     (found,) = [one for one in report.findings if one.check == "state_differs"]
     assert (found.severity, found.partition, found.count) == ("error", partition, 1)
-    assert found.message == "group 'wrong', work-0: the log says 4242 (epoch -1), the cluster 7 (epoch -1)"
+    assert found.message == "group 'wrong', work-0: the log has 4242 (epoch -1), the cluster 7 (epoch -1)"
     assert found.file is not None
     assert Path(found.file).parent == log_dir / f"__consumer_offsets-{partition}"
 
@@ -211,7 +211,7 @@ def test_long_metadata_is_quoted_in_part() -> None:
     short, long = LiveOffset(7, 1, "é" * 200), LiveOffset(7, 1, "é" * 4_096)
     (found,) = compare(log(short), live(long), live(long))
     assert found.message.endswith(
-        f"the log says 7 (epoch 1, '{'é' * 200}'), the cluster 7 (epoch 1, '{'é' * 200}'... (4096 characters))"
+        f"the log has 7 (epoch 1, '{'é' * 200}'), the cluster 7 (epoch 1, '{'é' * 200}'... (4096 characters))"
     )
 
 

@@ -56,7 +56,7 @@ def test_what_is_no_list_of_brokers_is_refused(written: str) -> None:
     ],
 )
 def test_clients_hear_of_one_host(assignments: list[str], host: str) -> None:
-    assert load(assignments=[GATEWAY, *assignments]).gateway_told_host == host
+    assert load(assignments=[GATEWAY, *assignments]).gateway_advertised_host == host
 
 
 def test_clients_need_a_host_that_they_can_connect_to() -> None:

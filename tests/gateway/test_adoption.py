@@ -41,7 +41,7 @@ class Played:
 
     def __init__(self) -> None:
         self.here: dict[str, Offsets] = {}
-        self.vacant: set[str] = set()
+        self.confirmed_absent: set[str] = set()
         self.unknown: set[str] = set()
         """Groups that the cluster knows nothing of."""
         self.epoch = 0
@@ -65,7 +65,7 @@ class Played:
             self.at_once -= 1
         if self.error is not None:
             raise self.error
-        return OwnershipMarker(group in self.here, group in self.vacant, self.epoch)
+        return OwnershipMarker(group in self.here, group in self.confirmed_absent, self.epoch)
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         if self.given_back_meanwhile:
@@ -74,8 +74,8 @@ class Played:
         if reading.mark.epoch != self.epoch:
             return StoreResult.STALE
         if reading.is_unknown:
-            self.vacant.add(group)
-            return StoreResult.VACANT
+            self.confirmed_absent.add(group)
+            return StoreResult.CONFIRMED_ABSENT
         self.here[group] = reading.offsets
         return StoreResult.TAKEN
 
@@ -180,7 +180,7 @@ async def test_a_group_that_is_nowhere_passes_and_is_asked_about_each_time(playe
     assert (played.asked["g"], played.read["g"]) == (3, 1), "the cluster is asked once"
     assert process.adoption.counts["vacant"] == 3
     assert played.here == {}
-    played.vacant.clear()
+    played.confirmed_absent.clear()
     played.here["g"] = {}  # it has begun
     assert await process.ask("g") is NONE
     assert await process.ask("g") is True

@@ -49,7 +49,7 @@ class Row(NamedTuple):
     own_at_ms: int | None
 
 
-NOBODY: frozenset[str] = frozenset()
+NO_NODE: frozenset[str] = frozenset()
 OTHERS = frozenset({"u"})
 IT = frozenset({"t", "u"})
 EMPTY, STABLE = GroupState.EMPTY, GroupState.STABLE
@@ -58,12 +58,12 @@ BY_COMMIT = (COMMITTED_MS + RETENTION_MS, EXPIRES_MS)
 BY_STATE = (EMPTY_SINCE_MS + RETENTION_MS, EXPIRES_MS)
 
 TABLE = {
-    "empty, consumers": Row(EMPTY, "consumer", NOBODY, EMPTY_SINCE_MS, *BY_STATE),
+    "empty, consumers": Row(EMPTY, "consumer", NO_NODE, EMPTY_SINCE_MS, *BY_STATE),
     "empty, of another type": Row(EMPTY, "connect", None, EMPTY_SINCE_MS, *BY_STATE),
-    "empty, from a record without a state timestamp": Row(EMPTY, "consumer", NOBODY, None, *BY_COMMIT),
+    "empty, from a record without a state timestamp": Row(EMPTY, "consumer", NO_NODE, None, *BY_COMMIT),
     "empty, another type, no state timestamp": Row(EMPTY, "connect", None, None, *BY_COMMIT),
     "stable, nobody consumes it": Row(STABLE, "consumer", OTHERS, EMPTY_SINCE_MS, *BY_COMMIT),
-    "stable, nobody consumes anything": Row(STABLE, "consumer", NOBODY, EMPTY_SINCE_MS, *BY_COMMIT),
+    "stable, nobody consumes anything": Row(STABLE, "consumer", NO_NODE, EMPTY_SINCE_MS, *BY_COMMIT),
     "stable, consumed": Row(STABLE, "consumer", IT, EMPTY_SINCE_MS, NEVER, NEVER),
     "stable, subscriptions unknown": Row(STABLE, "consumer", None, EMPTY_SINCE_MS, NEVER, NEVER),
     "stable, of another type": Row(STABLE, "connect", None, EMPTY_SINCE_MS, NEVER, NEVER),

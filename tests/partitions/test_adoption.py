@@ -16,16 +16,16 @@ from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_of
 from coordinator.partitions.adoption import (
     AT_ONCE,
     CLOSED_MS,
+    CONFIRMED_ABSENT_MS,
     READING_MS,
     STALE,
-    VACANT_MS,
     AdoptedOffset,
     AdoptionOutcome,
     AdoptionReading,
     Adoptions,
 )
 from coordinator.partitions.ownership_markers import book_of, is_book
-from coordinator.partitions.shard import VACANT_MAX
+from coordinator.partitions.shard import CONFIRMED_ABSENT_MAX
 from coordinator.tickets import ReplyDependencies
 from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX
@@ -340,7 +340,7 @@ async def test_a_group_is_here_as_long_as_somebody_is_in_it(gateway: Gateway, gr
     kept = gateway.led.manager.find(GroupId(group))
     assert kept is not None
     clock = gateway.led.edge.clock
-    clock.passed_ms += VACANT_MS
+    clock.passed_ms += CONFIRMED_ABSENT_MS
     gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
     assert await gateway.locate(group) == [False]
 
@@ -603,32 +603,39 @@ async def test_what_was_read_long_ago_is_not_stored(
 
 async def test_a_group_that_is_nowhere_may_be_asked_for_and_leaves_nothing(gateway: Gateway) -> None:
     usage, topic = gateway.led.manager.env.usage, gateway.led.topic
-    for number in range(2 * VACANT_MAX):
+    for number in range(2 * CONFIRMED_ABSENT_MAX):
         answer = await gateway.adopt_unknown(f"none-{number}")
-        assert (answer.error_code, answer.adopted, answer.vacant, answer.taken) == (NONE, False, True, 0)
+        assert (answer.error_code, answer.adopted, answer.confirmed_absent, answer.taken) == (
+            NONE,
+            False,
+            True,
+            0,
+        )
         assert await gateway.fetch(f"none-{number}") == {}
     assert usage.offsets == 0
     assert not any(map(list, topic.batches.values()))
-    vacant = [len(shard.vacant) for shard in gateway.led.manager.owned_partitions.values()]
-    assert max(vacant) <= VACANT_MAX
+    confirmed_absent = [
+        len(shard.confirmed_absent) for shard in gateway.led.manager.owned_partitions.values()
+    ]
+    assert max(confirmed_absent) <= CONFIRMED_ABSENT_MAX
     assert await gateway.delete("none-0") in (ErrorCode.GROUP_ID_NOT_FOUND, LOADING)
 
 
 async def test_a_group_is_nowhere_for_a_moment_only(gateway: Gateway, group: str) -> None:
     await gateway.adopt_unknown(group)
-    assert (await gateway.mark(group)).vacant
-    gateway.led.edge.clock.passed_ms += VACANT_MS
-    assert not (await gateway.mark(group)).vacant
+    assert (await gateway.mark(group)).confirmed_absent
+    gateway.led.edge.clock.passed_ms += CONFIRMED_ABSENT_MS
+    assert not (await gateway.mark(group)).confirmed_absent
     assert await gateway.adopt(group, {0: 5}) == (NONE, True, 1), "the cluster has it by now"
     assert await gateway.fetch(group) == {0: 5}
-    assert not (await gateway.mark(group)).vacant
+    assert not (await gateway.mark(group)).confirmed_absent
 
 
 async def test_a_group_that_begins_is_marked_with_its_first_record(gateway: Gateway, group: str) -> None:
     await gateway.adopt_unknown(group)
     assert await gateway.commit(group, {0: 1}) is NONE
     answer = await gateway.mark(group)
-    assert (answer.adopted, answer.vacant) == (True, False)
+    assert (answer.adopted, answer.confirmed_absent) == (True, False)
     await gateway.reload(1)
     assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
     assert await gateway.fetch(group) == {0: 1}
@@ -639,11 +646,11 @@ async def test_a_group_whose_members_are_still_joining_stays_nowhere_until_it_is
 ) -> None:
     await gateway.adopt_unknown(group)
     await gateway.ask(requests.join(group, version=3))
-    gateway.led.edge.clock.passed_ms += VACANT_MS
-    for number in range(3 * VACANT_MAX):  # whatever is asked for meanwhile
+    gateway.led.edge.clock.passed_ms += CONFIRMED_ABSENT_MS
+    for number in range(3 * CONFIRMED_ABSENT_MAX):  # whatever is asked for meanwhile
         await gateway.adopt_unknown(f"none-{number}")
     answer = await gateway.mark(group)
-    assert (answer.adopted, answer.vacant) == (False, True)
+    assert (answer.adopted, answer.confirmed_absent) == (False, True)
     assert await gateway.commit(group, {0: 1}) is not LOADING
 
 
@@ -652,7 +659,7 @@ async def test_a_request_that_comes_late_does_not_begin_what_was_nowhere(
 ) -> None:
     """A gateway, or this node, stood still, and the group has begun at the cluster meanwhile."""
     await gateway.adopt_unknown(group)
-    gateway.led.edge.clock.passed_ms += VACANT_MS
+    gateway.led.edge.clock.passed_ms += CONFIRMED_ABSENT_MS
     assert await gateway.commit(group, {0: 1}) is LOADING
     assert await gateway.adopt(group, {0: 500}) == (NONE, True, 1)
     assert await gateway.fetch(group) == {0: 500}
@@ -664,16 +671,16 @@ async def test_who_wanted_to_join_and_never_came_keeps_no_group_from_the_cluster
 ) -> None:
     await gateway.adopt_unknown(group)
     await gateway.ask(requests.join(group, version=4))
-    assert (await gateway.mark(group)).vacant
+    assert (await gateway.mark(group)).confirmed_absent
     kept = gateway.led.manager.find(GroupId(group))
     assert kept is not None
     assert kept.group.is_worth_keeping, "the member id that was given out"
     clock = gateway.led.edge.clock
-    clock.passed_ms += VACANT_MS
+    clock.passed_ms += CONFIRMED_ABSENT_MS
     gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
     if is_dead:
         await delete_expired_offsets(gateway.led.manager, clock)
-    assert not (await gateway.mark(group)).vacant
+    assert not (await gateway.mark(group)).confirmed_absent
     assert await gateway.adopt(group, {0: 500}) == (NONE, True, 1)
     assert await gateway.fetch(group) == {0: 500}
     await gateway.reload(1)
@@ -958,13 +965,13 @@ class Story:
 
     async def adopt_unknown(self) -> None:
         """The group is nowhere; it begins, or not."""
-        assert (await self.gateway.adopt_unknown(self.group)).vacant
+        assert (await self.gateway.adopt_unknown(self.group)).confirmed_absent
         assert await self.gateway.fetch(self.group) == {}
         if self.rng.random() < 0.5:
             self.here = {}
             await self.commit()
         else:
-            self.gateway.led.edge.clock.passed_ms += VACANT_MS
+            self.gateway.led.edge.clock.passed_ms += CONFIRMED_ABSENT_MS
 
     async def heard(self) -> tuple[int, int]:
         mark = await self.gateway.mark(self.group)

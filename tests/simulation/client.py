@@ -162,7 +162,7 @@ class Client:
     async def take_in(self) -> None:
         """Do what a gateway does first, which finds out that the cluster knows nothing of the group. Raises Lost."""
         mark = await self.ask_private(adopt_group.API, ONLY_ASKED)
-        if mark.error_code or mark.adopted or mark.vacant:
+        if mark.error_code or mark.adopted or mark.confirmed_absent:
             return
         heard = {"epoch": mark.epoch, "asked_ms": mark.asked_ms}
         answer = await self.ask_private(adopt_group.API, {**heard, "unknown": True, "offsets": []})

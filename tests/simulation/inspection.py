@@ -198,7 +198,7 @@ def replay(log: LogManager, partition: Partition) -> Shard:
 
 def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
     for group_id in map(GroupId, book.groups.keys() | shard.groups.keys()):
-        said, there = book.groups.get(group_id), shard.groups.get(group_id) or shard.void.get(group_id)
+        said, there = book.groups.get(group_id), shard.groups.get(group_id) or shard.hidden.get(group_id)
         if there is None and group_id == shard.book.group_id:
             there = shard.book
         offsets = {where: _offset_facts(value) for where, value in said.offsets.items()} if said else {}

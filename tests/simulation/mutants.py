@@ -278,7 +278,7 @@ MUTANTS: Final = (
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.order_queue",
-        "return self._store.deletions.gone_after(partition, told)",
+        "return self._store.deletions.gone_after(partition, sent)",
         "return []",
         seed=2,
     ),
@@ -298,7 +298,7 @@ MUTANTS: Final = (
     Mutant(
         "a group that was given back stays",
         "coordinator.partitions.adoption",
-        "            if kept is not None:\n                shard.make_void(kept)\n",
+        "            if kept is not None:\n                shard.hide(kept)\n",
         "",
     ),
     Mutant(
@@ -346,8 +346,8 @@ MUTANTS: Final = (
         "a group that begins gets no mark",
         "coordinator.partitions.shard",
         "            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])\n"
-        "            del self.vacant",
-        "            del self.vacant",
+        "            del self.confirmed_absent",
+        "            del self.confirmed_absent",
     ),
     Mutant(
         "a node alone leaves journals of several alone",

@@ -207,7 +207,7 @@ def test_a_retired_journal_that_is_too_large_or_one_too_many_is_removed() -> Non
 
 def test_frames_that_a_later_journal_declares_void_are_left_out() -> None:
     fs, _ = written(FLUSHES)
-    Journal.create(fs, ROOT, 2, step_bytes=STEP, void_from=3).append(
+    Journal.create(fs, ROOT, 2, step_bytes=STEP, discarded_from=3).append(
         3, 2, [Entry(Partition(9), Offset(9), b"again")], durable=True
     )
     first, second = read_journals(fs, ROOT)

@@ -127,7 +127,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_and_its_bytes_are_kept(bey
     assert (manager.log(P).start_offset, manager.end_offset(P)) == (start, start)
     assert manager.failed_partitions == {}
     assert {cut.reason for cut in manager.cuts} == {
-        f"the log ends at offset {END}, and {LOG_START_FILE} says that it starts at {start}"
+        f"the log ends at offset {END}, and by {LOG_START_FILE} it starts at {start}"
     }
     kept = {cut.saved_as.name: read_file(fs, cut.saved_as) for cut in manager.cuts if cut.saved_as}
     assert kept == {f"{name}.cut": data for name, data in before.items()}

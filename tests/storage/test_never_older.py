@@ -162,7 +162,7 @@ def test_a_journal_of_another_node_is_refused_in_the_place_of_ones_own_and_besid
     other, _ = killed(after_checkpoint=5, machine=1)
     moved = JOURNALS / f"{9:020d}.journal"
     fs.open(moved, create=True).pwrite([bytes(other.inode(the_journal(other)).data)], 0)
-    refused(fs, str(moved), "it says that it is journal 2")
+    refused(fs, str(moved), "its header names journal 2")
 
 
 def test_the_journal_of_an_earlier_life_is_refused() -> None:

@@ -57,7 +57,7 @@ class World:
     there: dict[TopicPartition, Offset] = field(default_factory=dict)
     here: dict[TopicPartition, Offset] = field(default_factory=dict)
     marked: bool = False
-    vacant: bool = False
+    confirmed_absent: bool = False
     epoch: int = 0
     members_there: int = 0
     kind_there: str = "classic"
@@ -71,7 +71,7 @@ class World:
     # --- the port to the coordinator ---
 
     async def mark(self, group: GroupId) -> OwnershipMarker:
-        return await self._asked(lambda: OwnershipMarker(self.marked, self.vacant, self.epoch))
+        return await self._asked(lambda: OwnershipMarker(self.marked, self.confirmed_absent, self.epoch))
 
     async def may_leave(self, group: GroupId) -> GiveBackReadiness:
         return await self._asked(self._leaving)
@@ -102,9 +102,9 @@ class World:
             if reading.mark.epoch != self.epoch:
                 return StoreResult.STALE
             if reading.is_unknown and not self.here:
-                self.vacant = True
-                return StoreResult.VACANT
-            self.marked, self.vacant = True, False
+                self.confirmed_absent = True
+                return StoreResult.CONFIRMED_ABSENT
+            self.marked, self.confirmed_absent = True, False
             self.here = self.here or dict(reading.offsets)
             return StoreResult.TAKEN
 
@@ -212,7 +212,7 @@ class Play:
     def check(self) -> None:
         world = self.world
         holds = world.here if world.marked else world.there
-        assert not world.vacant or holds == {}, "nowhere"
+        assert not world.confirmed_absent or holds == {}, "nowhere"
         assert not (world.closed and world.members_here), "nobody is in what is closed"
         assert holds == self.truth, f"clients would read {holds}, and have committed {self.truth}"
 
@@ -220,7 +220,7 @@ class Play:
         """Movers that are asleep since the group was last here do not matter, others look once more."""
         world = self.world
         if not (world.marked or self._is_awake() or self.giving):
-            world.members_there, world.vacant = 1, False
+            world.members_there, world.confirmed_absent = 1, False
 
     def _is_awake(self) -> bool:
         """Whether somebody may have read what is to be stored."""
@@ -264,8 +264,8 @@ class Play:
 
     def _begin(self) -> None:
         """What is nowhere begins here."""
-        if self.world.vacant:
-            self.world.marked, self.world.vacant = True, False
+        if self.world.confirmed_absent:
+            self.world.marked, self.world.confirmed_absent = True, False
             self.begun += 1
 
     def expire(self, _: int) -> None:
@@ -411,7 +411,7 @@ def test_a_share_group_stays_with_members_or_without_unless_it_is_taken_all_the_
     result = finish(adopt_group(world, world, GROUP))
     assert (result.outcome, result.outcome.may_be_served) == (AdoptStatus.SHARE, False)
     assert not world.marked
-    assert not world.vacant
+    assert not world.confirmed_absent
     assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is AdoptStatus.ADOPTED
     assert world.marked
 

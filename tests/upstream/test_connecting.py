@@ -17,7 +17,7 @@ from coordinator.upstream.errors import (
     AccessRefused,
     OtherCluster,
     Unreachable,
-    UnreadableResponse,
+    UnreadableCredentials,
     UpstreamError,
     UpstreamIsOurselves,
     UpstreamNotKafka,
@@ -125,7 +125,7 @@ async def test_a_certificate_for_another_name(kafka: KafkaCluster, tmp_path: Pat
 async def test_files_that_are_not_there(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", "PLAIN")
     settings["sasl_password_file"] = tmp_path / "nowhere"
-    await refused(settings, UnreadableResponse, "upstream.sasl.password.file: cannot read ")
+    await refused(settings, UnreadableCredentials, "upstream.sasl.password.file: cannot read ")
     settings = settings_for(kafka, tmp_path, "SSL", None)
     settings["ssl_ca_location"] = tmp_path / "nowhere"
     await refused(settings, ConfigError, "upstream.ssl.ca.location: cannot read ")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.topology.view import NOBODY, Leader
+from coordinator.topology.view import NO_NODE, Leader
 from coordinator.workers.assignment import Assignment, LeadOrder, ResignOrder, Unmovable
 from protocol.names import LeaderEpoch, Partition
 
@@ -112,7 +112,7 @@ steps = st.one_of(
     st.tuples(st.just("drain"), node_ids),
 )
 lasts = st.lists(
-    st.builds(Leader, st.sampled_from([NOBODY, *NODES]), st.integers(-1, 5)),
+    st.builds(Leader, st.sampled_from([NO_NODE, *NODES]), st.integers(-1, 5)),
     min_size=PARTITIONS,
     max_size=PARTITIONS,
 )
@@ -142,7 +142,7 @@ def test_never_two_owners_ever_new_epochs_and_in_the_end_a_leader_for_each(
 
 def started(nodes: int, last: list[Leader] | None = None) -> Cluster:
     """A cluster in which everybody has what they should."""
-    cluster = Cluster(last or [Leader(NOBODY, LeaderEpoch(0))] * PARTITIONS, nodes, 0)
+    cluster = Cluster(last or [Leader(NO_NODE, LeaderEpoch(0))] * PARTITIONS, nodes, 0)
     cluster.rest()
     return cluster
 

@@ -61,7 +61,7 @@ class Played:
         self._note(next(each for each in reversed(self.said) if isinstance(each, messages.OffsetsDropped)))
 
     def _note(self, message: messages.OffsetsDropped) -> None:
-        self.app.drop_notes.noted(messages.OffsetsDroppedAck(message.number))
+        self.app.deletion_acks.noted(messages.OffsetsDroppedAck(message.number))
 
     def lead(self, partition: int, *deleted_topics: str, topics_version: int = 0) -> None:
         """Give a partition that no node has; its supervisor has topics of that version."""

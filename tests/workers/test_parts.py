@@ -29,7 +29,7 @@ from coordinator.node import EndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView
-from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
+from coordinator.topology.view import NO_NODE, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
 from coordinator.workers.control import ControlSocket
@@ -637,7 +637,7 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     leaders = (
         Leader(1, LeaderEpoch(3)),
         Leader(2, LeaderEpoch(5)),
-        Leader(NOBODY, LeaderEpoch(7)),
+        Leader(NO_NODE, LeaderEpoch(7)),
         Leader(9, LeaderEpoch(8)),
     )
     cluster = Cluster(View(brokers, leaders))
@@ -645,8 +645,8 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     assert [cluster.leader(offsets, index) for index in range(4)] == [
         Leader(1, LeaderEpoch(3)),
         Leader(2, LeaderEpoch(5)),
-        Leader(NOBODY, LeaderEpoch(7)),
-        Leader(NOBODY, LeaderEpoch(8)),  # of a node that does not serve (any more)
+        Leader(NO_NODE, LeaderEpoch(7)),
+        Leader(NO_NODE, LeaderEpoch(8)),  # of a node that does not serve (any more)
     ]
     for number in range(40):
         expected = {0: brokers[0], 1: brokers[1]}.get(partition_for(GroupId(f"g{number}"), 4))
@@ -677,14 +677,14 @@ def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_we
     fs = RealFileSystem()
     assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [0, 0, 0]
     assert leaders_file.read(fs, tmp_path) is None
-    leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(5)), Leader(NOBODY, LeaderEpoch(1))])
+    leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(5)), Leader(NO_NODE, LeaderEpoch(1))])
     assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [6, 2, 1]
     assert leaders_file.read(fs, tmp_path) == [
         Leader(1, LeaderEpoch(6)),
         Leader(1, LeaderEpoch(2)),
         Leader(1, LeaderEpoch(1)),
     ]
-    assert leaders_file.of_partitions(fs, tmp_path / "new", 1) == [Leader(NOBODY, LeaderEpoch(0))]
+    assert leaders_file.of_partitions(fs, tmp_path / "new", 1) == [Leader(NO_NODE, LeaderEpoch(0))]
 
 
 def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:

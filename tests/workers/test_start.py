@@ -77,6 +77,6 @@ def test_a_gateways_directory_is_not_served_without_its_cluster(tmp_path: Path, 
     assert ended.returncode == 1
     assert last_line(ended) == (
         "groupkeeper: data/upstream.json: the groups here are those of a Kafka cluster, and upstream.bootstrap.servers "
-        "is not set: set it, or name another data.dir (docs/gateway.md says how to go on without the cluster)"
+        "is not set: set it, or name another data.dir (docs/gateway.md describes how to go on without the cluster)"
     )
     assert {file.name for file in data.iterdir()} <= {"upstream.json", ".lock"}

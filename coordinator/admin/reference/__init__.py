@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric, described once: what /metrics shows of it and what docs/metrics.md says come from here."""
+"""The descriptions of all metrics, from which /metrics and docs/metrics.md are made."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a gateway: the lag of its groups, under kafka_exporter's names where it has one, and its processes."""
+"""Metrics of a gateway: the lag of its groups, under kafka_exporter's names if it has one, and its processes."""
 
 from typing import Final
 
@@ -134,7 +134,7 @@ GATEWAY_ADOPTIONS: Final = CounterHelp(
     "Attempts to take a group over from the cluster.",
     "attempts",
     ("outcome",),
-    more="`adopted`; `already` (the group was ours); `vacant` (it is nowhere); "
+    more="`adopted`; `already` (the group was ours); `vacant` (it exists neither here nor at the cluster); "
     "`live` (it has members at the cluster, or is a share group); `failed`.",
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is to say of a metric, and the families of samples that are made of it."""
+"""The description of a metric, and the families of samples that are made from the description."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ NOW: Final = "now"
 
 @dataclass(frozen=True)
 class MetricHelp:
-    """One metric. `name` is whole, as Prometheus shows it; `text` is the sentence of its HELP line."""
+    """The description of one metric. `name` is complete, as in Prometheus; `text` is the sentence of the HELP line."""
 
     name: str
     text: str
     unit: str
     labels: tuple[str, ...] = ()
     since: str = START
-    """From when on it counts: `START` of the process, `NOW` for what is true at this moment, or words of its own."""
+    """The time from which the metric counts: `START` of the process, `NOW` for a current value, or its own words."""
     more: str = ""
-    """What the page says after `text`, as Markdown."""
+    """The words that follow `text` on the page, as Markdown."""
     elsewhere: str = ""
-    """What shows this of Kafka, or of another program, as Markdown."""
+    """The name of the same value in Kafka or another program, as Markdown."""
 
     kind: ClassVar[str]
 
@@ -35,7 +35,7 @@ class CounterHelp(MetricHelp):
     kind = "counter"
 
     def family(self, value: float | None = None) -> CounterMetricFamily:
-        """A family of samples, without any or with the one of a metric that has no labels."""
+        """Return a family of samples: empty, or with one sample for a metric without labels."""
         family = CounterMetricFamily(self.name, self.text, labels=self.labels)
         if value is not None:
             family.add_metric([], value)
@@ -48,7 +48,7 @@ class GaugeHelp(MetricHelp):
     kind = "gauge"
 
     def family(self, value: float | None = None) -> GaugeMetricFamily:
-        """A family of samples, without any or with the one of a metric that has no labels."""
+        """Return a family of samples: empty, or with one sample for a metric without labels."""
         family = GaugeMetricFamily(self.name, self.text, labels=self.labels)
         if value is not None:
             family.add_metric([], value)
@@ -56,26 +56,26 @@ class GaugeHelp(MetricHelp):
 
 
 class HistogramHelp(MetricHelp):
-    """How many durations were at most so long, for some lengths."""
+    """The number of durations up to each of several bounds."""
 
     kind = "histogram"
 
     def family(self) -> HistogramMetricFamily:
-        """A family without samples."""
+        """Return a family without samples."""
         return HistogramMetricFamily(self.name, self.text, labels=self.labels)
 
 
 @dataclass(frozen=True)
 class Section:
-    """Metrics that stand together on the page."""
+    """A section of the page, with its metrics."""
 
     title: str
     metrics: tuple[MetricHelp, ...]
     text: str = ""
     elsewhere: str = "Over JMX"
-    """What stands before `elsewhere` of its metrics."""
+    """The words before the `elsewhere` of each metric."""
 
 
 def described(module: Mapping[str, object]) -> tuple[MetricHelp, ...]:
-    """The metrics among the names of a module, in their order there."""
+    """Return the metrics among the names of a module, in the order of the names."""
     return tuple(value for value in module.values() if isinstance(value, MetricHelp))

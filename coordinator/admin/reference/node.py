@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the process: what it runs, its jobs and its event loop, and those around it."""
+"""Metrics of the process: its version, jobs and event loop, and the processes around it."""
 
 from typing import Final
 

@@ -25,7 +25,7 @@ LOG_FETCHES: Final = CounterHelp(
     "groupkeeper_log_fetches_total",
     "Fetches of the offsets topic.",
     "requests",
-    more="Its log can be consumed ([offsets-topic.md](offsets-topic.md)).",
+    more="Its log can be consumed ([offsets.md](offsets.md#reading-the-offsets-topic)).",
 )
 LOG_FETCHED_BYTES: Final = CounterHelp(
     "groupkeeper_log_fetched_bytes_total",

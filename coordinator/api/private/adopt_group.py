@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AdoptGroup v0, one of our own: whether a group was taken over from the cluster, and taking it over."""
+"""The private api AdoptGroup v0: reports whether a group was taken over from the cluster, and takes it over."""
 
 from collections.abc import Generator, Iterator
 from typing import Any, Final
@@ -19,10 +19,10 @@ from protocol.names import GroupId
 
 
 class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A group and what the cluster has committed for it; without that it is only asked about.
+    """A group and the offsets that the cluster has for it; without offsets the request only asks for its state.
 
-    `epoch` and `asked_ms` are what the answer to that had, before the cluster was read; `unknown`: it knows nothing of
-    the group.
+    `epoch` and `asked_ms` repeat the response to such a request, sent before the cluster was read. `unknown` is True
+    if the cluster does not know the group.
     """
 
     AdoptedTopic: Any
@@ -34,22 +34,22 @@ class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """Whether the group is marked as taken over, and how many offsets were taken for that.
+    """The mark of the group as taken over, and the number of offsets that were taken with it.
 
-    A `vacant` one is nowhere: it may be asked for, for a moment. FENCED_LEADER_EPOCH: what was read of the cluster may
-    be older than what it has by now.
+    A `confirmed_absent` group exists neither here nor in the cluster; requests for it are allowed for a moment. The
+    error is FENCED_LEADER_EPOCH if the offsets read from the cluster may be outdated by now.
     """
 
     error_code: int
     adopted: bool
-    vacant: bool
+    confirmed_absent: bool
     epoch: int
     asked_ms: int
     taken: int
 
 
 def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> AdoptGroupResponse | Parked:
-    """Answer whether a group was taken over; with offsets, take it over first unless it was."""
+    """Return whether a group was taken over; if the request has offsets, take it over first unless it was."""
     if request.offsets is None:
         return _response(node.group_access.adoptions.ask(ctx, request.group_id), ctx.api_version)
     return work_in_slices(node, ctx, _adopt(node, request, ctx))
@@ -67,9 +67,9 @@ def _adopt(
 
 
 def offsets_of(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] | None]:
-    """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice.
+    """Read the offsets in a request, in steps; return None if one is invalid, or a partition is in it twice.
 
-    A topic may stand in it several times.
+    A topic may be in the request several times.
     """
     offsets: list[AdoptedOffset] = []
     places: set[tuple[str, int]] = set()
@@ -92,7 +92,7 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] |
 
 
 def _rows(topics: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Each topic with None, as one without rows costs a little, too, and then with each of its rows."""
+    """Yield each topic with None, because a topic without rows takes time, too, and then with each of its rows."""
     for topic in topics:
         yield topic.topic, None
         for row in topic.partitions:
@@ -105,7 +105,7 @@ def _response(adopted: AdoptionOutcome, version: int) -> AdoptGroupResponse:
         version=version,
         error_code=int(adopted.error),
         adopted=adopted.is_adopted,
-        vacant=adopted.is_vacant,
+        confirmed_absent=adopted.is_confirmed_absent,
         epoch=adopted.epoch,
         asked_ms=adopted.asked_ms,
         taken=adopted.taken,
@@ -114,7 +114,7 @@ def _response(adopted: AdoptionOutcome, version: int) -> AdoptGroupResponse:
 
 
 def error_response(request: AdoptGroupRequest, error: ErrorCode, version: int) -> AdoptGroupResponse:
-    """The response that only has an error."""
+    """Return the response with only an error."""
     return _response(AdoptionOutcome(error), version)
 
 

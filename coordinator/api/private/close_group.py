@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CloseGroup v0, one of our own: says whether a group can be given back, and closes it to changes meanwhile."""
+"""The private api CloseGroup v0: reports whether a group can be given back, and closes it to changes meanwhile."""
 
 from enum import IntEnum
 from typing import Any, Final
@@ -17,10 +17,10 @@ from protocol.names import GroupId
 
 
 class Step(IntEnum):
-    """What is asked for."""
+    """A step of giving a group back."""
 
     ASK = 0
-    """Only say whether the group can be given back."""
+    """Only report whether the group can be given back."""
     CLOSE = 1
     """Close the group if it can be given back. If it is closed already, restart the time until it opens."""
     REOPEN = 2
@@ -28,23 +28,23 @@ class Step(IntEnum):
 
 
 class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A group, and a `Step`."""
+    """A request to take one `Step` for a group."""
 
     group_id: GroupId
     step: int
 
 
 class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """NONE if the step was taken, or if an asked group could be closed.
+    """The outcome of the step: NONE if it was taken or, for `ASK`, if the group could be closed.
 
-    NON_EMPTY_GROUP: the group has members. GROUP_ID_NOT_FOUND: nothing of the group is here.
+    NON_EMPTY_GROUP: the group has members. GROUP_ID_NOT_FOUND: the node has nothing of the group.
     """
 
     error_code: int
 
 
 def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> CloseGroupResponse:
-    """Say whether a group could go, close it, or open it again."""
+    """Report whether a group could be given back, close it, or open it again."""
     adoptions, group_id, step = node.group_access.adoptions, request.group_id, request.step
     if step == Step.ASK:
         error = adoptions.may_go(ctx, group_id)
@@ -58,7 +58,7 @@ def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> Close
 
 
 def error_response(request: CloseGroupRequest, error: ErrorCode, version: int) -> CloseGroupResponse:
-    """The response, which has nothing but an error."""
+    """Return the response, which has only an error."""
     make: Any = CloseGroupResponse
     response: CloseGroupResponse = make(version=version, error_code=int(error))
     return response

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GiveBackGroup v0, one of our own: the cluster has a group's offsets, and is to have the group again."""
+"""The private api GiveBackGroup v0: gives a group back to the cluster, which has its offsets already."""
 
 from collections.abc import Generator
 from typing import Any, Final
@@ -27,13 +27,13 @@ class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """Whether the group is the cluster's now."""
+    """The outcome: NONE if the group now belongs to the cluster."""
 
     error_code: int
 
 
 def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> Parked:
-    """Delete a group and its mark, if it has no members and exactly these offsets."""
+    """Delete a group and its mark if the group has no members and exactly these offsets."""
     return work_in_slices(node, ctx, _give_back(node, request, ctx))
 
 
@@ -48,7 +48,7 @@ def _give_back(
 
 
 def error_response(request: GiveBackGroupRequest, error: ErrorCode, version: int) -> GiveBackGroupResponse:
-    """The response, which has nothing but an error."""
+    """Return the response, which has only an error."""
     make: Any = GiveBackGroupResponse
     response: GiveBackGroupResponse = make(version=version, error_code=int(error))
     return response

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LocateGroups v0, one of our own: which of some groups are here; a gateway asks the cluster about the others."""
+"""The private api LocateGroups v0: reports which groups are here; for the others a gateway asks the cluster."""
 
 from collections.abc import Generator
 from typing import Any, Final
@@ -18,10 +18,10 @@ from protocol.names import GroupId
 
 
 class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
-    """Some groups.
+    """The ids of groups to locate.
 
-    `discard_readings` is set after the cluster has deleted something of these groups. What was read of a group there
-    before is then not stored any more, if the group is not here.
+    `discard_readings` is set after the cluster has deleted data of these groups. Data read from the cluster before
+    is then no longer stored for a group that is not here.
     """
 
     group_ids: list[GroupId]
@@ -29,14 +29,14 @@ class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class LocateGroupsResponse(ApiMessage, load_json="protocol.schemas"):
-    """Whether each group is here, in the order of the request. A group that this node does not serve counts as here."""
+    """A flag for each group, in the order of the request: True if the group is here, or this node does not serve it."""
 
     error_code: int
     here: list[bool]
 
 
 def handle(node: Node, request: LocateGroupsRequest, ctx: RequestContext) -> Parked:
-    """Answer whether each group is here, once that is durable."""
+    """Return whether each group is here, once the state behind that is durable."""
     return work_in_slices(node, ctx, _locate(node, request, ctx))
 
 
@@ -60,7 +60,7 @@ def _response(error: ErrorCode, here: list[bool]) -> LocateGroupsResponse:
 
 
 def error_response(request: LocateGroupsRequest, error: ErrorCode, version: int) -> LocateGroupsResponse:
-    """The response that only has an error."""
+    """Return the response with only an error."""
     return _response(error, [])
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands ask a running cluster, as any Kafka client would: blocking, one question at a time."""
+"""The requests of commands to a running cluster, as any Kafka client sends them: blocking, one at a time."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cluster that is asked: its nodes, who is to be asked for what, and patience while it is not ready.
+"""A client of one cluster: finds the node for each request, and retries while the cluster is not ready.
 
-Metadata v4-v8 names nodes, controller and leaders, FindCoordinator v4 the coordinators of groups. Kafka has had these
+Metadata v4-v12 names nodes, controller and leaders, FindCoordinator v4 the coordinators of groups. Kafka has had these
 since 3.0.
 """
 
@@ -27,21 +27,21 @@ RETRIABLE: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
 }
-"""Answers that are soon another: a partition loads or moves, or the offsets topic comes into being."""
+"""The errors that soon pass: a partition loads or moves, or the offsets topic is being created."""
 WHY: Final[Mapping[int, str]] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: " (the log is being loaded, or cannot be written; behind a gateway the "
-    "group may have members at the cluster: the server's log says which; or it is being given back)"
+    "group may have members at the cluster: the server's log has the reason; or it is being given back)"
 }
-"""What an error on which clients try again means where it lasts."""
+"""The likely reasons, by error, if an error on which clients try again lasts."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 GROUP_KEY_TYPE: Final = 0
 GROUPS_AT_ONCE: Final = 500
-"""How many groups one request names, so that no answer is very long."""
+"""The number of groups that one request names, so that no response is very long."""
 
 
 class ServerNotReady(Exception):
-    """The server asks for patience, in what is being done."""
+    """The server is not ready yet for what `doing` names, and a later attempt may succeed."""
 
     def __init__(self, doing: str, code: int) -> None:
         super().__init__(code)
@@ -50,7 +50,7 @@ class ServerNotReady(Exception):
 
 
 class ServerRefusal(NamedTuple):
-    """What a server says instead of an answer about one thing: an error of Kafka, and perhaps its reason."""
+    """The Kafka error that a server returns about one thing, perhaps with its reason."""
 
     code: int
     message: str | None = None
@@ -60,7 +60,7 @@ class ServerRefusal(NamedTuple):
 
 
 class Client:
-    """Asks one cluster; whatever is not answered within `timeout_s` in all ends as CommandError."""
+    """Sends requests to one cluster; raises CommandError if they take more than `timeout_s` in all."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`bootstrap` are the nodes to begin with: the first that can be reached is asked for the others."""
+        """Begin with the nodes in `bootstrap`: the first that can be reached names the others."""
         self._clock = clock
         self._pause = pause
         self._deadline = clock() + timeout_s
@@ -91,7 +91,7 @@ class Client:
             connection.close()
 
     def patiently(self, attempt: Callable[[], T]) -> T:
-        """Repeat `attempt` while it raises NotYet; CommandError when this client's time is up."""
+        """Repeat `attempt` while it raises ServerNotReady. Raises CommandError when this client's time is up."""
         pause_s = FIRST_PAUSE_S
         while True:
             try:
@@ -104,7 +104,7 @@ class Client:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def connection(self, address: Address) -> ClusterConnection:
-        """The connection to a node. Raises CommandError where there can be none."""
+        """Return the connection to a node. Raises CommandError if there can be none."""
         if address not in self._connections:
             self._connections[address] = ClusterConnection(address, self._left_s, self._security)
         return self._connections[address]
@@ -113,7 +113,7 @@ class Client:
         return max(0.001, self._deadline - self._clock())
 
     def first(self) -> ClusterConnection:
-        """The connection to the first node of the bootstrap list that can be reached."""
+        """Return the connection to the first node of the bootstrap list that can be reached."""
         if self._first is None:
             self._first = self._reach()
         return self._first
@@ -130,7 +130,7 @@ class Client:
         raise CommandError("; ".join(map(str, failed)), failed[0].exit_code)
 
     def metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
-        """Metadata of these topics, or of all. No topic is created by this."""
+        """Return the metadata of these topics, or of all; the request creates no topic."""
         from protocol.messages import MetadataRequest
 
         named = None
@@ -141,24 +141,24 @@ class Client:
         return response
 
     def nodes(self) -> list[Address]:
-        """All nodes of the cluster."""
+        """Return the addresses of all nodes of the cluster."""
         return list(self.addresses(self.metadata([])).values())
 
     def addresses(self, metadata: "MetadataResponse") -> dict[int, Address]:
-        """By node id where each node is reached, out of a MetadataResponse."""
+        """Return the address of each node in a MetadataResponse, by node id."""
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
-        if len(brokers) <= 1:  # there is no other, whatever name it goes by
+        if len(brokers) <= 1:  # the only node, whatever address it advertises
             return dict.fromkeys(brokers or (-1,), self.first().address)
         return brokers
 
     def controller(self) -> ClusterConnection:
-        """The node that changes topics."""
+        """Return the connection to the node that changes topics."""
         metadata = self.metadata([])
         address = self.addresses(metadata).get(metadata.controller_id)
         return self.connection(address) if address else self.first()
 
     def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
-        """FindCoordinator's answer for each of the groups, in their order."""
+        """Return FindCoordinator's result for each of the groups, in their order."""
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
@@ -173,10 +173,10 @@ class Client:
         groups: Iterable[str],
         ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | ServerRefusal]],
     ) -> dict[str, T | ServerRefusal]:
-        """Ask the coordinators of the groups, each about its own, and again where one is not ready.
+        """Ask the coordinators of the groups, each about its own groups, and again if one is not ready.
 
-        `ask` sends one request about some groups of one coordinator. The answers come in the order of `groups`.
-        Raises CommandError when the time is up.
+        `ask` sends one request about some groups of one coordinator. The results are in the order of `groups`. Raises
+        CommandError when the time is up.
         """
         answers: dict[str, T | ServerRefusal] = {}
         wanted = list(dict.fromkeys(groups))
@@ -214,7 +214,7 @@ class Client:
             answers.update(ask(connection, named))
 
     def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]) -> T:
-        """Ask the coordinator of one group. Raises CommandError for whatever is no answer."""
+        """Ask the coordinator of one group. Raises CommandError if the coordinator refuses."""
         answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
         return expect(answer, f"{doing} group {group}")
 
@@ -224,14 +224,14 @@ def _is_not_ready(answer: object) -> bool:
 
 
 def expect(answer: T | ServerRefusal, doing: str) -> T:
-    """The answer; CommandError where it was refused."""
+    """Return the result. Raises CommandError if it is a refusal."""
     if isinstance(answer, ServerRefusal):
         raise CommandError(f"{doing}: {answer}")
     return answer
 
 
 def check(code: int, message: str | None, doing: str) -> None:
-    """Raises NotYet for an error that passes, CommandError for another."""
+    """Raise ServerNotReady for an error that soon passes, CommandError for any other error."""
     if code in RETRIABLE:
         raise ServerNotReady(doing, code)
     expect(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)

@@ -19,13 +19,14 @@ from protocol.headers import RequestHeader
 
 CLIENT_ID: Final = "groupkeeper-cli"
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
-"""What claims to be longer is no Kafka response: another protocol speaks on that port."""
+"""The maximum length of a response: a longer one shows that another protocol speaks on that port."""
 
 
 PERHAPS_A_GATEWAY: Final = (
-    "; a gateway that reaches no broker does that, and its /ready says why (metrics.listen, 127.0.0.1:9308)"
+    "; a gateway that reaches no broker does that, and its /ready shows the reason (metrics.listen, "
+    "127.0.0.1:9308)"
 )
-"""Behind the error where a server closes the connection before it has answered anything."""
+"""The end of the error if the server closes the connection before its first response."""
 
 
 class ConnectionClosed(CommandError):
@@ -33,19 +34,19 @@ class ConnectionClosed(CommandError):
 
 
 class KnownVersions(NamedTuple):
-    """The versions of one api that the caller can deal with."""
+    """The versions of one api that the caller supports, or that the server offers."""
 
     min: int
     max: int
 
 
 class ClusterConnection:
-    """One connection; a wait in it ends with CommandError after what `left_s` says that is left then, in seconds."""
+    """A connection to one node; a wait longer than the seconds that `left_s` returns raises CommandError."""
 
     def __init__(self, address: Address, left_s: Callable[[], float], security: Security = PLAINTEXT) -> None:
         self.address = address
         self._left_s = left_s
-        self.node_id = -1  # until an answer names it
+        self.node_id = -1  # until a response names it
         self._correlation_id = 0
         try:
             self._socket = self._open(left_s(), security)
@@ -63,7 +64,7 @@ class ClusterConnection:
 
     @property
     def name(self) -> str:
-        """What errors call the node."""
+        """The node's name in errors."""
         return str(self.address)
 
     def _open(self, timeout_s: float, security: Security) -> socket.socket:
@@ -80,11 +81,11 @@ class ClusterConnection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket of the connection."""
         self._socket.close()
 
     def version(self, api: ApiKey, known: KnownVersions) -> int:
-        """The highest version of `api` that the caller knows and the server offers; else CommandError."""
+        """Return the highest version of `api` that caller and server know. Raises CommandError if there is none."""
         offered = self._offered.get(api)
         if offered is None or offered.min > known.max or offered.max < known.min:
             theirs = f"versions {offered.min} to {offered.max}" if offered else "no version"
@@ -94,15 +95,15 @@ class ClusterConnection:
         return min(known.max, offered.max)
 
     def offers(self, api: ApiKey) -> bool:
-        """Whether the server knows the api at all."""
+        """Return whether the server offers the api at all."""
         return api in self._offered
 
     def ask(self, api: ApiKey, known: KnownVersions, request: object) -> Any:
-        """Send one request in the highest version that both know, and return the response; else CommandError."""
+        """Send one request in the highest version that both know, and return the response. Raises CommandError."""
         return self.call(api, self.version(api, known), request)
 
     def call(self, api: ApiKey, version: int, request: object) -> Any:
-        """Send one request and return the decoded response; CommandError if that makes no sense."""
+        """Send one request and return the decoded response. Raises CommandError if that fails."""
         codec = codec_for(api, version)
         self._correlation_id += 1
         header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
@@ -138,7 +139,7 @@ class ClusterConnection:
         }
 
     def _authenticate(self, security: Security) -> None:
-        """SaslHandshake v1, then SaslAuthenticate v0-v1 until the mechanism has all that it needs (KIP-152)."""
+        """Log in by SaslHandshake v1, then SaslAuthenticate v0-v1 until the mechanism is done (KIP-152)."""
         from protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
         asked = SaslHandshakeRequest(mechanism=security.mechanism)
@@ -153,8 +154,8 @@ class ClusterConnection:
             request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
             answer = self.ask(ApiKey.SASL_AUTHENTICATE, KnownVersions(0, 1), request)
             if answer.error_code != ErrorCode.NONE:
-                said = answer.error_message or error_name(answer.error_code)
-                raise CommandError(f"{self.name} refused the user: {said}")
+                message = answer.error_message or error_name(answer.error_code)
+                raise CommandError(f"{self.name} refused the user: {message}")
             try:
                 login.receive(bytes(answer.auth_bytes))
             except (ValueError, KeyError):
@@ -177,7 +178,7 @@ class ClusterConnection:
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code; its number where we know no name."""
+    """Return Kafka's name of an error code, or its number if the name is not known."""
     try:
         return ErrorCode(code).name
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where partitions start, end, and stood at a time: ListOffsets v4-v7, asked of each partition's leader."""
+"""The offsets of partitions at their start, end or a time: ListOffsets v4-v7, sent to each partition's leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -17,15 +17,15 @@ NOWHERE: Final = -1
 """The offset of a time after which there is no record."""
 
 Found = int | str
-"""An offset, or the name of the error that stands for it."""
+"""An offset, or the name of the error in its place."""
 
 _NOT_LED_YET: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
 def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -> dict[PartitionRef, Found]:
-    """The offset of each partition at START, at END or at a time in ms, or the name of the error.
+    """Return the offset of each partition at START, at END or at a time in ms, or the name of the error.
 
-    NOWHERE is what a time has after which there is no record. Errors that pass are waited for.
+    The offset is -1 if there is no record after the time. Errors that soon pass are waited for.
     """
     wanted = list(dict.fromkeys(places))
     if not wanted:
@@ -41,12 +41,12 @@ def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -
 
 
 def known(found: Mapping[PartitionRef, Found]) -> dict[PartitionRef, int]:
-    """Those that are offsets."""
+    """Return the entries that are offsets, neither errors nor negative."""
     return {place: offset for place, offset in found.items() if isinstance(offset, int) and offset >= 0}
 
 
 def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, list[PartitionRef]]:
-    """The partitions that there are, by the address of their leaders."""
+    """Return the partitions that exist, by the address of their leaders."""
     from protocol.messages import topics_by_name
 
     metadata = client.metadata(sorted({place.topic for place in places}))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets of a group are set while it has members: they are removed, and the offsets committed before they are back.
+"""Sets offsets of a group that has members: removes the members, and commits before they are back.
 
-A member learns at its next heartbeat or commit that it is unknown, and joins again; what it commits before is refused.
-Should one be back before the commit, that is refused, and all are removed again.
+A member learns at its next heartbeat or commit that it is unknown, and joins again; its commits until then are refused.
+If a member is back before our commit, our commit is refused, and all members are removed again.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from coordinator.cli.errors import CommandError
 from protocol.errors import ErrorCode
 
 _THEY_ARE_BACK: Final = ErrorCode.UNKNOWN_MEMBER_ID.name
-"""What a commit without a member gets while there are some."""
+"""The error of a commit without a member while the group has members."""
 
 
 def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffset]) -> Failures:
-    """Remove all members of the group and commit the offsets; returns the partitions that were refused.
+    """Remove all members of the group and commit the offsets; return the partitions that were refused.
 
-    Raises CommandError where a member cannot be removed, or others are back each time until the client's time is up.
+    Raises CommandError if a member cannot be removed, or if members are back each time until the client's time is up.
     """
     doing, at_once = f"setting offsets of group {group}", offsets[:OFFSETS_AT_ONCE]
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster is asked about its groups.
+"""Lists and describes the groups of a cluster.
 
-Each node is asked for ListGroups v4-v5, and coordinators for ConsumerGroupDescribe v0-v1 (KIP-848) where they have it,
-and DescribeGroups v5-v6.
+ListGroups v4-v5 goes to each node; ConsumerGroupDescribe v0-v1 (KIP-848), if a coordinator offers it, and
+DescribeGroups v5-v6 go to coordinators.
 
-ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So each partition of
-`__consumer_offsets` is asked for a group that would be in it, which need not exist.
+ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So for each partition of
+`__consumer_offsets` a group is described that would be in it, which need not exist.
 """
 
 import itertools
@@ -39,7 +39,7 @@ NOT_FOUND: Final = ServerRefusal(ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
-    """The groups of the cluster by id; only those in `states` and of `types` where these are given."""
+    """Return the groups of the cluster by id; only those in `states` and of `types` if these are given."""
     found = (group for node in client.nodes() for group in _list_on(client, node, states, types))
     return sorted(found, key=lambda group: group.group)
 
@@ -65,9 +65,9 @@ def _list_on(
 
 
 def matching(client: Client, patterns: Sequence[str]) -> list[str]:
-    """The ids that these names and patterns (`*`, `?`, `[...]`) stand for, each once.
+    """Return the ids that these names and patterns (`*`, `?`, `[...]`) stand for, each once.
 
-    A name without wildcards stands for itself, be there such a group or not; so does one of an existing group.
+    A name without wildcards stands for itself, even if there is no such group; so does the name of an existing group.
     """
     if not any(is_pattern(pattern) for pattern in patterns):
         return list(dict.fromkeys(patterns))
@@ -82,12 +82,12 @@ def matching(client: Client, patterns: Sequence[str]) -> list[str]:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether there are wildcards in it."""
+    """Return whether the name has wildcards."""
     return not WILDCARDS.isdisjoint(name)
 
 
 def missing_partitions(client: Client) -> dict[int, str]:
-    """The partitions of groups that are not served now, with the name of what their coordinator says."""
+    """Return the partitions of groups that are not served now, with the name of the coordinator's error."""
     (topic,) = client.metadata([OFFSETS_TOPIC]).topics
     count = len(topic.partitions)
     if not count:
@@ -108,7 +108,7 @@ def missing_partitions(client: Client) -> dict[int, str]:
 
 
 def _groups_by_partition(count: int) -> list[str]:
-    """For each of so many partitions the id of a group that would be in it."""
+    """Return, for each of `count` partitions, the id of a group that would be in it."""
     found: dict[int, str] = {}
     for number in itertools.count():
         if len(found) == count:
@@ -122,7 +122,7 @@ def _groups_by_partition(count: int) -> list[str]:
 
 
 def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | ServerRefusal]:
-    """State and members of each group; NOT_FOUND where there is no such group."""
+    """Return state and members of each group, NOT_FOUND if there is no such group."""
     return client.of_groups("describing", groups, describe_on)
 
 
@@ -131,7 +131,7 @@ def describe_on(
 ) -> Mapping[str, GroupDetails | ServerRefusal]:
     """Describe groups over the connection to their coordinator.
 
-    A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe.
+    DescribeGroups does not find a group of KIP-848, and ConsumerGroupDescribe does not find a classic one.
     """
     answers: dict[str, GroupDetails | ServerRefusal] = {}
     if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):

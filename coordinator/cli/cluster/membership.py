@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups and members that are taken away: DeleteGroups v1-v3, LeaveGroup v3-v5."""
+"""Deletes groups and removes members: DeleteGroups v1-v3, LeaveGroup v3-v5."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ REASON = "removed by groupkeeper's command"
 
 
 class LeavingMember(NamedTuple):
-    """A member to remove: by its id, or by its instance id where it is static, as KIP-345 wants it."""
+    """A member to remove: named by its id, or by its instance id if it is static, as KIP-345 wants it."""
 
     member_id: str
     instance_id: str | None = None
@@ -26,14 +26,14 @@ class LeavingMember(NamedTuple):
 
 
 def leaving(member: Member) -> LeavingMember:
-    """How a member is removed that a group's description shows."""
+    """Return the identity by which a described member is removed."""
     if member.group_instance_id is not None:
         return LeavingMember("", member.group_instance_id)
     return LeavingMember(member.member_id)
 
 
 def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefusal | None]:
-    """Delete groups without members; None for each that is gone."""
+    """Delete groups without members; return None for each deleted group, else its refusal."""
     from protocol.messages import DeleteGroupsRequest
 
     def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, ServerRefusal | None]:
@@ -47,7 +47,7 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefu
 def remove_members(
     client: Client, group: str, members: Sequence[LeavingMember]
 ) -> dict[LeavingMember, ServerRefusal]:
-    """Take members out of a group; returns those that were refused. Raises CommandError for the whole group."""
+    """Remove members from a group; return those that were refused. Raises CommandError for the whole group."""
     return client.of_group(
         "removing members of", group, lambda connection: remove_on(connection, group, members)
     )
@@ -56,7 +56,7 @@ def remove_members(
 def remove_on(
     connection: ClusterConnection, group: str, members: Sequence[LeavingMember]
 ) -> dict[LeavingMember, ServerRefusal] | ServerRefusal:
-    """Take members out of a group over the connection to its coordinator."""
+    """Remove members from a group over the connection to its coordinator."""
     identities = [
         MemberIdentity(member_id=MemberId(each.member_id), group_instance_id=each.instance_id, reason=REASON)
         for each in members
@@ -79,5 +79,5 @@ def _refused(answer: Any) -> ServerRefusal | None:
 
 
 def is_active(details: GroupDetails) -> bool:
-    """Whether a group has members, so that only they may set its offsets."""
+    """Return whether a group has members, so that only they may set its offsets."""
     return details.state not in ("Empty", "Dead")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clusters answer, and what the `groups` commands show of it; the field names are those of their JSON."""
+"""The data that clusters return and that the `groups` commands show; the field names are those of their JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class PartitionRef(NamedTuple):
 
 
 class GroupListing(msgspec.Struct, frozen=True):
-    """One group of `groups list`; `type` is empty where the server does not say (before Kafka 3.8)."""
+    """One group of `groups list`; `type` is empty if the server does not return it (before Kafka 3.8)."""
 
     group: str
     state: str
@@ -27,16 +27,16 @@ class GroupListing(msgspec.Struct, frozen=True):
 
 
 class MemberAssignment(msgspec.Struct, frozen=True, order=True):
-    """The partitions of one topic that a member has."""
+    """The partitions of one topic that are assigned to a member."""
 
     topic: str
     partitions: list[int]
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One member; `assignment` is empty where it has none or it cannot be read.
+    """One member of a group; `assignment` is empty if it has none or if it cannot be decoded.
 
-    The epoch, the target assignment and whether it uses the classic protocol are of groups of KIP-848 alone.
+    Only members of groups of KIP-848 have `epoch`, `target` and `is_classic`, which is true for the classic protocol.
     """
 
     member_id: str
@@ -50,12 +50,12 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def places(self) -> list[PartitionRef]:
-        """The partitions that it has."""
+        """The partitions that are assigned to the member."""
         return [PartitionRef(of.topic, partition) for of in self.assignment for partition in of.partitions]
 
 
 class GroupDetails(msgspec.Struct, frozen=True):
-    """A group as its coordinator describes it; the epochs are of groups of KIP-848 alone."""
+    """A group as its coordinator describes it; only groups of KIP-848 have epochs."""
 
     group: str
     state: str
@@ -70,7 +70,7 @@ class GroupDetails(msgspec.Struct, frozen=True):
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, order=True):
-    """What a group has committed for one partition; leader epoch -1 means that it is not known."""
+    """The offset that a group has committed for one partition; leader epoch -1 means that it is not known."""
 
     topic: str
     partition: int
@@ -80,12 +80,12 @@ class CommittedOffset(msgspec.Struct, frozen=True, order=True):
 
     @property
     def place(self) -> PartitionRef:
-        """Its partition."""
+        """The partition of the offset."""
         return PartitionRef(self.topic, self.partition)
 
 
 class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The group in one line; `lag` is of all partitions together of which it is known, None where it is of none."""
+    """The group in one line; `lag` is the sum of all known lags of its partitions, None if none is known."""
 
     state: str
     members: int
@@ -100,9 +100,9 @@ class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OffsetView(msgspec.Struct, frozen=True):
-    """One partition that a group has committed or has assigned; None where it has not, or where that is not known.
+    """One partition of a group, committed or assigned; values that are missing or not known are None.
 
-    `end` is where the partition ends, `lag` how far the group is behind that; below 0 where it is beyond.
+    `end` is the log end offset, `lag` how far the group is behind it, below 0 if the group is beyond it.
     """
 
     topic: str
@@ -118,7 +118,7 @@ class OffsetView(msgspec.Struct, frozen=True):
 
 
 class TopicView(msgspec.Struct, frozen=True):
-    """A topic of a group: in how many partitions it has committed; `lag` is of those of which it is known."""
+    """A topic of a group, the number of its committed partitions, and the sum of their known lags."""
 
     topic: str
     committed: int
@@ -126,7 +126,7 @@ class TopicView(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The parts of `groups describe` that were asked for."""
+    """The requested parts of `groups describe`."""
 
     group: str
     state: StateView | None = None
@@ -136,7 +136,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateView:
-    """The group in one line, with the lag of these partitions."""
+    """Return the group in one line, with the lag of these partitions."""
     return StateView(
         details.state,
         len(details.members),
@@ -152,7 +152,7 @@ def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateVie
 
 
 def topic_views(offsets: Sequence[OffsetView]) -> list[TopicView]:
-    """The lag by topic, in the order of names."""
+    """Return the lag by topic, in the order of names."""
     by_topic: dict[str, list[OffsetView]] = {}
     for each in offsets:
         by_topic.setdefault(each.topic, []).append(each)
@@ -169,7 +169,7 @@ def _lag(offsets: Iterable[OffsetView]) -> int | None:
 
 
 def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[PartitionRef]:
-    """Every partition that has an offset or a reader, in order."""
+    """Return every partition that has an offset or a reader, in order."""
     assigned = {place for member in details.members for place in member.places}
     return sorted(assigned | {offset.place for offset in committed})
 
@@ -177,7 +177,7 @@ def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> li
 def offset_views(
     details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[PartitionRef, int]
 ) -> list[OffsetView]:
-    """Every partition that has an offset or a reader, in order; `ends` has those that are known."""
+    """Return every partition that has an offset or a reader, in order; `ends` has the known ends."""
     owners = {place: member for member in details.members for place in member.places}
     offsets = {offset.place: offset for offset in committed}
     views = []

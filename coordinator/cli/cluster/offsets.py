@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What groups have committed, read and changed: OffsetFetch v8-v9, OffsetCommit v8-v9, OffsetDelete v0.
+"""Reads, commits and deletes the offsets of groups: OffsetFetch v8-v9, OffsetCommit v8-v9, OffsetDelete v0.
 
 v10 of the first two names topics by id only.
 """
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from protocol.messages import OffsetDeleteResponse
 
 OFFSETS_AT_ONCE: Final = 5_000
-"""How many offsets one request commits."""
+"""The maximum number of offsets that one request commits."""
 
 Failures = dict[PartitionRef, str]
 """The partitions that were refused, with the name of the error."""
 
 
 def committed(client: Client, groups: Sequence[str]) -> dict[str, list[CommittedOffset] | ServerRefusal]:
-    """The offsets that each group has committed, by topic and partition; none for a group that is not there."""
+    """Return the offsets that each group has committed, by topic and partition; none for a missing group."""
     return client.of_groups("reading the offsets of", groups, _committed_on)
 
 
@@ -68,7 +68,7 @@ def _offsets(answer: OffsetFetchResponseGroup) -> list[CommittedOffset]:
 
 
 def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Failures:
-    """Commit offsets for a group without members, which may not exist. Returns the partitions that were refused."""
+    """Commit offsets for a group without members, which need not exist; return the partitions that were refused."""
     rows = list(offsets)
     failures: Failures = {}
     for start in range(0, len(rows), OFFSETS_AT_ONCE):
@@ -99,7 +99,7 @@ def commit_on(
 
 
 def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -> Failures:
-    """Delete committed offsets; returns the partitions that were refused. Raises CommandError for the whole group."""
+    """Delete committed offsets; return the partitions that were refused. Raises CommandError for the whole group."""
     from protocol.messages import OffsetDeleteRequest
 
     kind = OffsetDeleteRequest.OffsetDeleteRequestTopic

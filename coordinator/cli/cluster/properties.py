@@ -14,7 +14,7 @@ _NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read the properties in a file. Raises CommandError where it cannot be read."""
+    """Read the properties in a file. Raises CommandError if it cannot be read."""
     try:
         return parse_properties(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -24,7 +24,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties in a text; of a name that comes twice, the last."""
+    """Return the properties in a text; if a name comes twice, the last value counts."""
     properties = {}
     lines = iter(re.split(r"\r\n|\r|\n", text))
     for line in lines:
@@ -40,7 +40,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether the line ends in a backslash that is not itself escaped."""
+    """Return whether the line ends in a backslash that is not itself escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

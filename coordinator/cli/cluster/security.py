@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a cluster is reached that asks for TLS or a password: from a file with Kafka's own property names.
+"""The TLS settings and login for a cluster, from a file with Kafka's own property names.
 
-Certificates and keys are PEM, as Kafka takes them since 2.7 (KIP-651), in files or in the properties themselves. What
-a property asks for and cannot be done here is an error; properties that are about other things are passed over, as
-Kafka's tools do.
+Certificates and keys are PEM, as Kafka takes them since 2.7 (KIP-651), in files or in the properties themselves. A
+property that asks for something that is not supported here is an error; properties that are about other things are
+ignored, as by Kafka's tools.
 """
 
 import re
@@ -29,7 +29,7 @@ _JAAS_OPTION: Final = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+)
 
 
 class Security(msgspec.Struct, frozen=True):
-    """How to reach a node: in the clear or through TLS, and as whom; `mechanism` is empty without a login."""
+    """The protection of a connection: plaintext or TLS, and the user; `mechanism` is empty without a login."""
 
     tls: ssl.SSLContext | None = None
     mechanism: str = ""
@@ -37,7 +37,7 @@ class Security(msgspec.Struct, frozen=True):
     password: str = ""
 
     def secure(self, plain: socket.socket, host: str) -> socket.socket:
-        """The socket, through TLS if that is wanted. Raises OSError (ssl.SSLError where TLS fails)."""
+        """Return the socket, wrapped in TLS if configured. Raises OSError (ssl.SSLError if TLS fails)."""
         if self.tls is None:
             return plain
         try:
@@ -47,7 +47,7 @@ class Security(msgspec.Struct, frozen=True):
             raise
 
     def login(self) -> "SaslMechanism":
-        """What says who we are, in messages; kafka-python's."""
+        """Return kafka-python's SASL mechanism, which makes the messages of the login."""
         from kafka.net.sasl import get_sasl_mechanism
 
         made: SaslMechanism = get_sasl_mechanism(self.mechanism)(
@@ -62,7 +62,7 @@ PLAINTEXT: Final = Security()
 
 
 def read_security(path: Path) -> Security:
-    """What a --command-config file says. Raises CommandError that names the file and the property."""
+    """Read the security in a --command-config file. Raises CommandError that names the file and the property."""
     properties = read_properties(path)
     try:
         return security_of(properties)
@@ -71,7 +71,7 @@ def read_security(path: Path) -> Security:
 
 
 def security_of(properties: Mapping[str, str]) -> Security:
-    """The security that properties of a Kafka client ask for. Raises CommandError that names the property."""
+    """Return the security that properties of a Kafka client ask for. Raises CommandError that names the property."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise CommandError(f"security.protocol {protocol}: expected {', '.join(PROTOCOLS)}")
@@ -86,7 +86,7 @@ def security_of(properties: Mapping[str, str]) -> Security:
 
 
 def _login(jaas: str) -> tuple[str, str]:
-    """The user name and password in a JAAS configuration."""
+    """Return the user name and password in a JAAS configuration. Raises CommandError if one is missing."""
     if not any(module in jaas for module in _JAAS_MODULES):
         raise CommandError(f"sasl.jaas.config: expected one with {' or '.join(_JAAS_MODULES)}")
     options = {
@@ -111,7 +111,7 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _trusted(properties: Mapping[str, str]) -> str | None:
-    """The certificates to believe; None for the authorities that the system believes."""
+    """Return the certificates to trust, None for the authorities that the system trusts."""
     location = properties.get("ssl.truststore.location")
     if "ssl.truststore.certificates" in properties or location is None:
         return properties.get("ssl.truststore.certificates")
@@ -119,7 +119,7 @@ def _trusted(properties: Mapping[str, str]) -> str | None:
 
 
 def _identify(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Who we are, where the server wants a certificate."""
+    """Load our certificate and key, for a server that wants a certificate."""
     chain = properties.get("ssl.keystore.certificate.chain")
     location = properties.get("ssl.keystore.location")
     password = properties.get("ssl.key.password")

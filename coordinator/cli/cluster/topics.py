@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster is asked about its topics, and to change about them.
+"""Lists, describes and changes the topics of a cluster.
 
-Metadata, ListOffsets and DescribeConfigs v1-v4; of the controller CreateTopics v5-v7, CreatePartitions v2-v3 and
-DeleteTopics v4-v5.
+Uses Metadata, ListOffsets and DescribeConfigs v1-v4, and at the controller CreateTopics v5-v7, CreatePartitions v2-v3
+and DeleteTopics v4-v5.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOPIC_RESOURCE: Final = 2
 SET_ON_TOPIC: Final = 1
-"""The source of a setting that somebody has chosen for this topic (DYNAMIC_TOPIC_CONFIG)."""
+"""The source of a setting that was set on this topic (DYNAMIC_TOPIC_CONFIG)."""
 SERVER_TIMEOUT_MS: Final = 15_000
 """How long a controller may take to make a change visible."""
 _USABLE: Final = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -42,7 +42,7 @@ class TopicListing(msgspec.Struct, frozen=True):
 
 
 class PartitionView(msgspec.Struct, frozen=True):
-    """One partition; `leader` is -1 where there is none, `start` and `end` are None where they are not known."""
+    """One partition; `leader` is -1 if there is none, `start` and `end` are None if they are not known."""
 
     partition: int
     leader: int
@@ -53,7 +53,7 @@ class PartitionView(msgspec.Struct, frozen=True):
 
 
 class TopicDetails(msgspec.Struct, frozen=True):
-    """One topic as the cluster describes it; `configs` are the settings that were chosen for it."""
+    """One topic as the cluster describes it; `configs` are the settings that were set on the topic."""
 
     topic: str
     topic_id: str | None
@@ -72,11 +72,11 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 Answers = dict[str, ServerRefusal | None]
-"""By topic: None where it was done."""
+"""The refusal by topic, None if the request was done."""
 
 
 def list_topics(client: Client) -> list[TopicListing]:
-    """All topics of the cluster by name."""
+    """Return all topics of the cluster by name."""
     found = [
         TopicListing(name, len(topic.partitions), topic.is_internal)
         for name, topic in _usable(client, None).items()
@@ -85,7 +85,7 @@ def list_topics(client: Client) -> list[TopicListing]:
 
 
 def _usable(client: Client, names: Sequence[str] | None) -> "dict[str, SeenTopic]":
-    """These topics, or all, by name, as far as they are there."""
+    """Return the existing topics of these names, or all topics, by name."""
     from protocol.messages import topics_by_name
 
     found = topics_by_name(client.metadata(names))
@@ -93,12 +93,12 @@ def _usable(client: Client, names: Sequence[str] | None) -> "dict[str, SeenTopic
 
 
 def partition_counts(client: Client) -> dict[str, int]:
-    """How many partitions each topic of the cluster has."""
+    """Return the number of partitions of each topic of the cluster."""
     return {each.topic: each.partitions for each in list_topics(client)}
 
 
 def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
-    """The topics that each name or pattern stands for; none for one that is not there."""
+    """Return the topics that each name or pattern stands for, none if there is no such topic."""
     known = partition_counts(client)
     return {
         pattern: [pattern] if pattern in known else [name for name in known if fnmatchcase(name, pattern)]
@@ -107,7 +107,7 @@ def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
-    """These topics, as far as they are there, by name."""
+    """Return the details of the existing topics of these names, by name."""
     topics = _usable(client, names)
     places = [
         PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
@@ -177,7 +177,7 @@ def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
-    """Create topics, and wait until that is done."""
+    """Create topics, and wait until they are created."""
     from protocol.messages import CreateTopicsRequest
 
     kind = CreateTopicsRequest.CreatableTopic
@@ -200,7 +200,7 @@ def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
 
 
 def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
-    """Give topics more partitions: so many in all."""
+    """Increase the number of partitions of topics to these counts."""
     from protocol.messages import CreatePartitionsRequest
 
     kind = CreatePartitionsRequest.CreatePartitionsTopic
@@ -214,7 +214,7 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
 
 
 def delete(client: Client, names: Sequence[str]) -> Answers:
-    """Delete topics."""
+    """Delete the topics of these names."""
     from protocol.messages import DeleteTopicsRequest
 
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=SERVER_TIMEOUT_MS)

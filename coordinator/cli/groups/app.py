@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups`: the tree of its commands."""
+"""The tree of the commands of `groupkeeper groups`."""
 
 import typer
 

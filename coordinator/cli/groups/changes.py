@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that are to be set: shown beside those that are there, and committed with --execute.
+"""Offsets that are to be set: shown next to the current ones, and committed with --execute.
 
 `reset`, `import` and `copy` differ in where the offsets come from.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
-from coordinator.cli.errors import CommandError, tell
+from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.options import NOTHING_DONE
 from coordinator.cli.texts import counted, some
 from protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CurrentGroup(msgspec.Struct, frozen=True):
-    """A group before the change; it need not exist, and has nothing then."""
+    """A group before the change; it need not exist, and then has no members and offsets."""
 
     members: int
     exists: bool
@@ -30,27 +30,27 @@ class CurrentGroup(msgspec.Struct, frozen=True):
 
     @property
     def has_members(self) -> bool:
-        """Whether nobody else may set its offsets."""
+        """True if only the members may set the group's offsets."""
         return self.members > 0
 
     @property
     def offsets(self) -> dict[PartitionRef, int]:
-        """What is committed, by partition."""
+        """The committed offsets, by partition."""
         return {place: each.offset for place, each in self.committed.items()}
 
 
 class OffsetChange(msgspec.Struct, frozen=True):
-    """What is to be set in one group."""
+    """The offsets to set in one group."""
 
     group: str
     current: CurrentGroup
     wanted: Sequence[CommittedOffset]
     kept: Sequence[PartitionRef] = ()
-    """Of these the partitions where the offset that was asked for lies before the start, or behind the end."""
+    """The partitions in `wanted` whose requested offset lies before the start, or behind the end."""
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One partition in the JSON of a change; `before` is None where nothing was committed."""
+    """One partition in the JSON of a change; `before` is None if nothing was committed."""
 
     group: str
     topic: str
@@ -60,7 +60,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def current_of(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGroup]:
-    """State and offsets of groups. Raises CommandError where one cannot be asked about."""
+    """Return the state and offsets of groups. Raises CommandError if one cannot be read."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import expect
@@ -80,9 +80,9 @@ def current_of(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGrou
 def settle(
     client: "Client", changes: Sequence[OffsetChange], *, execute: bool, force: bool
 ) -> "tuple[dict[str, Failures], list[str]]":
-    """Commit the changes if that is wanted.
+    """Commit the changes if `execute` is set.
 
-    Returns the partitions that were refused, by group, and a line for each group that was left as it is.
+    Returns the refused partitions by group, and a line for each group of which something was refused.
     """
     from coordinator.cli.cluster.fencing import fence_and_commit
     from coordinator.cli.cluster.offsets import commit
@@ -91,9 +91,9 @@ def settle(
     failed: list[str] = []
     for change in changes:
         if change.current.has_members and not force:
-            said = f"group {change.group} has members: stop them first, or remove them with --force"
+            message = f"group {change.group} has members: stop them first, or remove them with --force"
             refused[change.group] = {row.place: ErrorCode.NON_EMPTY_GROUP.name for row in change.wanted}
-            failed.append(said)
+            failed.append(message)
         elif execute:
             set_offsets = fence_and_commit if force else commit
             try:
@@ -123,7 +123,7 @@ def report(
     force: bool,
     json: bool,
 ) -> None:
-    """Print what was set, or would be. Raises CommandError where something was not."""
+    """Print the offsets that were set, or would be. Raises CommandError if something failed."""
     from coordinator.cli.render import print_json, print_table
 
     rows = [
@@ -140,13 +140,13 @@ def report(
     sys.stdout.flush()
     for change in changes:
         if not change.current.exists and not execute:
-            tell(f"group {change.group} does not exist yet", err=True)
+            print_line(f"group {change.group} does not exist yet", err=True)
         if change.current.has_members and force and not execute:
             members = counted(change.current.members, "member")
-            tell(f"group {change.group} has {members}, which would be removed", err=True)
+            print_line(f"group {change.group} has {members}, which would be removed", err=True)
         if change.kept:
-            tell(f"group {change.group}: kept between start and end: {some(change.kept)}", err=True)
+            print_line(f"group {change.group}: kept between start and end: {some(change.kept)}", err=True)
     if not execute:
-        tell(NOTHING_DONE, err=True)
+        print_line(NOTHING_DONE, err=True)
     if failed:
         raise CommandError("; ".join(failed))

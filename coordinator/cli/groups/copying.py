@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups copy`."""
+"""The command `groupkeeper groups copy`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +55,7 @@ def copy(
             there = ClusterOptions(to_bootstrap, to_command_config, at.timeout)
             chosen = [
                 msgspec.structs.replace(row, leader_epoch=-1) for row in chosen
-            ]  # which is of that cluster
+            ]  # the epoch is of that cluster
         with there.connect() as client:
             current = changes.current_of(client, [target])
             planned = [changes.OffsetChange(target, current[target], chosen)]

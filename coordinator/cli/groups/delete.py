@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups delete`."""
+"""The command `groupkeeper groups delete`."""
 
 from typing import TYPE_CHECKING
 
-from coordinator.cli.errors import CommandError, one_line_errors, tell
+from coordinator.cli.errors import CommandError, one_line_errors, print_line
 from coordinator.cli.flags import flat
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, GroupsToChange
 from protocol.errors import ErrorCode
@@ -41,9 +41,9 @@ def delete(
                 failed |= {name: answer for name, answer in answers.items() if answer is not None}
         for name in chosen:
             if name not in failed:
-                tell(f"{'deleted' if execute else 'would be deleted'}: {name}")
+                print_line(f"{'deleted' if execute else 'would be deleted'}: {name}")
         if not execute:
-            tell(NOTHING_DONE, err=True)
+            print_line(NOTHING_DONE, err=True)
         if failed:
             raise CommandError("; ".join(_why(name, answer) for name, answer in failed.items()))
 

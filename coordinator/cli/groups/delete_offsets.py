@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups delete-offsets`."""
+"""The command `groupkeeper groups delete-offsets`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.cli.flags import flat
 from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
 from protocol.errors import ErrorCode
@@ -67,9 +67,11 @@ def _report(gone: "Sequence[CommittedOffset]", *, execute: bool) -> None:
     if gone:
         rows = [(row.topic, row.partition, row.offset) for row in gone]
         print_table(["TOPIC", "PARTITION", "OFFSET"], rows)
-        tell(f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True)
+        print_line(
+            f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True
+        )
     if not execute:
-        tell(NOTHING_DONE, err=True)
+        print_line(NOTHING_DONE, err=True)
 
 
 def _refused(partitions: "Failures") -> str:

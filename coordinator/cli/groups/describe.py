@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups describe`."""
+"""The command `groupkeeper groups describe`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -34,10 +34,10 @@ def describe(
     json: Json = False,
     watch: Watch = None,
 ) -> None:
-    """Describe groups.
+    """Describe groups: state, members, offsets and lag.
 
-    State, members with what they are assigned, committed offsets and lag; each part alone, too. Exit code 1
-    where a group is not there, after the others have been described.
+    Prints the state, the members with their assignments, the committed offsets and the lag, or only some of these. Exit
+    code 1 if a group does not exist, after the others have been described.
     """
     with one_line_errors():
         from coordinator.cli import render
@@ -61,7 +61,7 @@ def describe(
 
 
 class DescribedParts:
-    """Which parts of a description are wanted."""
+    """The wanted parts of a description."""
 
     def __init__(self, state: bool, members: bool, offsets: bool, topics: bool) -> None:
         self.state = state
@@ -71,14 +71,14 @@ class DescribedParts:
 
     @property
     def need_offsets(self) -> bool:
-        """Whether what is committed has to be asked for."""
+        """True if the committed offsets have to be read."""
         return self.offsets or self.topics
 
 
 def descriptions(
     client: "Client", groups: Sequence[str], parts: DescribedParts
 ) -> "tuple[list[Description], list[str]]":
-    """What is shown of these groups, and a line for each that cannot be described."""
+    """Return the descriptions of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import ServerRefusal
@@ -106,7 +106,7 @@ def descriptions(
 
 
 def known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
-    """Where partitions end, as far as that can be found out: a description goes on without."""
+    """Return the known ends of partitions; report an error, since a description goes on without them."""
     from coordinator.cli.cluster import ends
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups export`."""
+"""The command `groupkeeper groups export`."""
 
 import typer
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups import`."""
+"""The command `groupkeeper groups import`."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups list`."""
+"""The command `groupkeeper groups list`."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -46,9 +46,9 @@ def list_groups(
     json: Json = False,
     watch: Watch = None,
 ) -> None:
-    """List all groups.
+    """List all groups, or those that match a pattern.
 
-    Exit code 1, after the list of those that can be had, where partitions of groups fail or load.
+    Exit code 1, after the list of the other groups, if partitions of groups fail or load.
     """
     with one_line_errors():
         from coordinator.cli import render
@@ -88,7 +88,7 @@ def _missing(partitions: dict[int, str]) -> str:
 
 
 def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:
-    """The names as the protocol writes them; a name may be given in any case, and several with commas."""
+    """Return the names as the protocol writes them; `given` may have any case, and commas between names."""
     by_lower = {name.lower(): name for name in known}
     chosen = []
     for name in ",".join(given or ()).split(","):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the flags of `groups reset` to the offsets of each group: asks for what the strategy has to know."""
+"""Plans the offsets of each group from the flags of `groups reset`, with the facts that the strategy needs."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ UNCHECKED: Final = ". Where ends are not known, --unchecked sets offsets as they
 
 
 class RequestedOffsets(msgspec.Struct, frozen=True):
-    """What the flags say: a strategy for all groups, or a file with offsets of its own for each; and which partitions.
+    """The request in the flags: a strategy for all groups, or a file with offsets for each; and which partitions.
 
     No topics and no file means the partitions that a group has committed offsets in.
     """
@@ -62,10 +62,10 @@ class RequestedOffsets(msgspec.Struct, frozen=True):
 def understand(
     flag: str, value: object, topics: Sequence[str] | None, *, all_topics: bool, unchecked: bool
 ) -> RequestedOffsets:
-    """What the strategy's flag with its value, and the others, ask for. Raises CommandError where that is nonsense."""
+    """Return the request in the strategy's flag and the other flags. Raises CommandError if they make no sense."""
     if isinstance(value, Path):
         if topics or all_topics:
-            raise CommandError("--from-file: the file says which partitions; leave out --topic", EXIT_USAGE)
+            raise CommandError("--from-file: the file names the partitions; leave out --topic", EXIT_USAGE)
         return RequestedOffsets(None, value, read_offsets(value), [], unchecked)
     if bool(topics) == all_topics:
         raise CommandError(f"expected {'only one of ' if topics else ''}--topic or --all-topics", EXIT_USAGE)
@@ -75,7 +75,7 @@ def understand(
 def plan_changes(
     client: Client, asked: RequestedOffsets, current: Mapping[str, CurrentGroup]
 ) -> list[OffsetChange]:
-    """What each group is to be set to. Raises CommandError where that cannot be known of one: then none is set."""
+    """Return the offsets to set in each group. Raises CommandError if one is not known: then none is set."""
     strategies = _strategies(asked, list(current))
     places = _places(client, asked, strategies, current)
     facts = _facts(client, asked, strategies, {place for each in places.values() for place in each})
@@ -122,7 +122,7 @@ def _places(
     strategies: Mapping[str, Strategy],
     current: Mapping[str, CurrentGroup],
 ) -> dict[str, list[PartitionRef]]:
-    """The partitions of each group that are to be set."""
+    """Return the partitions of each group that are to be set."""
     if asked.topics:
         return dict.fromkeys(current, select(asked.topics, partition_counts(client)))
     return {
@@ -137,7 +137,7 @@ def _facts(
     strategies: Mapping[str, Strategy],
     places: Iterable[PartitionRef],
 ) -> PartitionFacts:
-    """What can be asked of the partitions' leaders; not what is committed, which differs from group to group."""
+    """Read the facts from the partitions' leaders, but not the committed offsets, which differ from group to group."""
     wanted = {fact for each in strategies.values() for fact in needed(each, unchecked=asked.unchecked)}
     found: dict[Fact, Mapping[PartitionRef, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:

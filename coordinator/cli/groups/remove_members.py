@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups remove-members`."""
+"""The command `groupkeeper groups remove-members`."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.cli.flags import flat
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 
@@ -51,11 +51,13 @@ def remove_members(
                 refused = membership.remove_members(client, group, leaving)
         for each in chosen:
             if membership.leaving(each) not in refused:
-                tell(f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})")
+                print_line(
+                    f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})"
+                )
         if not chosen:
-            tell("no members", err=True)
+            print_line("no members", err=True)
         elif not execute:
-            tell(NOTHING_DONE, err=True)
+            print_line(NOTHING_DONE, err=True)
         if refused:
             each_why = ", ".join(f"{who} ({why})" for who, why in refused.items())
             raise CommandError(f"not removed: {each_why}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups reset`."""
+"""The command `groupkeeper groups reset`."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -41,7 +41,7 @@ class ResetTarget:
     ] = None
 
     def chosen(self) -> tuple[str, object]:
-        """The flag that was given, and its value. Raises CommandError where it is none, or several."""
+        """Return the flag that was given, and its value. Raises CommandError if there is none, or several."""
         given = {f"--{each.name.replace('_', '-')}": getattr(self, each.name) for each in fields(self)}
         chosen = [(flag, value) for flag, value in given.items() if value is not None and value is not False]
         if len(chosen) != 1:

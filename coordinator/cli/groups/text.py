@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How groups are printed for people."""
+"""Prints groups as tables for people."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ def print_groups(groups: Sequence[GroupListing]) -> None:
 
 
 def print_descriptions(descriptions: Sequence[Description]) -> None:
-    """Print a table for each part that there is; of several groups, each row begins with the group."""
+    """Print a table for each part that there is; with several groups, each row begins with the group."""
     several = len(descriptions) != 1
     states = [_state(each) for each in descriptions if each.state is not None]
     members = [(each.group, *_member(m)) for each in descriptions for m in each.members or ()]
@@ -69,7 +69,7 @@ _MEMBER = [
 _OFFSET = ["GROUP", "TOPIC", "PARTITION", "OFFSET", "END", "LAG", "MEMBER", "CLIENT", "HOST", "METADATA"]
 _TOPIC = ["GROUP", "TOPIC", "COMMITTED PARTITIONS", "LAG"]
 _RARE = frozenset({"EPOCH", "TYPE", "TARGET", "METADATA"})
-"""Columns that are left out where no row has anything in them."""
+"""The columns that are left out if no row has a value in them."""
 
 
 def _state(described: Description) -> Row:
@@ -114,7 +114,7 @@ def _offsets(described: Description) -> list[Row]:
 
 
 def assignment_text(assignment: Iterable[MemberAssignment]) -> str:
-    """Partitions as ranges: `orders 0-3,7; payments 1`."""
+    """Return partitions as ranges: `orders 0-3,7; payments 1`."""
     return "; ".join(f"{a.topic} {_ranges(a.partitions)}" for a in assignment)
 
 

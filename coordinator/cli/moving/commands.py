@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two commands, and what they have in common: settings, the cluster, the nodes, one group after the other."""
+"""The two commands, and the code that they share: settings, the cluster, the nodes, locks and results."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, say, tell
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line, say
 from coordinator.cli.options import Json
 from coordinator.config import Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
@@ -99,11 +99,11 @@ def give_back(
 ) -> None:
     """Give groups back to the cluster of a gateway.
 
-    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then: nothing is
-    written for one that has. While one is given back, clients cannot join it or commit in it, and try again. Offsets
-    that the cluster has beside those stay there, and are named. It may be killed and run again.
-    Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for flags or settings that
-    make no sense.
+    The gateway must run. The command writes the offsets of each group to the cluster, and removes the group here. A
+    group with members is left as it is. While a group is given back, clients that join it or commit in it try again.
+    Other offsets of the group at the cluster are listed and stay. The command may be killed and run again.
+    Exit code 0 if all groups are at the cluster (or would be), 1 if one is not, with the reason, 2 for flags or
+    settings that make no sense.
     """
     from coordinator.cli.moving.moves import MoveRequest, give_back_all
 
@@ -118,7 +118,7 @@ Work = Callable[["PrivateNodes", "UpstreamGroups", "list[MovedGroup]"], Awaitabl
 
 
 def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
-    """Do it, and say what was done, even if it could not be brought to an end."""
+    """Run `work` and print its results, even if it could not be brought to an end."""
     import asyncio
 
     from coordinator.cli.moving.results import GIVEN, described, print_results
@@ -134,7 +134,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     if done or stopped is None:
         print_results(done, json=json)
     if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):
-        tell(TAKEN_AGAIN, err=True)
+        print_line(TAKEN_AGAIN, err=True)
     if stopped is not None:
         raise CommandError(stopped)
     left = sum(not each.moved for each in done)
@@ -152,7 +152,7 @@ async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "li
     from storage.disk.filesystem import RealFileSystem
 
     with PrivateNodes(settings.data_dir, timeout_s) as here:
-        here.list_groups()  # whether anybody is there at all
+        here.list_groups()  # fails if no node runs
         known = known_cluster.read(RealFileSystem(), settings.data_dir)
         cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes, cluster_id=known)
         try:
@@ -179,7 +179,7 @@ def _chosen(group: Sequence[str] | None, all_groups: bool) -> list[GroupId] | No
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    """Two that give back at once could write older offsets after newer ones; the kernel lets go of a killed one."""
+    """Hold a lock, since two give-backs could write older offsets after newer ones; a killed one loses it."""
     from coordinator.runtime.sockets import PRIVATE_DIRECTORY
 
     directory = data_dir / PRIVATE_DIRECTORY

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One group after the other; an error about one group does not stop the others."""
+"""Moves one group after the other; an error about one group does not stop the others."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from coordinator.upstream.groups import UpstreamGroups
 from protocol.names import GroupId
 
 OF_CONSUMERS: Final = ("", "classic", "consumer")
-"""The kinds that `adopt --all` takes; old brokers name none.
+"""The kinds of groups that `adopt --all` takes; old brokers name none.
 
 A share group has no committed offsets. A streams group has to be named: its application cannot follow it to a gateway
 before it is set to the classic protocol.
@@ -23,7 +23,7 @@ before it is set to the classic protocol.
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """What was asked for: `groups` None stands for all."""
+    """The groups to move, None for all of them, and the flags of the command."""
 
     groups: list[GroupId] | None
     dry_run: bool
@@ -34,7 +34,7 @@ class MoveRequest:
 async def adopt_all(
     here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
 ) -> None:
-    """Take groups over, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
+    """Take groups over, and add each to `done`. Raises UpstreamError and CommandError if none can be taken over."""
     groups = move.groups
     if groups is None:
         listed = await there.list_groups()
@@ -50,7 +50,7 @@ async def adopt_all(
 async def give_back_all(
     here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
 ) -> None:
-    """Give groups back, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
+    """Give groups back, and add each to `done`. Raises UpstreamError and CommandError if none can be given back."""
     groups = here.list_groups() if move.groups is None else move.groups
 
     async def one(group: GroupId) -> MovedGroup:

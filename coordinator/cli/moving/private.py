@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coordinators of a running gateway, asked over their private sockets: the port `Here` of moving groups."""
+"""A client of a running gateway's coordinators over their private sockets: the port `Here` of moving groups."""
 
 import asyncio
 import socket
@@ -49,7 +49,7 @@ _LEAVING: Final = {
 
 
 class PrivateConnection(ClusterConnection):
-    """A connection to a node's private socket, which begins with a header that says that no client stands behind it."""
+    """A connection to a node's private socket; its first bytes are a header that names no client."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._path = path
@@ -68,7 +68,7 @@ class PrivateConnection(ClusterConnection):
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The node's name in errors."""
         return str(self._path)
 
 
@@ -79,10 +79,10 @@ class _NotYet(Exception):
 
 
 class PrivateNodes:
-    """The nodes of one data directory; what is not answered within `timeout_s` for one group ends as CommandError."""
+    """The nodes of one data directory; a request that takes more than `timeout_s` for one group raises CommandError."""
 
     def __init__(self, data_dir: Path, timeout_s: float) -> None:
-        """Nodes whose sockets lie in `data_dir`; nothing is connected yet."""
+        """Begin with the nodes whose sockets lie in `data_dir`; no connection is opened yet."""
         self._data_dir = data_dir
         self._timeout_s = timeout_s
         self._connections: dict[Path, PrivateConnection] = {}
@@ -97,7 +97,7 @@ class PrivateNodes:
             connection.close()
 
     def list_groups(self) -> list[GroupId]:
-        """All groups that there is something of here. Raises CommandError where one node cannot be asked."""
+        """Return all groups that the nodes have. Raises CommandError if one node does not list its groups."""
         from protocol.messages import ListGroupsRequest
 
         found: set[str] = set()
@@ -112,19 +112,19 @@ class PrivateNodes:
     # --- the port Here ---
 
     async def mark(self, group: GroupId) -> OwnershipMarker:
-        """How it is with the group here."""
+        """Return the ownership marker of the group here."""
         return mark_of(await self._adopt(group, None))
 
     async def may_leave(self, group: GroupId) -> GiveBackReadiness:
-        """Whether the group could go to the cluster now."""
+        """Return whether the group could go to the cluster now."""
         return await self._leaving(group, closes=False)
 
     async def close(self, group: GroupId) -> GiveBackReadiness:
-        """As `may_leave`; one that could is closed for a while."""
+        """Return the same as `may_leave`, and close a group that could go for a while."""
         return await self._leaving(group, closes=True)
 
     async def reopen(self, group: GroupId) -> None:
-        """Let clients change the group again, if its coordinator can be asked now."""
+        """Let clients change the group again, if its coordinator can be reached now."""
         from coordinator.api.private.close_group import CloseGroupRequest, Step
 
         make: Any = CloseGroupRequest
@@ -146,13 +146,13 @@ class PrivateNodes:
         return await self._ask(group, ask)
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
-        """Store what was read of the cluster, unless the group is ours already or that is too old."""
+        """Store the data read from the cluster, unless the group is ours already or the data is too old."""
         stored = stored_of(await self._adopt(group, reading), reading)
         assert stored is not None, "other errors have been raised"
         return stored
 
     async def offsets(self, group: GroupId) -> Offsets:
-        """All offsets that the group has here."""
+        """Return all offsets that the group has here."""
         from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
         everything = OffsetFetchRequestGroup(group_id=group, topics=None)
@@ -173,7 +173,7 @@ class PrivateNodes:
         return await self._ask(group, ask)
 
     async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
-        """Remove mark and offsets, if these are the offsets."""
+        """Remove the group's marker and offsets, if its offsets are these."""
         from coordinator.api.private.give_back_group import GiveBackGroupRequest
 
         make: Any = GiveBackGroupRequest
@@ -201,10 +201,10 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    # --- who is asked ---
+    # --- the coordinator of a group ---
 
     async def _ask(self, group: GroupId, attempt: Callable[[ClusterConnection], T]) -> T:
-        """Ask the group's coordinator, again while it asks for patience or moves."""
+        """Ask the group's coordinator, and again while it is not ready or moves."""
         deadline = time.monotonic() + self._timeout_s
         pause_s = FIRST_PAUSE_S
         while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command did for each group, for people and for programs."""
+"""The results of a command for each group, for people and for programs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ DONE: Final = frozenset(
     {
         AdoptStatus.ADOPTED,
         AdoptStatus.ALREADY,
-        AdoptStatus.VACANT,
+        AdoptStatus.CONFIRMED_ABSENT,
         GiveBackStatus.GIVEN,
         GiveBackStatus.NOTHING,
     }
@@ -30,7 +30,7 @@ TO_ADOPT: Final = {
     AdoptStatus.LIVE: "stop them first, or --force",
     AdoptStatus.SHARE: "it has no committed offsets to take over; take another group id here",
 }
-"""What to do about a group that stays at the cluster."""
+"""The advice about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
     GiveBackStatus.LIVE_HERE: "stop its consumers first",
     GiveBackStatus.LIVE_THERE: "stop them first",
@@ -43,7 +43,7 @@ GIVEN: Final = GiveBackStatus.GIVEN.value
 
 
 class MovedOffset(msgspec.Struct, frozen=True):
-    """One committed offset that went along."""
+    """One committed offset that was moved with its group."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class MovedOffset(msgspec.Struct, frozen=True):
 
 
 class MovedGroup(msgspec.Struct, frozen=True):
-    """One group: `result` says in words what became of it, `moved` whether it is where it was to go."""
+    """The result for one group: `result` in words, `moved` is true if the group is where it was to go."""
 
     group: str
     result: str
@@ -61,11 +61,11 @@ class MovedGroup(msgspec.Struct, frozen=True):
     reason: str | None
     offsets: list[MovedOffset]
     written: list[MovedOffset] = []
-    """Of a group that is not given back: which of these the cluster has taken all the same."""
+    """The offsets that the cluster has taken although the group is not given back."""
 
 
 def of_adopting(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
-    """What `adopt` did for a group."""
+    """Return the result of `adopt` for a group."""
     outcome = result.outcome
     words = "would be adopted" if dry_run and outcome is AdoptStatus.ADOPTED else outcome.value
     reason = _there(result.state, TO_ADOPT[outcome]) if outcome in TO_ADOPT else None
@@ -73,7 +73,7 @@ def of_adopting(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
 
 
 def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
-    """What `give-back` did for a group."""
+    """Return the result of `give-back` for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
     reasons = [
@@ -94,12 +94,12 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
 
 
 def of_failing(group: str, error: Exception) -> MovedGroup:
-    """A group that could not be dealt with."""
+    """Return the result for a group that an error kept from being moved."""
     return MovedGroup(group, FAILED, False, described(error), [])
 
 
 def described(error: Exception) -> str:
-    """An error in one line, with what was noted on it."""
+    """Return an error in one line, with the notes added to it."""
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
@@ -130,7 +130,7 @@ def _there(state: ClusterGroupState | None, advice: str) -> str:
 
 
 def _named(what: str, places: Sequence[TopicPartition]) -> str:
-    """A hundred partitions would make no line."""
+    """Return a line that names the first partitions only, since a hundred do not fit; empty if there are none."""
     if not places:
         return ""
     named = ", ".join(f"{place.topic}-{place.partition}" for place in places[:NAMED_MAX])

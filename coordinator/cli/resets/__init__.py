@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which offsets a reset sets: pure, of what was asked and what is there."""
+"""Computes the offsets that a reset sets: strategies, times, partitions, and files of offsets."""

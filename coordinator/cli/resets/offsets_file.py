@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets in files: CSV as `kafka-consumer-groups.sh --export` writes and reads it, and JSON.
 
-A line of CSV has a topic, a partition and an offset, or a group before them; Kafka's tool leaves the group out
-where one was asked for. JSON keeps what CSV has no place for: leader epochs and metadata.
+A line of CSV has a topic, a partition and an offset, or a group before them; Kafka's tool leaves the group out if one
+group was requested. JSON has what CSV has no place for: leader epochs and metadata.
 """
 
 import csv
@@ -25,14 +25,14 @@ ByGroup = dict[str | None, list[CommittedOffset]]
 
 
 class GroupOffsets(msgspec.Struct, frozen=True):
-    """One group in a JSON file."""
+    """The offsets of one group in a JSON file."""
 
     group: str
     offsets: list[CommittedOffset]
 
 
 def read_offsets(path: Path) -> ByGroup:
-    """All offsets in a file. Raises CommandError with the line that makes no sense, or names a partition again."""
+    """Return all offsets in a file. Raises CommandError with the line that makes no sense or repeats a partition."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         found = _from_json(path, text) if text.lstrip().startswith(("[", "{")) else _from_csv(path, text)
@@ -46,7 +46,7 @@ def read_offsets(path: Path) -> ByGroup:
 
 
 def of_group(path: Path, offsets: ByGroup, group: str) -> list[CommittedOffset]:
-    """The offsets of one group, which a file without groups is about. Raises CommandError where it has none."""
+    """Return the offsets of one group, or those of a file without groups. Raises CommandError if there are none."""
     rows = offsets.get(None, offsets.get(group))
     if rows is None:
         raise CommandError(f"{path}: there is nothing about group {group} in it")
@@ -54,7 +54,7 @@ def of_group(path: Path, offsets: ByGroup, group: str) -> list[CommittedOffset]:
 
 
 def to_csv(groups: Iterable[GroupOffsets], *, named: bool) -> str:
-    """Offsets as Kafka's tool exports them; `named` with the group in each line."""
+    """Return offsets as Kafka's tool exports them, with the group in each line if `named`."""
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for each in groups:

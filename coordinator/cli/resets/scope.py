@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which partitions a command is about: TOPIC[:PARTITIONS], as Kafka's tools write it, with patterns and ranges."""
+"""The partitions that a command works on: TOPIC[:PARTITIONS], as Kafka's tools write it, with patterns and ranges."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,18 +11,18 @@ from coordinator.cli.errors import EXIT_USAGE, CommandError
 
 _PARTITIONS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 PARTITIONS_MAX: Final = 1_000_000
-"""How many partitions one range may have: a slip of the finger is no reason to run out of memory."""
+"""The maximum number of partitions in one range, so that a typing error does not use up the memory."""
 
 
 class WantedPartitions(NamedTuple):
-    """A topic, or a pattern of topics, and which of its partitions; None for all of them."""
+    """A topic or a pattern of topics, and the numbers of the wanted partitions; None for all of them."""
 
     pattern: str
     partitions: frozenset[int] | None
 
 
 def parse_topics(texts: Iterable[str]) -> list[WantedPartitions]:
-    """What --topic flags say. Raises CommandError for one that makes no sense."""
+    """Parse the values of --topic flags. Raises CommandError for one that makes no sense."""
     return [_parse(text) for text in texts]
 
 
@@ -51,7 +51,7 @@ def _mistake(text: str) -> CommandError:
 
 
 def within(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
-    """Whether a partition is one of those wanted."""
+    """Return whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)
         and (each.partitions is None or place.partition in each.partitions)
@@ -60,9 +60,9 @@ def within(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
 
 
 def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> list[PartitionRef]:
-    """The wanted partitions of topics with so many partitions each, in order.
+    """Return the wanted partitions in order; `topics` has the number of partitions of each topic.
 
-    Raises CommandError where a topic or a partition that is named is not there.
+    Raises CommandError if a topic or a partition that is named does not exist.
     """
     found: set[PartitionRef] = set()
     for each in wanted:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reset sets each partition to: pure, as kafka-consumer-groups.sh --reset-offsets decides it.
+"""The offset that a reset sets in each partition, as kafka-consumer-groups.sh --reset-offsets decides it; pure.
 
-An offset that is asked for by number is kept between the start and the end of its partition. Where one of the facts
-that a strategy needs is missing, nothing is planned for the group at all.
+An offset that is requested by number is kept between the start and the end of its partition. If one of the facts that a
+strategy needs is missing, nothing is planned for the group at all.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,15 @@ import msgspec
 from coordinator.cli.cluster.model import PartitionRef
 
 Found = int | str
-"""An offset, or the name of the error that was the answer to the question for it."""
+"""An offset, or the name of the error in its place."""
 
 
 class CannotPlan(Exception):
-    """A fact is missing; the message says of which partition."""
+    """A fact is missing; the message names the partition."""
 
 
 class Fact(Enum):
-    """What a strategy has to know."""
+    """A kind of fact that a strategy needs."""
 
     COMMITTED = auto()
     START = auto()
@@ -30,7 +30,7 @@ class Fact(Enum):
 
 
 class PartitionFacts(msgspec.Struct, frozen=True):
-    """What is known of partitions; of `at_time` -1 says that there is no record since that time."""
+    """The known facts about partitions; -1 in `at_time` means that there is no record since that time."""
 
     committed: Mapping[PartitionRef, int] = {}
     starts: Mapping[PartitionRef, Found] = {}
@@ -39,31 +39,31 @@ class PartitionFacts(msgspec.Struct, frozen=True):
 
 
 class ToEarliest(msgspec.Struct, frozen=True):
-    """Where the partition starts."""
+    """The start of each partition."""
 
 
 class ToLatest(msgspec.Struct, frozen=True):
-    """Where the partition ends."""
+    """The end of each partition."""
 
 
 class ToCurrent(msgspec.Struct, frozen=True):
-    """What is committed; the end where nothing is."""
+    """The committed offset, or the end if there is none."""
 
 
 class ToOffset(msgspec.Struct, frozen=True):
-    """This offset, in every partition."""
+    """The same offset in every partition."""
 
     offset: int
 
 
 class ShiftBy(msgspec.Struct, frozen=True):
-    """So much further than what is committed; less than 0 is back."""
+    """The committed offset plus `by`, which is less than 0 to go back."""
 
     by: int
 
 
 class ToTime(msgspec.Struct, frozen=True):
-    """The first record since a time in ms; the end where there is none."""
+    """The first record since a time in ms, or the end if there is none."""
 
     at_ms: int
 
@@ -78,7 +78,7 @@ Strategy = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToG
 
 
 def needed(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
-    """The facts that `plan` may look at; `unchecked` leaves numbers as they are, so that no end is needed for them."""
+    """Return the facts that `plan` may use; with `unchecked`, offsets by number need neither start nor end."""
     bounds = frozenset() if unchecked else frozenset({Fact.START, Fact.END})
     match strategy:
         case ToEarliest():
@@ -98,19 +98,19 @@ def needed(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
 def plan(
     strategy: Strategy, places: Iterable[PartitionRef], facts: PartitionFacts, *, unchecked: bool = False
 ) -> dict[PartitionRef, int]:
-    """The offset of each partition after the reset. Raises CannotPlan where that cannot be known of one."""
+    """Return the offset of each partition after the reset. Raises CannotPlan if one is not known."""
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
 
 
 def is_numeric(strategy: Strategy) -> bool:
-    """Whether it gives offsets by number, which may lie beyond a partition's start and end."""
+    """Return whether the strategy gives offsets by number, which may lie beyond a partition's start and end."""
     return isinstance(strategy, ToOffset | ShiftBy | ToGiven)
 
 
 def kept(
     strategy: Strategy, planned: Mapping[PartitionRef, int], facts: PartitionFacts
 ) -> list[PartitionRef]:
-    """The partitions that are set to their start or end, since the number that was given lies beyond it."""
+    """Return the partitions that are set to their start or end, because the given number lies beyond it."""
     if not is_numeric(strategy):
         return []
     return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times and durations as kafka-consumer-groups.sh takes them, and some that are shorter to write."""
+"""Parses times and durations as kafka-consumer-groups.sh takes them, and some that are shorter to write."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -18,19 +18,19 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_datetime(text: str) -> int:
-    """A time as ms since 1970: 2026-11-22T10:30:00.000, with Z or an offset such as +01:00, else in UTC.
+    """Parse a time to ms since 1970: 2026-11-22T10:30:00.000, with Z or an offset such as +01:00, else in UTC.
 
-    As org.apache.kafka.common.utils.Utils.getDateTime, and a date alone or a time without fractions as well.
-    Raises ValueError for anything else.
+    Accepts what org.apache.kafka.common.utils.Utils.getDateTime accepts, and a date alone or a time without fractions
+    as well. Raises ValueError for any other text.
     """
     moment = datetime.fromisoformat(text)
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
 
 
 def parse_duration(text: str) -> int:
-    """A duration in ms: PnDTnHnMnS as java.time.Duration.parse reads it, or a number with s, m, h, d or w.
+    """Parse a duration to ms: PnDTnHnMnS as java.time.Duration.parse reads it, or a number with s, m, h, d or w.
 
-    Raises ValueError for anything else, and OverflowError for what is longer than a duration can be.
+    Raises ValueError for any other text, and OverflowError for a duration that is too long.
     """
     short = _SHORT.fullmatch(text)
     if short is not None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper topics create`, `add-partitions` and `delete`."""
+"""The commands `groupkeeper topics create`, `add-partitions` and `delete`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.cli.flags import flat
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 from protocol.errors import ErrorCode
@@ -114,11 +114,11 @@ def delete(
 def _report(
     done: str, doing: str, answers: "Answers", missing: Sequence[str] = (), note: str | None = None
 ) -> None:
-    """Say what was done, with a note below it, and raise CommandError for what was not, or is missing."""
+    """Print the changed topics, with a note below them. Raises CommandError for refused and missing ones."""
     for name in sorted(name for name, answer in answers.items() if answer is None):
-        tell(f"{done}: {name}")
+        print_line(f"{done}: {name}")
     if note is not None and answers:
-        tell(note, err=True)
+        print_line(note, err=True)
     refused = list(missing)
     refused += [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
     if refused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper topics list` and `describe`."""
+"""The commands `groupkeeper topics list` and `describe`."""
 
 import sys
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.cli.flags import flat
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
@@ -50,7 +50,7 @@ def list_topics(
             elif found:
                 print_table(["TOPIC", "PARTITIONS"], [(each.topic, each.partitions) for each in found])
             else:
-                tell("no topics", err=True)
+                print_line("no topics", err=True)
 
         repeatedly(show, watch)
 

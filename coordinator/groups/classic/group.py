@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group of the classic protocol as its partition sees it; what it does is decided in the modules beside this one."""
+"""A group of the classic protocol as its partition sees it; the other modules of the package make its decisions."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -25,54 +25,54 @@ _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
 _EMPTY: Final = GroupState.EMPTY
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
 @mypyc_attr(acyclic=True)
 class ClassicGroup(GroupMetadata):
-    """Kafka's ClassicGroup: the books of GroupMetadata, and what a partition asks of any group (`groups.group`).
+    """Kafka's ClassicGroup: GroupMetadata with the methods that a partition needs of any group (`groups.group`).
 
-    A simple group, which has offsets and never had members, is one that stays Empty in generation 0.
+    A simple group, which has offsets and never had members, stays Empty in generation 0.
     """
 
     __slots__ = ()
 
     @property
     def kind(self) -> str:
-        """What ListGroups calls its type."""
+        """The group's type in ListGroups."""
         return KIND
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has left memory, or is about to."""
+        """True if the group has left memory, or is about to."""
         return self.state is _DEAD
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and takes commits from outside."""
+        """True if the group has no members, and accepts commits without a generation."""
         return self.state is _EMPTY
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether there are members, or ids that were given out."""
+        """True if the group has members, or ids that were given out."""
         return bool(self.members or self.pending_members)
 
     # --- steps ---
 
     def on_loaded(self, env: Environment, now: Instant) -> Outcome:
-        """It has come from the log: its members get a full session."""
+        """Give the members a full session after the group was loaded from the log."""
         return timeouts.on_loaded(env, self, now)
 
     def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
-        """Do everything that was due by `due_ms`, and set `wakeup_ms`."""
+        """Expire everything that was due by `due_ms`, and set `wakeup_ms`."""
         return timeouts.expire(env, self, now, due_ms)
 
     def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
-        """What an outcome becomes whose records the log did not take."""
+        """Return the outcome that replaces one whose records the log refused."""
         return rebalance.refuse(env, self, outcome, error, now)
 
     def abandon(self, error: ErrorCode) -> list[Reply]:
-        """Its partition is lost: it is Dead, and the requests that wait in it get the error."""
+        """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""
         self.leave_memory()
         replies = []
         for member in self.members.values():
@@ -86,19 +86,19 @@ class ClassicGroup(GroupMetadata):
         return replies
 
     def begin_deletion(self) -> None:
-        """Its offsets are being deleted in steps: who joins or commits meanwhile is sent to try again."""
+        """Make the group Dead while its offsets are deleted in steps: joins and commits have to be tried again."""
         self.state = _DEAD
 
     def end_deletion(self) -> None:
-        """It is Empty as before, with the offsets that are left."""
+        """Make the group Empty again, with the offsets that remain."""
         self.state = _EMPTY
 
-    # --- what it says of offsets ---
+    # --- offsets ---
 
     def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
-        """Whether this commit may be taken (ClassicGroup.validateOffsetCommit).
+        """Return NONE if this commit is accepted, else its error (ClassicGroup.validateOffsetCommit).
 
-        Without a generation it must come from outside the group's membership, which only an empty group allows.
+        A commit without a generation is accepted only if the group is Empty.
         """
         state = self.state
         generation_id = request.generation_id_or_member_epoch
@@ -119,13 +119,13 @@ class ClassicGroup(GroupMetadata):
         return _NONE
 
     def validate_delete_group(self) -> ErrorCode:
-        """Whether the group may be deleted: not while it has members (ClassicGroup.validateDeleteGroup)."""
+        """Return NONE if the group may be deleted: not while it has members (ClassicGroup.validateDeleteGroup)."""
         if self.state is _DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return _NONE if self.state is _EMPTY else ErrorCode.NON_EMPTY_GROUP
 
     def validate_delete_offsets(self) -> ErrorCode:
-        """Whether offsets of the group may be deleted: members that are no consumers might need any of them."""
+        """Return NONE if offsets may be deleted: members that are no consumers might need any of them."""
         if self.state is _DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if self.state is not _EMPTY and not self.uses_consumer_group_protocol:
@@ -133,7 +133,7 @@ class ClassicGroup(GroupMetadata):
         return _NONE
 
     def retention(self) -> tuple[Since | None, frozenset[str]]:
-        """From when on an offset's retention time counts, None for never; and the topics that do not expire at all.
+        """Return the start of an offset's retention time, None for never, and the topics that do not expire.
 
         ClassicGroup.offsetExpirationCondition:
 
@@ -156,7 +156,7 @@ class ClassicGroup(GroupMetadata):
         return None, _NO_TOPICS
 
     def tombstones(self) -> Sequence[Record]:
-        """The record that removes the group from the log: none for one that never was in it (generation 0)."""
+        """Return the record that removes the group from the log; none if it never was stored (generation 0)."""
         return [GroupMetadataRecord(self.group_id, None)] if self.generation_id > 0 else []
 
 

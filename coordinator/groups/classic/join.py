@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JoinGroup: who may join, under which id, and what a join sets off.
+"""JoinGroup: accepts or refuses members, gives out their ids, and begins rebalances.
 
-The caller has checked what needs no group: the group id and the limits of the session timeout.
+The caller has validated the group id and the session timeout, which needs no group.
 """
 
 from sys import intern
@@ -35,7 +35,7 @@ _DEAD: Final = GroupState.DEAD
 _STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 REQUIRES_KNOWN_MEMBER_ID_FROM: Final = 4  # KIP-394
 SKIPS_ASSIGNMENT_FROM: Final = 9  # KIP-814
@@ -52,7 +52,7 @@ def join(
 
 
 def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
-    """The request's protocols in order; of a name that comes twice only the first counts."""
+    """Return the request's protocols in order; if a name occurs twice, only the first counts."""
     first: dict[str, bytes] = {}
     for protocol in request.protocols:
         first.setdefault(intern(protocol.name), protocol.metadata)
@@ -60,7 +60,7 @@ def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
 
 
 class _Join:
-    """One join while it is handled; holds what every step needs."""
+    """One JoinGroup request while it is handled, with the values that every step needs."""
 
     __slots__ = ("caller", "env", "group", "now", "out", "protocols", "request")
 
@@ -103,10 +103,10 @@ class _Join:
         return self.out.reply(self.caller, response)
 
     def _accepted(self) -> bool:
-        """Whether there is room (GroupMetadataManager.acceptJoiningMember).
+        """Return whether `group.max.size` lets the member join (GroupMetadataManager.acceptJoiningMember).
 
-        While members rejoin, those that wait are counted and not the members: the last ones to rejoin a group
-        that is over a lowered `group.max.size` are the ones that are turned away.
+        While members rejoin, only those that wait are counted: the last ones to rejoin a group that is larger
+        than a lowered `group.max.size` are refused.
         """
         group, max_size = self.group, self.env.config.max_size
         member = group.members.get(self.request.member_id)
@@ -135,7 +135,7 @@ class _Join:
         return self._replace_static(old_member_id, member_id)
 
     def _hand_out(self, member_id: MemberId) -> Outcome:
-        """Give the id out first, so that a client that never hears the answer leaves no member behind."""
+        """Give the id out first, so that a client that never gets the response leaves no member behind."""
         error = new_pending_member(self.env.config.limits, self.env.usage, member_id)
         if error is not _NONE:
             return self._refuse(error)
@@ -147,7 +147,7 @@ class _Join:
         member = MemberMetadata(
             member_id=member_id,
             group_instance_id=request.group_instance_id,
-            client_id=intern(self.caller.client_id),  # as many members have
+            client_id=intern(self.caller.client_id),  # many members have the same
             client_host=self.caller.client_host,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
@@ -171,7 +171,7 @@ class _Join:
             host=member.client_host,
             members=len(group.members),
         )
-        # A new member's client may be gone without a trace while its join waits: it gets a long session, but one.
+        # The client may vanish unnoticed while its join waits: a new member gets a session, but a long one.
         member.session_deadline_ms = now.mono + self.env.config.new_member_join_timeout_ms
         group.wake_at(member.session_deadline_ms)
         reason = f"adding new member {member_id}; client reason: {self._client_reason()}"
@@ -179,7 +179,7 @@ class _Join:
         return self.out
 
     def _replace_static(self, old_member_id: MemberId, member_id: MemberId) -> Outcome:
-        """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
+        """Give a static member that rejoins without its id its old place under a new id (KIP-345)."""
         group = self.group
         old = group.members[old_member_id]
         error = self._room_for_change(old)
@@ -198,7 +198,7 @@ class _Join:
         return self._replace_and_rebalance(old, member_id)
 
     def _replace_stored(self, old: MemberMetadata, member_id: MemberId) -> Outcome:
-        """The generation goes on under the new id. Applying the record replaces the member, and nothing else does."""
+        """Keep the generation, with the new id: only applying the record replaces the member."""
         group, request = self.group, self.request
         kept = group.protocol_name
         new = MemberValue(
@@ -213,7 +213,7 @@ class _Join:
         )
         record, value = replaced_record(group, old.member_id, new)
         self.out.records.append(record)
-        # What it offers beside the generation's protocol is not in the log.
+        # The protocols that it offers, other than the generation's, are not in the log.
         others = [(name, old.metadata(kept) if name == kept else data) for name, data in self.protocols]
         group.set_protocols(old, others)
         old.session_deadline_ms = self.now.mono + request.session_timeout_ms
@@ -221,7 +221,7 @@ class _Join:
         return self.out.reply(self.caller, self._replaced_response(value, member_id))
 
     def _replaced_response(self, value: GroupMetadataValue, member_id: MemberId) -> JoinGroupResponse:
-        """A replaced leader must not assign anew: it hears to skip that, or, before v9, that another one leads."""
+        """Return a response that keeps a replaced leader from assigning: by a flag, before v9 by the old leader id."""
         skips = self.caller.api_version >= SKIPS_ASSIGNMENT_FROM
         leads = value.leader == member_id
         return JoinGroupResponse(
@@ -257,7 +257,7 @@ class _Join:
         reset_session(group, member, now)
         self._wait(member)
         if group.can_rebalance:
-            # The leader may know the old id already and would assign to it: start again.
+            # The leader may have got the old id already and would assign to that: start again.
             reason = (
                 f"static member {member.group_instance_id} replaced; client reason: {self._client_reason()}"
             )
@@ -281,9 +281,9 @@ class _Join:
         return self._rejoin(group.members[request.member_id])
 
     def _rejoin(self, member: MemberMetadata) -> Outcome:
-        """A rejoin starts a rebalance if it brings something new, or comes from a Stable group's leader.
+        """Handle a rejoin: begin a rebalance if the protocols have changed, or the leader of a Stable group rejoins.
 
-        The leader rejoins when what it assigns has changed, of which its own metadata shows nothing.
+        The leader rejoins if the topics that it assigns have changed, which its own metadata does not show.
         """
         group = self.group
         leads = group.is_leader(member.member_id)
@@ -312,7 +312,7 @@ class _Join:
         return self.out
 
     def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
-        """Whether the member may bring what it brings now, instead of what it brought before."""
+        """Return NONE if the limits allow the member's new protocols in place of the old ones, else an error."""
         more_bytes = protocols_bytes(self.protocols) - protocols_bytes(member.supported_protocols)
         return more_member_bytes(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
@@ -322,7 +322,7 @@ class _Join:
         member.session_timeout_ms = self.request.session_timeout_ms
 
     def _wait(self, member: MemberMetadata) -> None:
-        """Park the join. A second join of a member takes the place of the first, which is never answered."""
+        """Park the join. A member's second join replaces the first, which never gets a response."""
         if member.awaiting_join is None:
             self.group.num_members_awaiting_join += 1
         member.awaiting_join = self.caller

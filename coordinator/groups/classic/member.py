@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One member of a group, and the summary of it that DescribeGroups shows."""
+"""A member of a group, and its summary for DescribeGroups."""
 
 from collections.abc import Iterable
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from coordinator.groups.outcome import RequestRef
 from protocol.mypyc_shim import mypyc_attr
 from protocol.names import MemberId
 
-NEVER: Final = 1 << 61  # a deadline that does not come, and a number that takes no object in compiled code
+NEVER: Final = 1 << 61  # a deadline that never comes; compiled code needs no object for this number
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
 
 
@@ -27,7 +27,7 @@ class MemberSummary(msgspec.Struct, frozen=True):
 
 
 Protocols: TypeAlias = list[tuple[str, bytes]]
-"""What a member offers, the preferred one first: names, and its metadata for each."""
+"""The names of the protocols that a member offers, with its metadata for each, the preferred one first."""
 
 
 SHARED_PROTOCOLS_MAX: Final = 1_000
@@ -36,7 +36,7 @@ _shared_protocols: Final[dict[tuple[tuple[str, bytes], ...], Protocols]] = {}
 
 
 def shared_protocols(protocols: Protocols) -> Protocols:
-    """Equal protocols, one list for all members that offer these few bytes. They are replaced and never changed."""
+    """Return an equal list, which members with the same few bytes share and which must not be changed."""
     if protocols_bytes(protocols) > SHARED_BYTES_MAX:
         return protocols
     if len(_shared_protocols) >= SHARED_PROTOCOLS_MAX:
@@ -45,16 +45,16 @@ def shared_protocols(protocols: Protocols) -> Protocols:
 
 
 def protocols_bytes(protocols: Protocols) -> int:
-    """How many bytes a member's protocols take, with their metadata."""
+    """Return the bytes that a member's protocols take, with their metadata."""
     return sum([text_bytes(name) + len(metadata) for name, metadata in protocols])
 
 
 @mypyc_attr(acyclic=True)
 class MemberMetadata:
-    """One member. `assignment` is hard state (it is in the log); the rest of the session is soft.
+    """A member of a group. `assignment` is hard state (it is in the log); the session is soft state.
 
     `supported_protocols` keeps the member's order of preference. `session_deadline_ms` is monotonic; a heartbeat
-    moves the number and no timer.
+    changes the number and no timer.
     """
 
     __slots__ = (
@@ -101,16 +101,16 @@ class MemberMetadata:
         self.is_new = is_new
         self.session_deadline_ms = NEVER
         self.counted_bytes = 0
-        """What the group's books have for this member."""
+        """The bytes that the group's `member_bytes` includes for this member."""
 
     @property
     def is_static_member(self) -> bool:
-        """Whether the member came with a group.instance.id (KIP-345)."""
+        """True if the member has a group.instance.id (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether a session deadline that has passed is forgiven.
+        """True if a session deadline that has passed is forgiven.
 
         Members that wait in a join or a sync cannot send heartbeats. New members can expire while they wait:
         their client may be gone, and nothing else would show it (ClassicGroupMember.hasSatisfiedHeartbeat).
@@ -118,7 +118,7 @@ class MemberMetadata:
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def count_bytes(self) -> int:
-        """How many bytes of clients the member holds: its metadata, its assignment and its names."""
+        """Return the bytes that clients have sent for the member: its metadata, assignment and names."""
         return (
             protocols_bytes(self.supported_protocols)
             + len(self.assignment)
@@ -129,9 +129,9 @@ class MemberMetadata:
         )
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member sent for `protocol`; empty bytes where there is no protocol yet.
+        """Return the member's metadata for `protocol`, or empty bytes if `protocol` is None.
 
-        Raises KeyError when the member does not support it.
+        Raises KeyError if the member does not support it.
         """
         if protocol is None:
             return b""
@@ -141,11 +141,11 @@ class MemberMetadata:
         raise KeyError(f"member {self.member_id} does not support protocol {protocol}")
 
     def matches(self, protocols: Iterable[tuple[str, bytes]]) -> bool:
-        """Whether the member already offers exactly these protocols, in this order and with these bytes."""
+        """Return whether the member offers exactly these protocols, in this order and with these bytes."""
         return self.supported_protocols == list(protocols)
 
     def summary(self, protocol: str | None) -> MemberSummary:
-        """The member with its metadata for `protocol`; without metadata when it is None."""
+        """Return the member's summary, with its metadata for `protocol`; without metadata if that is None."""
         return MemberSummary(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heartbeat and LeaveGroup, and what happens when a member goes."""
+"""Heartbeat and LeaveGroup, and the removal of members."""
 
 from typing import Final
 
@@ -20,16 +20,16 @@ _DEAD: Final = GroupState.DEAD
 _STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
 _ALIVE: Final = Outcome(_NONE)
 _REJOIN: Final = Outcome(ErrorCode.REBALANCE_IN_PROGRESS)
-"""What nearly all heartbeats come to; all share them, so nothing may be added to one."""
+"""The outcomes of nearly all heartbeats, which share them: nothing may be added to one."""
 
 
 def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int) -> Outcome:
-    """Prolong a member's session; REBALANCE_IN_PROGRESS asks it to rejoin (classicGroupHeartbeat).
+    """Prolong a member's session; REBALANCE_IN_PROGRESS asks the member to rejoin (classicGroupHeartbeat).
 
     The answer is an ErrorCode.
     """
@@ -49,16 +49,16 @@ def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int)
 
 
 def prolong_session(group: GroupMetadata, member_id: MemberId, now_mono_ms: int) -> None:
-    """A commit of a member counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
+    """Prolong a member's session: its commit counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
     member = group.members.get(member_id)
     if member is not None:
         member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
 
 
 def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant) -> Outcome:
-    """Take members out, by id or by instance id (KIP-345), and rebalance the rest.
+    """Remove members, by id or by instance id (KIP-345), and rebalance the rest.
 
-    The answer is a list of MemberResponse, one a member in the order asked; repeats fail the second time.
+    The answer is a list of MemberResponse in the order of the request; a member named twice fails the second time.
     """
     out = Outcome()
     answers = [
@@ -105,7 +105,7 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
 
 
 def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
-    """Take a member out; a join of it that still waits is answered that it has to start over."""
+    """Remove a member; if its join still waits, the response makes its client join anew."""
     response = JoinGroupResponse(
         error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group's books: its members, its generation and its votes."""
+"""A group's state: its members, its generation and its votes."""
 
 from collections.abc import Collection
 from typing import Final
@@ -27,9 +27,9 @@ _EMPTY: Final = GroupState.EMPTY
 _DEAD: Final = GroupState.DEAD
 _STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
-# Most groups have nothing of these. They share what is empty, which is replaced and never changed.
+# Most groups have none of these: they share the empty ones, which are replaced and never changed.
 NO_STATIC_MEMBERS: Final[dict[str, MemberId]] = {}
 NO_PENDING_MEMBERS: Final[dict[MemberId, int]] = {}
 NO_MEMBERS: Final[set[MemberId]] = set()
@@ -39,8 +39,8 @@ NO_MEMBERS: Final[set[MemberId]] = set()
 class GroupMetadata:
     """The members of one classic group (Kafka: GroupMetadata, today ClassicGroup).
 
-    This class keeps the group consistent (members with their votes, static ids, leader); when things happen is
-    decided by the modules beside it. All `*_deadline_ms` are monotonic milliseconds, NEVER when not set.
+    This class keeps the group consistent (members with their votes, static ids, leader); the other modules of the
+    package decide when it changes. All `*_deadline_ms` are monotonic milliseconds, NEVER if not set.
     """
 
     __slots__ = (
@@ -72,14 +72,14 @@ class GroupMetadata:
     )
 
     def __init__(self, group_id: GroupId, usage: GroupTotals | None = None) -> None:
-        """A group without anything; what it will hold counts into `usage`, the node's books."""
+        """Begin an Empty group without members; what it holds is counted in `usage`, the node's totals."""
         self.group_id = group_id
         self.usage = GroupTotals() if usage is None else usage
         self.state = _EMPTY
         self.previous_state = _EMPTY
         self.current_state_timestamp: int | None = None  # wall clock, in the log
         self.of_other_protocol = False
-        """Whether a broker's log has it as a group of a protocol that is not served here (KIP-848, streams)."""
+        """True if a broker's log has the group under a protocol that is not served here (KIP-848, streams)."""
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.generation_id = 0
@@ -94,9 +94,9 @@ class GroupMetadata:
         self._votes: dict[str, int] | None = None  # see `supported_protocols`
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
-        self.member_bytes = 0  # what clients gave us to keep for the members, and ids that were given out
+        self.member_bytes = 0  # of members' metadata, assignments and names, and of ids that were given out
         self.rebalance: RebalanceProgress | None = None
-        """How the rebalance comes on that is under way; None at rest."""
+        """The progress of the rebalance that is under way; None at rest."""
         self.join_deadline_ms = NEVER
         self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other
         self.extension_left_ms = 0  # by how much the initial rebalance may still be prolonged
@@ -106,41 +106,41 @@ class GroupMetadata:
     # --- state ---
 
     def is_in(self, *states: GroupState) -> bool:
-        """Whether the group is in one of these states."""
+        """Return whether the group is in one of these states."""
         return self.state in states
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may start now: the state is a valid predecessor of PreparingRebalance."""
+        """True if a rebalance may start now: the state is a valid predecessor of PreparingRebalance."""
         return self.state in VALID_PREVIOUS_STATES[_PREPARING]
 
     def transition_to(self, state: GroupState, wall_ms: int) -> None:
-        """Enter `state`. Raises IllegalTransition, and changes nothing, when the table forbids it."""
+        """Enter `state`. Raises IllegalTransition, and changes nothing, if the table forbids it."""
         self.check_transition_to(state)
         self.previous_state, self.state = self.state, state
         self.current_state_timestamp = wall_ms
 
     def check_transition_to(self, state: GroupState) -> None:
-        """Raise IllegalTransition when the table forbids to enter `state` now."""
+        """Raise IllegalTransition if the table forbids entering `state` now."""
         if self.state not in VALID_PREVIOUS_STATES[state]:
             raise IllegalTransition(
                 f"group {self.group_id}: {self.state.value} must not become {state.value}"
             )
 
     def wake_at(self, deadline_ms: int) -> None:
-        """Have the group looked at no later than `deadline_ms`."""
+        """Have `expire` called no later than `deadline_ms`."""
         self.wakeup_ms = min(self.wakeup_ms, deadline_ms)
 
     # --- members ---
 
     def is_leader(self, member_id: MemberId) -> bool:
-        """Whether this member makes the assignment of the generation."""
+        """Return whether this member makes the generation's assignment."""
         return self.leader_id == member_id
 
     def validate_member(self, member_id: MemberId, group_instance_id: str | None) -> ErrorCode:
-        """NONE for a member that may act under this id; FENCED_INSTANCE_ID for a replaced static member.
+        """Return NONE for a member that may act under this id, FENCED_INSTANCE_ID for a replaced static member.
 
-        An instance id that the group does not know is UNKNOWN_MEMBER_ID even with a good member id
+        An instance id that the group does not know is UNKNOWN_MEMBER_ID even with a valid member id
         (ClassicGroup.validateMember).
         """
         if group_instance_id is not None:
@@ -152,7 +152,7 @@ class GroupMetadata:
         return _NONE if member_id in self.members else _UNKNOWN
 
     def add(self, member: MemberMetadata) -> None:
-        """Take a member in: it may become leader, its protocols count, its pending id is used up."""
+        """Add a member: it leads if there is no leader, its protocols count, its id is pending no more."""
         assert member.member_id not in self.members, f"{member.member_id} joins {self.group_id} twice"
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, (
@@ -177,7 +177,7 @@ class GroupMetadata:
         self._forget_pending(member.member_id)
 
     def remove(self, member_id: MemberId) -> None:
-        """Take a member, or an id that was given out, away. The first of those left leads if it was the leader."""
+        """Remove a member, or an id that was given out. If it was the leader, the first remaining member leads."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self.usage.members -= 1
@@ -193,7 +193,7 @@ class GroupMetadata:
         self.pending_sync_members.discard(member_id)
 
     def expect(self, member_id: MemberId, deadline_ms: int) -> None:
-        """An id was given out: its member may join with it until `deadline_ms`."""
+        """Record an id that was given out: its member may join with it until `deadline_ms`."""
         assert member_id not in self.pending_members, f"{member_id} is given out twice"
         if not self.pending_members:
             self.pending_members = {}
@@ -210,14 +210,14 @@ class GroupMetadata:
                 self.pending_members = NO_PENDING_MEMBERS
 
     def forget_all_pending(self) -> None:
-        """No id that was given out may join any more."""
+        """Forget all ids that were given out: none may join any more."""
         for member_id in list(self.pending_members):
             self._forget_pending(member_id)
 
     def replace_static_member(self, old_member_id: MemberId, new_member_id: MemberId) -> MemberMetadata:
         """Give a static member a new id and keep everything else but its waiting requests (KIP-345).
 
-        Returns the member. The caller answers the waiting requests of the old id before.
+        Returns the member. The caller has replied to the old id's waiting requests before.
         """
         member = self.members.pop(old_member_id)
         assert member.awaiting_join is None, f"{old_member_id} still waits in a join"
@@ -236,23 +236,23 @@ class GroupMetadata:
         return member
 
     def set_protocols(self, member: MemberMetadata, protocols: list[tuple[str, bytes]]) -> None:
-        """Replace what a member offers and keep the votes right."""
+        """Replace the protocols that a member offers, and update the votes."""
         self._vote(member, -1)
         member.supported_protocols = protocols
         self._vote(member, 1)
         self._count_bytes(member)
 
     def set_assignment(self, member: MemberMetadata, assignment: bytes) -> None:
-        """Give a member another assignment."""
+        """Set a member's assignment, and update the group's bytes."""
         more_bytes = len(assignment) - len(member.assignment)
         member.assignment = assignment
         member.counted_bytes += more_bytes
         self._add_member_bytes(more_bytes)
 
     def maybe_elect_new_joined_leader(self) -> bool:
-        """Whether a leader has joined this rebalance, electing the first joined member if the old one did not.
+        """Elect the first joined member if the leader has not joined this rebalance; return whether a leader has.
 
-        False when the group has no members, or none of them rejoined.
+        Returns False if the group has no members, or none of them rejoined.
         """
         if self.leader_id is None:
             return False
@@ -266,19 +266,19 @@ class GroupMetadata:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether every member waits in a join and no id that was given out is still to come."""
+        """True if every member waits in a join and no id that was given out has yet to join."""
         return len(self.members) == self.num_members_awaiting_join and not self.pending_members
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a rebalance waits: the largest of the members' own timeouts."""
+        """The longest that a rebalance waits: the largest of the members' rebalance timeouts."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # --- protocols ---
 
     @property
     def supported_protocols(self) -> dict[str, int]:
-        """How many members offer each protocol. A group has that from its first join on until it is Stable."""
+        """The number of members that offer each protocol, kept until the group is Stable."""
         votes = self._votes
         if votes is None:
             votes = self._votes = {}
@@ -292,19 +292,19 @@ class GroupMetadata:
             count_protocols(votes, member, step)
 
     def forget_votes(self) -> None:
-        """The group is Stable: the votes are counted again when somebody joins, and take no memory until then."""
+        """Free the memory of the votes once the group is at rest; the next join counts them again."""
         self._votes = None
 
     @property
     def candidate_protocols(self) -> set[str]:
-        """The protocols that every member offers."""
+        """The names of the protocols that every member offers."""
         size = len(self.members)
         return {name for name, votes in self.supported_protocols.items() if votes == size}
 
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether a member with this type and these protocols fits in (ClassicGroup.supportsProtocols).
+        """Return whether a member with this type and these protocols may join (ClassicGroup.supportsProtocols).
 
-        An empty group takes any type; another one only its own, with a protocol that all the members share.
+        An Empty group accepts any type; another one only its own, with a protocol that all members share.
         """
         if self.state is _EMPTY:
             return bool(protocol_type) and bool(names)
@@ -314,29 +314,29 @@ class GroupMetadata:
         )
 
     def select_protocol(self) -> str:
-        """The protocol that wins the members' vote among those that all of them support.
+        """Return the protocol with the most votes among those that all members support.
 
-        Of several with as many votes it is the one that Kafka's hash map lists first (ClassicGroup.selectProtocol).
+        In a tie, it is the one that Kafka's hash map lists first (ClassicGroup.selectProtocol).
         """
         assert self.members, f"group {self.group_id} has no member to vote"
         offers = [member.supported_protocols for member in self.members.values()]
         return winner(offers, self.candidate_protocols)
 
     def protocol_with(self, member: MemberMetadata, protocols: Protocols) -> str:
-        """The protocol that would win if this member offered these; one of them must be supported by all others."""
+        """Return the protocol that would win if this member offered these; all others must support one of them."""
         offers = [protocols if each is member else each.supported_protocols for each in self.members.values()]
         candidates = set.intersection(*[{name for name, _ in offer} for offer in offers])
         return winner(offers, candidates)
 
     @property
     def uses_consumer_group_protocol(self) -> bool:
-        """Whether the members are consumers, whose subscriptions can be read."""
+        """True if the members are consumers, whose subscriptions can be read."""
         return self.protocol_type == PROTOCOL_TYPE_CONSUMER
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that the members subscribe to; None when they cannot be known.
+        """Return the topics that the members subscribe to; None if they are unknown.
 
-        Unknown: not a consumer group, no protocol chosen yet, or metadata that does not parse.
+        They are unknown if the members are no consumers, no protocol is chosen yet, or metadata does not parse.
         """
         if not self.uses_consumer_group_protocol:
             return None
@@ -354,15 +354,15 @@ class GroupMetadata:
         return shared(frozenset(topics))
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member consumes `topic` now; when it cannot be known, consumers are taken to do so."""
+        """Return whether a member consumes `topic` now; if the topics are unknown, True for any consumer group."""
         if self.subscribed_topics is None:
             return self.uses_consumer_group_protocol
         return topic in self.subscribed_topics
 
-    # --- the books ---
+    # --- totals ---
 
     def _count_bytes(self, member: MemberMetadata) -> None:
-        """The member has changed."""
+        """Update the totals after the member has changed."""
         size_bytes = member.count_bytes()
         self._add_member_bytes(size_bytes - member.counted_bytes)
         member.counted_bytes = size_bytes
@@ -372,12 +372,12 @@ class GroupMetadata:
         self.usage.member_bytes += more_bytes
 
     def enter_memory(self) -> None:
-        """The group is in the cache: it counts."""
+        """Count the group in the node's totals: it is in the cache."""
         self.usage.groups += 1
         self.usage.group_id_bytes += text_bytes(self.group_id)
 
     def leave_memory(self) -> None:
-        """The group has left the cache: it is Dead, and neither it nor its members count any more."""
+        """Make the group, which has left the cache, Dead, and subtract it and its members from the node's totals."""
         self.previous_state, self.state = self.state, _DEAD
         usage, self.usage = self.usage, GroupTotals()
         usage.groups -= 1
@@ -389,7 +389,7 @@ class GroupMetadata:
     # --- views ---
 
     def summary(self) -> GroupSummary:
-        """What DescribeGroups shows; member metadata only once Stable, as in Kafka (ClassicGroup.describe)."""
+        """Return the summary for DescribeGroups; with member metadata only if Stable (ClassicGroup.describe)."""
         stable = self.state is _STABLE
         shown = self.protocol_name if stable else None
         return GroupSummary(

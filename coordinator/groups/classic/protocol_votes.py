@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which protocol a group's members have in common, and which of these they want most."""
+"""The vote of a group's members for one of the protocols that they all support."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,10 +8,9 @@ from protocol.java_hash import hash_map_order
 
 
 def winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
-    """The candidate with the most votes; each offer votes for the first candidate in it.
+    """Return the candidate with the most votes; each offer votes for its first candidate.
 
-    Of several with as many votes it is the one that Kafka's hash map lists first. Raises KeyError for an offer without
-    any of them.
+    In a tie, it is the one that Kafka's hash map lists first. Raises KeyError for an offer without a candidate.
     """
     votes: dict[str, int] = {}
     for offer in offers:
@@ -25,7 +24,7 @@ def winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
 
 
 def count_protocols(votes: dict[str, int], member: MemberMetadata, step: int) -> None:
-    """Add to the votes what a member offers, `step` for each protocol; take away what has none left."""
+    """Add `step` to the votes of each protocol that a member offers, and remove protocols without votes."""
     for name, _ in member.supported_protocols:
         count = votes.get(name, 0) + step
         if count:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beginning and completing a rebalance: the phase between Stable (or Empty) and CompletingRebalance."""
+"""Begins and completes rebalances: the phase between Stable (or Empty) and CompletingRebalance."""
 
 from typing import Final
 
@@ -18,10 +18,10 @@ from protocol.names import MemberId
 _EMPTY: Final = GroupState.EMPTY
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 STORE_AGAIN_MS: Final = 60_000
-"""After so long a group that the log did not take as Empty is stored again: `message.max.bytes` is too small for it."""
+"""The delay before a group is stored as Empty again whose record was too large for `message.max.bytes`."""
 
 
 def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) -> None:
@@ -33,7 +33,7 @@ def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) ->
 def answer_join(
     group: GroupMetadata, member: MemberMetadata, response: JoinGroupResponse, out: Outcome
 ) -> None:
-    """Answer the join that a member waits in, if it does."""
+    """Reply to the join that a member waits in, if it waits in one."""
     if member.awaiting_join is not None:
         out.reply(member.awaiting_join, response)
         member.awaiting_join = None
@@ -41,7 +41,7 @@ def answer_join(
 
 
 def join_response(group: GroupMetadata, member_id: MemberId, *, with_members: bool) -> JoinGroupResponse:
-    """The current generation as one member hears of it; only a leader gets the members."""
+    """Return the response that gives one member the current generation; only a leader gets the members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -62,7 +62,7 @@ def join_response(group: GroupMetadata, member_id: MemberId, *, with_members: bo
 
 
 def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: Outcome) -> None:
-    """Answer every waiting sync with `error` and forget the assignment that was being made."""
+    """Reply to every waiting sync with `error`, and clear the members' assignments."""
     for member in group.members.values():
         group.set_assignment(member, b"")
         if member.awaiting_sync is not None:
@@ -74,10 +74,10 @@ def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: O
 def prepare_rebalance(
     env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
 ) -> None:
-    """Enter PreparingRebalance: the members are asked to rejoin, by the answer to their next heartbeat.
+    """Enter PreparingRebalance: the response to their next heartbeat asks the members to rejoin.
 
-    An empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134); another one until all
-    members came, at most for the largest rebalance timeout among them.
+    An Empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134); another one until all
+    members have joined, at most for the largest of their rebalance timeouts.
     """
     if group.state is _COMPLETING:
         propagate_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
@@ -113,7 +113,7 @@ def prepare_rebalance(
 
 
 def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
-    """End the join phase at `deadline_ms` with those who are there then."""
+    """Set the moment at which the join phase ends with the members that have joined by then."""
     group.join_deadline_ms = deadline_ms
     group.wake_at(deadline_ms)
 
@@ -121,7 +121,7 @@ def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
 def prepare_or_complete(
     env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
 ) -> None:
-    """Begin a rebalance where one may begin; where one is under way, see whether its joins are complete."""
+    """Begin a rebalance if one may begin, or else complete the one under way if all members have joined."""
     if group.can_rebalance:
         prepare_rebalance(env, group, cause, reason, now, out)
     else:
@@ -129,16 +129,16 @@ def prepare_or_complete(
 
 
 def maybe_complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """Form the generation once everybody came, but not before the initial delay has passed."""
+    """Form the generation if all members have joined, but not before the initial delay has passed."""
     if group.state is _PREPARING and group.previous_state is not _EMPTY and group.has_all_members_joined:
         complete_join(group, now, out)
 
 
 def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """End the join phase: drop the dynamic members that did not come and form the next generation.
+    """End the join phase: remove the dynamic members that did not rejoin and form the next generation.
 
-    Static members stay although they did not rejoin, until their session ends (KIP-345). When no member came at
-    all the phase is prolonged. A group that has lost all its members becomes Empty, which goes to the log.
+    Static members that did not rejoin stay until their session ends (KIP-345). If no member has rejoined, the
+    phase is prolonged. A group that has lost all its members becomes Empty, by a record in the log.
     """
     group.join_deadline_ms = NEVER
     missing = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static_member]
@@ -161,7 +161,7 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 
 def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """The last member is gone: applying the record makes the group Empty."""
+    """Add the record to `out` that makes the group Empty once it is applied."""
     assert not out.records, f"group {group.group_id} becomes empty twice"
     group.check_transition_to(_EMPTY)
     group.pending_sync_members = NO_MEMBERS
@@ -174,7 +174,7 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 
 def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """The rebalance is over once the records of the outcome are taken."""
+    """Note in `out` that the rebalance is over once the outcome's records are appended."""
     progress = group.rebalance
     if progress is not None:
         progress.ended(now.mono)
@@ -209,7 +209,7 @@ def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 def extend_or_complete_initial_rebalance(
     env: Environment, group: GroupMetadata, now: Instant, out: Outcome
 ) -> None:
-    """The initial delay has passed: wait on if somebody new came and time is left, else form the generation."""
+    """Prolong the initial delay if a new member has joined and time is left, else form the generation."""
     if group.new_member_added and group.extension_left_ms:
         group.new_member_added = False
         delay_ms = min(env.config.initial_rebalance_delay_ms, group.extension_left_ms)
@@ -223,9 +223,9 @@ def extend_or_complete_initial_rebalance(
 def refuse(
     env: Environment, group: GroupMetadata, outcome: Outcome, error: ErrorCode, now: Instant
 ) -> Outcome:
-    """What an outcome becomes when the log did not take its records: its replies say so, and the group starts over.
+    """Return the outcome that replaces one whose records the log refused: replies with `error`, and a new rebalance.
 
-    A group without members that could not be stored as Empty tries that again later.
+    A group without members that could not be stored as Empty is stored again later.
     """
     out = Outcome()
     for reply in outcome.replies:

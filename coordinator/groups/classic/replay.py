@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hard state: the records that change it, and the only functions that do, live and while loading.
+"""The records of a group's hard state, and the only functions that change that state, live and while loading.
 
-At rest, Empty or Stable, a group is what its newest record says, in every field (`stored_value`), and only applying
-another record changes that. A group that rebalances has left what the log says behind: the generation that is being
-formed is soft, and gone after a restart. Rest is entered by a record alone.
+A group at rest, Empty or Stable, equals its newest record in every field (`stored_value`), and only applying another
+record changes it. A group that rebalances differs from the log: the generation that is being formed is soft state,
+and lost after a restart. Only a record brings a group to rest.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from storage.format.records import (
 
 _EMPTY: Final = GroupState.EMPTY
 _STABLE: Final = GroupState.STABLE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
 def stored_value(group: GroupMetadata) -> GroupMetadataValue:
-    """What the log says of a group that is at rest, Empty or Stable: the value of its newest record."""
+    """Return the value of the newest record of a group that is at rest, Empty or Stable."""
     timestamp = group.current_state_timestamp
     members = [_stored_member(group, member, member.assignment) for member in group.members.values()]
     return _value(
@@ -37,14 +37,14 @@ def stored_value(group: GroupMetadata) -> GroupMetadataValue:
 
 
 def empty_record(group: GroupMetadata, wall_ms: int) -> GroupMetadataRecord:
-    """The record that makes a group that has lost its last member Empty, with a generation of its own."""
+    """Return the record that makes a group without members Empty, in the next generation."""
     return GroupMetadataRecord(group.group_id, _value(group, group.generation_id + 1, None, [], wall_ms))
 
 
 def stable_record(
     group: GroupMetadata, assignments: Mapping[MemberId, bytes], wall_ms: int
 ) -> GroupMetadataRecord:
-    """The record that makes the generation that was formed Stable, with these assignments by member id."""
+    """Return the record that makes the formed generation Stable, with these assignments by member id."""
     members = [
         _stored_member(group, member, assignments.get(member.member_id, b""))
         for member in group.members.values()
@@ -56,7 +56,7 @@ def stable_record(
 def replaced_record(
     group: GroupMetadata, old_member_id: MemberId, new: MemberValue
 ) -> tuple[GroupMetadataRecord, GroupMetadataValue]:
-    """The record that gives a static member of a Stable group another id, and what it brings with it; its value."""
+    """Return the record, and its value, that replaces a static member of a Stable group with `new`."""
     value = stored_value(group)
     members = [member for member in value.members if member.member_id != old_member_id]
     leader = new.member_id if value.leader == old_member_id else value.leader
@@ -91,13 +91,13 @@ def _stored_member(group: GroupMetadata, member: MemberMetadata, assignment: byt
 
 
 def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> None:
-    """Make the group what the record says (GroupMetadataManager.replay of GroupMetadataValue).
+    """Set the group's hard state to the record's (GroupMetadataManager.replay of GroupMetadataValue).
 
-    Members that the group has already keep their soft state, so that the live path, which made the record from
-    them, loses nothing; while loading there are none and they come from the record alone.
+    Members that the group has already keep their soft state, because the live path has made the record from
+    them; while loading the group has none, and they are made from the record alone.
     """
     recorded = {member.member_id for member in value.members}
-    # On the live path nothing of this: a generation knows its topics since it was formed.
+    # Mostly False on the live path: the topics are computed when the generation is formed.
     is_other = value.protocol != group.protocol_name or (value.protocol_type or None) != group.protocol_type
     _rename_static_members(group, value)
     for member_id in [member_id for member_id in group.members if member_id not in recorded]:
@@ -127,14 +127,14 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
 
 
 def _order_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
-    """Members stand in the order of the record: a static one that came back under another id has moved to the end."""
+    """Order the members as in the record: a static one that was replaced has moved to the end."""
     order = [recorded.member_id for recorded in value.members]
     if order != list(group.members):
         group.members = {member_id: group.members[member_id] for member_id in order}
 
 
 def _rename_static_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
-    """Who came back under another id is still the same member, with all that is soft of it (KIP-345)."""
+    """Give static members that rejoined under another id that id; they keep their soft state (KIP-345)."""
     for recorded in value.members:
         instance_id = recorded.group_instance_id
         if instance_id is not None and recorded.member_id not in group.members:
@@ -160,7 +160,7 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
 def _update_member(
     group: GroupMetadata, member: MemberMetadata, recorded: MemberValue, value: GroupMetadataValue
 ) -> bool:
-    """Whether the member subscribes to something else now."""
+    """Update a member from its record, and return whether its subscription has changed."""
     group.set_assignment(member, recorded.assignment)
     member.rebalance_timeout_ms = _rebalance_timeout_ms(recorded)
     member.session_timeout_ms = recorded.session_timeout
@@ -171,20 +171,20 @@ def _update_member(
     if name in [offer for offer, _ in offers]:
         offers = [(offer, subscription if offer == name else metadata) for offer, metadata in offers]
     else:
-        # Only while loading: an earlier record of this member was of another protocol.
+        # Only while loading: an earlier record of this member had another protocol.
         offers = [(name, subscription)]
     group.set_protocols(member, offers)
     return True
 
 
 def _rebalance_timeout_ms(recorded: MemberValue) -> int:
-    """Value version 0 has no rebalance timeout, read as -1; the session timeout stands in for it."""
+    """Return the rebalance timeout, or the session timeout for version 0, which has none and is read as -1."""
     timeout_ms = recorded.rebalance_timeout
     return recorded.session_timeout if timeout_ms == -1 else timeout_ms
 
 
 def forget_metadata(group: GroupMetadata) -> None:
-    """What a group tombstone does to a group whose offsets are still there: only they remain."""
+    """Reset everything but the group's offsets, because a tombstone of the group was read."""
     for member_id in list(group.members):
         group.remove(member_id)
     group.forget_all_pending()

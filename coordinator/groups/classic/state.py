@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The five states of a classic group and which of them may follow which."""
+"""The five states of a classic group and the transitions between them."""
 
 import enum
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from typing import Final
 
 
 class GroupState(enum.Enum):
-    """State of a classic group (Kafka: ClassicGroupState). The value is the spelling that clients see.
+    """The state of a classic group (Kafka: ClassicGroupState). The value is the spelling that clients see.
 
-    EMPTY: no members; offsets may remain. Joins start a rebalance, commits without a generation are taken.
-    PREPARING_REBALANCE: members are asked to rejoin; joins wait, syncs and heartbeats say REBALANCE_IN_PROGRESS.
+    EMPTY: no members; offsets may remain. Joins start a rebalance, commits without a generation are accepted.
+    PREPARING_REBALANCE: members are asked to rejoin; joins wait, syncs and heartbeats get REBALANCE_IN_PROGRESS.
     COMPLETING_REBALANCE: a generation was formed; syncs wait for the leader's assignment.
-    STABLE: the assignment is known; syncs are answered with it.
-    DEAD: removed from the cache, or its partition was; every request is sent to look for the coordinator again.
+    STABLE: the assignment is known; syncs get it at once.
+    DEAD: removed from the cache, or its partition was; every request gets an error to find the coordinator again.
     """
 
     EMPTY = "Empty"
@@ -22,7 +22,7 @@ class GroupState(enum.Enum):
     STABLE = "Stable"
     DEAD = "Dead"
 
-    __hash__ = object.__hash__  # Enum's own is written in Python, and every step of a rebalance asks for it
+    __hash__ = object.__hash__  # Enum's own is written in Python, and every step of a rebalance calls it
 
 
 VALID_PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
@@ -34,8 +34,8 @@ VALID_PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
 }
-"""The states from which a group may enter each."""
+"""The states from which a group may enter each state."""
 
 
 class IllegalTransition(AssertionError):
-    """A transition that `VALID_PREVIOUS_STATES` does not allow: a bug of ours, never a client's doing."""
+    """A transition that `VALID_PREVIOUS_STATES` forbids: a bug of ours, never caused by a client."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of topics, of which many groups have the same: each is kept once."""
+"""The sets of topics that groups subscribe to; groups with equal sets share one."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ _shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
 
 
 def shared(topics: frozenset[str]) -> frozenset[str]:
-    """An equal set, the same one for all groups with these few subscriptions."""
+    """Return an equal set, which all groups with these few topics share."""
     if len(topics) > 10:
         return topics
     if len(_shared_topics) >= SHARED_TOPICS_MAX:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group as clients get to see it."""
+"""The summary of a group for clients."""
 
 import msgspec
 

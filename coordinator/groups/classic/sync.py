@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SyncGroup: the leader brings the assignment, everybody gets its part of it."""
+"""SyncGroup: the leader brings the assignment, and each member gets its part."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _DEAD: Final = GroupState.DEAD
 _EMPTY: Final = GroupState.EMPTY
 _STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
-"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+"""Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
 def sync(group: GroupMetadata, request: SyncGroupRequest, caller: RequestRef, now: Instant) -> Outcome:
@@ -53,12 +53,12 @@ def _validate(group: GroupMetadata, request: SyncGroupRequest) -> ErrorCode:
         return error
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    # KIP-559: clients from v5 on say what they believe the group to use; older ones say nothing.
-    for said, actual in (
+    # KIP-559: clients from v5 on name the type and protocol that they expect; older ones name none.
+    for claimed, actual in (
         (request.protocol_type, group.protocol_type),
         (request.protocol_name, group.protocol_name),
     ):
-        if said is not None and said != actual:
+        if claimed is not None and claimed != actual:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return _NONE
 
@@ -77,9 +77,9 @@ def _assignment_response(group: GroupMetadata, assignment: bytes) -> SyncGroupRe
 
 
 def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, out: Outcome) -> None:
-    """Take the leader's assignment: it goes to the log, and applying that record makes the group Stable.
+    """Add the record of the leader's assignment to `out`; applying it makes the group Stable.
 
-    Members that the leader left out get nothing, ids that it made up are ignored.
+    Members that the leader left out get empty bytes; ids that are not in the group are ignored.
     """
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     group.check_transition_to(_STABLE)
@@ -101,5 +101,5 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
                 member.awaiting_sync, _assignment_response(group, assignments.get(member.member_id, b""))
             )
             member.awaiting_sync = None
-            # A session that ended while the sync waited was forgiven, and nothing would end it later.
+            # A session that ended while the sync waited was forgiven; without a new deadline it would never end.
             reset_session(group, member, now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What time alone does to a group: sessions that end, joins and syncs that took too long."""
+"""The deadlines of a group: sessions that expire, and joins and syncs that take too long."""
 
 from itertools import islice
 from typing import Final
@@ -20,14 +20,14 @@ from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.progress import RebalanceCause
 
 EXPIRED_AT_ONCE: Final = 1_000
-"""So many sessions end in one step; those of a larger group go on ending in the next, which is due at once."""
+"""The number of sessions that may expire in one step; the rest expire in the next, which is due at once."""
 
 
 def expire(env: Environment, group: GroupMetadata, now: Instant, due_ms: int) -> Outcome:
-    """Do everything that is due, and say in `group.wakeup_ms` when the next thing will be.
+    """Expire everything that is due, and set `group.wakeup_ms` to the next deadline.
 
-    Due is what had its deadline by `due_ms`, monotonic milliseconds: a moment not after `now`, and everything that
-    members had sent by then has been handled. What comes of it counts from `now`.
+    Deadlines up to `due_ms` are due, monotonic milliseconds and not after `now`; all requests received by then have
+    been handled. New deadlines count from `now`.
     """
     out = Outcome()
     if group.state is not GroupState.DEAD:
@@ -45,7 +45,7 @@ def expire(env: Environment, group: GroupMetadata, now: Instant, due_ms: int) ->
 
 
 def next_deadline(group: GroupMetadata) -> int:
-    """The earliest of all the group's deadlines, monotonic milliseconds; NEVER if it has none."""
+    """Return the earliest of the group's deadlines, in monotonic milliseconds; NEVER if it has none."""
     if group.state is GroupState.DEAD:
         return NEVER
     return min(
@@ -57,10 +57,10 @@ def next_deadline(group: GroupMetadata) -> int:
 
 
 def on_loaded(env: Environment, group: GroupMetadata, now: Instant) -> Outcome:
-    """A group has come from the log: its members get a full session before they expire.
+    """Give the members of a group that was loaded from the log a full session before they expire.
 
-    One that is larger than a lowered `group.max.size` rebalances, so that its members may commit before some of
-    them are turned away (GroupMetadataManager.onLoaded).
+    A group that is larger than a lowered `group.max.size` rebalances, so that its members may commit before some
+    of them are refused (GroupMetadataManager.onLoaded).
     """
     out = Outcome()
     for member in group.members.values():
@@ -84,11 +84,11 @@ def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, due_m
     silent = (member for member in group.members.values() if member.session_deadline_ms <= due_ms)
     for member in list(islice(silent, EXPIRED_AT_ONCE)):
         if member.has_satisfied_heartbeat:
-            # It waits for us. The answer to its join or sync will start a new session.
+            # The reply to the join or sync that it waits in will start a new session.
             member.session_deadline_ms = NEVER
             continue
         if member.member_id not in group.members:
-            continue  # went in the rebalance that an earlier one of them set off
+            continue  # removed in the rebalance that the expiry of an earlier one has begun
         remove_member(group, member.member_id, out)
         out.report("member's session has expired", group=group.group_id, member=member.member_id)
         if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -104,7 +104,7 @@ def _complete_join_if_all_came(group: GroupMetadata, now: Instant, out: Outcome)
 
 
 def _expire_pending_sync(env: Environment, group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """Members that got the generation but never synced are dropped and the rest rebalances."""
+    """Remove the members that have not synced in this generation, and rebalance the rest."""
     group.sync_deadline_ms = NEVER
     if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync_members:
         return

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Committed offsets, whatever kind of group they belong to."""
+"""The committed offsets of groups of any kind."""

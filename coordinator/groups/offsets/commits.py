@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Committing, fetching and deleting a group's offsets."""
+"""Commits, fetches and deletes a group's offsets."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,14 +26,14 @@ NO_RETENTION_TIME: Final = -1
 TIMESTAMP_MAX: Final = (1 << 63) - 1
 
 ROWS_FROM: Final = 10
-"""From so many partitions of a topic on it is quicker to handle them as rows (`protocol.rows`)."""
+"""The number of partitions of a topic from which on rows are quicker (`protocol.rows`)."""
 
 SHOWN_ROW: Final = PLAIN_ROW + "4x"
 SHOWN_ROW_BYTES: Final = PLAIN_ROW_BYTES + 4
-"""As long as an offset is in an answer (OffsetFetch v5 and later), which saves bringing the rows to another length."""
+"""The bytes of an offset in a response (OffsetFetch v5 and later), so that rows need no other length."""
 
 _WITHOUT_ERROR: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
-"""By partition: what is answered for an offset that was taken. All commits share them."""
+"""The response for an accepted offset, by partition, which all commits share."""
 
 
 def commit_topic(
@@ -45,13 +45,13 @@ def commit_topic(
     retention_time_ms: int,
     now: Instant,
 ) -> tuple[OffsetCommits, list[OffsetCommitResponsePartition], list[int]]:
-    """Decide one topic of a valid commit: what is to be stored, the answers, and the partitions it does not have.
+    """Return, for one topic of a valid commit, the offsets to store, the responses, and the unknown partitions.
 
-    `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
-    partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
+    `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses only its
+    partition. An explicit retention time (v2 to v4, milliseconds) gives the offset its own time of expiry.
     """
     wall = now.wall
-    # A sum beyond 63 bits means for ever; Kafka lets it overflow, and the offset is gone at once.
+    # A sum beyond 63 bits means for ever; in Kafka it overflows, and the offset expires at once.
     expire_timestamp = (
         None if retention_time_ms == NO_RETENTION_TIME else min(wall + retention_time_ms, TIMESTAMP_MAX)
     )
@@ -89,7 +89,7 @@ def commit_topic(
 
 
 def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
-    """Add what more rows of the same topic come to, in place of what the commit has of the same partitions."""
+    """Add the offsets of more rows of the same topic, which replace those of the same partitions."""
     commits.rows = None
     if commits.metadata_bytes:
         for partition in more.values:
@@ -103,9 +103,9 @@ def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
 def commit_rows(
     group_id: GroupId, name: str, partition_count: int, rows: Rows, now: Instant
 ) -> OffsetCommits | None:
-    """What `commit_topic` says is to be stored, of rows of partition, offset and leader epoch, without metadata.
+    """Return the offsets to store, as `commit_topic`, for rows of partition, offset and leader epoch.
 
-    None where a row is to be answered in a way of its own, or the offset of one is replaced by that of another.
+    Returns None if a partition does not exist, or occurs twice.
     """
     wall = now.wall
     values: dict[int, OffsetAndMetadata] = {}
@@ -119,12 +119,12 @@ def commit_rows(
 
 
 def utf16_length(text: str) -> int:
-    """The length that Java's String.length gives, by which Kafka measures metadata."""
+    """Return the length of Java's String.length, by which Kafka measures metadata."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartitions:
-    """The committed offset of one partition as OffsetFetch v8+ shows it; offset -1 where there is none."""
+    """Return a partition's committed offset as in OffsetFetch v8 and later; offset -1 if it has none."""
     committed = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", 0)
@@ -134,15 +134,15 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
 
 
 def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> Rows | None:
-    """The committed offsets of partitions as rows of partition, offset and leader epoch.
+    """Return the committed offsets of partitions as rows of partition, offset and leader epoch.
 
-    None where one of them has metadata, and where they are so few that they are better shown one by one.
+    Returns None if one of them has metadata, or they are fewer than ROWS_FROM.
     """
     if len(indexes) < ROWS_FROM:
         return None
     fields: list[Any] = [INVALID_OFFSET] * (3 * len(indexes))
     at = 0
-    index: Any  # taken as it is: compiled code would make a number of it, and an object again, twice
+    index: Any  # else compiled code would make a number of the object, and an object again, twice
     for index in indexes:
         committed = partitions.get(index)
         fields[at] = index
@@ -156,7 +156,7 @@ def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> 
 
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
-    """A committed offset as OffsetFetch up to v7 shows it."""
+    """Return a partition's committed offset as in OffsetFetch up to v7."""
     committed = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", 0)
@@ -166,9 +166,9 @@ def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> 
 
 
 def delete_offsets(group: Group, offsets: CommittedOffsets, topic: str, partitions: Sequence[int]) -> Outcome:
-    """Tombstones for the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
+    """Return the tombstones of the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
 
-    It is NONE also where there was no offset. A topic that members consume keeps its offsets:
+    The code is NONE also for a partition without an offset. A topic that members consume keeps its offsets:
     GROUP_SUBSCRIBED_TO_TOPIC.
     """
     if group.is_subscribed_to(topic):

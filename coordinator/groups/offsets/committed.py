@@ -10,37 +10,37 @@ from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 _NONE: Final[dict[int, OffsetAndMetadata]] = {}
 _NOTHING: Final[dict[str, dict[int, OffsetAndMetadata]]] = {}
-"""What all groups without offsets share; it is replaced and never changed."""
+"""The empty offsets that all groups without offsets share, which are replaced and never changed."""
 
 
 @mypyc_attr(acyclic=True)
 class CommittedOffsets:
-    """What was committed, by topic and partition, and how much that is.
+    """The committed offsets by topic and partition, with their number and the bytes of their metadata.
 
-    `apply_offset` and `apply_commits` are what records do, live and while loading; nothing else changes it.
+    Only applying records, by `apply_offset` and `apply_commits`, changes them, live and while loading.
     """
 
     __slots__ = ("by_topic", "count", "metadata_bytes", "usage")
 
     def __init__(self, usage: GroupTotals) -> None:
-        """Nothing yet; what there will be counts into `usage`, the node's books."""
+        """Begin without offsets; those to come are counted in `usage`, the node's totals."""
         self.usage = usage
         self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = _NOTHING
         self.count = 0
         self.metadata_bytes = 0
 
     def of(self, topic: str) -> Mapping[int, OffsetAndMetadata]:
-        """The offsets of one topic by partition; empty where there are none."""
+        """Return the offsets of one topic by partition; empty if it has none."""
         return self.by_topic.get(topic, _NONE)
 
     def all(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
-        """Every offset as (topic, partition, value), in the order of first commit."""
+        """Yield every offset as (topic, partition, value), in the order of first commit."""
         for topic, partitions in self.by_topic.items():
             for partition, committed in partitions.items():
                 yield topic, partition, committed
 
     def some(self, topic: str, partitions: Iterable[int]) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
-        """The offsets of these partitions of a topic, as they are now, in the form of `all`."""
+        """Yield the present offsets of these partitions of a topic, in the form of `all`."""
         known = self.of(topic)
         for partition in partitions:
             committed = known.get(partition)
@@ -48,7 +48,7 @@ class CommittedOffsets:
                 yield topic, partition, committed
 
     def apply_offset(self, topic: str, partition: int, value: OffsetAndMetadata | None) -> None:
-        """Set a partition's committed offset, or take it away when the record is a tombstone."""
+        """Set a partition's committed offset, or remove it if the record is a tombstone."""
         partitions = self.by_topic.get(topic)
         before = None if partitions is None else partitions.get(partition)
         self._count(
@@ -65,7 +65,7 @@ class CommittedOffsets:
             partitions[partition] = value
 
     def apply_commits(self, commits: OffsetCommits) -> None:
-        """Set the committed offsets of all partitions of a topic that one commit names."""
+        """Set the committed offsets of all partitions of one topic in a commit."""
         values = commits.values
         partitions = self.by_topic.get(commits.topic)
         if partitions is None:
@@ -95,7 +95,7 @@ class CommittedOffsets:
             self.usage.offset_metadata_bytes += more_metadata_bytes
 
     def leave_memory(self) -> None:
-        """The group has left the cache: its offsets count no more, whatever becomes of them."""
+        """Subtract the offsets from the node's totals: the group has left the cache."""
         usage, self.usage = self.usage, GroupTotals()
         usage.offsets -= self.count
         usage.offset_metadata_bytes -= self.metadata_bytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which offsets have expired, and what is left of a group that has lost them all."""
+"""The expiry of offsets, and the removal of groups and of their offsets."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,14 +11,14 @@ from protocol.errors import ErrorCode
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 
 Committed = tuple[str, int, OffsetAndMetadata]
-"""Topic, partition and what was committed there."""
+"""Topic, partition and committed offset."""
 
 
 def expiries(group: Group, retention_ms: int, offsets: Iterable[Committed]) -> Iterator[tuple[str, int, int]]:
-    """When each of these offsets of a group is expired, as the group is now.
+    """Yield when each of these offsets of a group expires, in the group's present state.
 
-    Gives topic, partition and the wall clock's milliseconds from which that is so. A record with an expire timestamp of
-    its own (value version 1) ends at that moment where the group lets its offsets expire at all. Offsets that cannot
+    Yields topic, partition and the moment of expiry in wall clock milliseconds. A record with an expire timestamp of
+    its own (value version 1) expires at that moment if the group lets its offsets expire at all. Offsets that cannot
     expire are left out.
     """
     since, kept_topics = group.retention()
@@ -33,7 +33,7 @@ def expiries(group: Group, retention_ms: int, offsets: Iterable[Committed]) -> I
 def expired_offsets(
     group: Group, now_wall_ms: int, retention_ms: int, offsets: Iterable[Committed]
 ) -> Outcome:
-    """A tombstone for each of these offsets of a group that has expired."""
+    """Return an outcome with a tombstone for each of these offsets that has expired."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, at_ms in expiries(group, retention_ms, offsets)
@@ -43,22 +43,22 @@ def expired_offsets(
 
 
 def is_finished(group: Group, offsets: CommittedOffsets, expiring: int) -> bool:
-    """Whether nothing is left of the group once `expiring` of its offsets are gone."""
+    """Return whether nothing of the group remains once `expiring` of its offsets are removed."""
     return group.is_empty and not group.is_worth_keeping and offsets.count == expiring
 
 
 def is_no_group(group: Group, offsets: CommittedOffsets) -> bool:
-    """Whether a group that was loaded is none: all its offsets had tombstones, and it was never stored itself."""
+    """Return whether a loaded group does not exist: it was never stored, and all its offsets had tombstones."""
     return group.generation_id == 0 and not offsets.count and not group.is_worth_keeping
 
 
 def remove_group(group: Group) -> Outcome:
-    """The records that remove a group without offsets from the log: none for one that never was in it."""
+    """Return the records that remove a group without offsets from the log; none if it never was stored."""
     return Outcome(None, group.tombstones())
 
 
 def delete_group(group: Group, offsets: CommittedOffsets) -> Outcome:
-    """The tombstones of all the offsets of a group and then its own (DeleteGroups). The answer is an ErrorCode."""
+    """Return the tombstones of a group's offsets and then its own (DeleteGroups). The answer is an ErrorCode."""
     error = group.validate_delete_group()
     if error is not ErrorCode.NONE:
         return Outcome(error)
@@ -69,7 +69,7 @@ def delete_group(group: Group, offsets: CommittedOffsets) -> Outcome:
 
 
 def delete_first_offsets(group: Group, offsets: CommittedOffsets, count: int) -> Outcome:
-    """Tombstones of as many offsets of a group."""
+    """Return the tombstones of the first `count` offsets of a group."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, _ in islice(offsets.all(), count)
@@ -80,9 +80,9 @@ def delete_first_offsets(group: Group, offsets: CommittedOffsets, count: int) ->
 def delete_offsets_of_topics(
     group: Group, offsets: CommittedOffsets, topics: frozenset[str], count: int
 ) -> list[Outcome]:
-    """A tombstone for each offset of these topics, at most `count` in each outcome."""
+    """Return a tombstone for each offset of these topics, at most `count` in each outcome."""
     held = offsets.by_topic
-    # whichever are fewer are walked: this is asked of every group of the node, for any number of topics
+    # iterate over whichever are fewer: this is called for every group of the node, with any number of topics
     gone = [topic for topic in held if topic in topics] if len(held) < len(topics) else held.keys() & topics
     if not gone:  # nearly always
         return []

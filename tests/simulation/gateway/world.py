@@ -48,7 +48,7 @@ STEADY: Final = ("alice", "dave")
 """Users who may do everything all the time."""
 CHANGING: Final = ("bob", "carol")
 """Users whose permissions come and go."""
-NOBODY: Final = "eve"
+NO_NODE: Final = "eve"
 CHANGES_S: Final = 1.5
 HOARDERS: Final = 8
 UNNOTICED_S: Final = 60.0
@@ -198,7 +198,7 @@ class GatewayWorld(World):
 
     def _clients(self) -> list[Any]:
         clients: list[Any] = []
-        for user in (*STEADY, *CHANGING, NOBODY):
+        for user in (*STEADY, *CHANGING, NO_NODE):
             clients += [Forwarder(self, f"forwarder-{user}-{number}", user) for number in range(2)]
         clients += [Hoarder(self, f"hoarder-{number}", STEADY[0]) for number in range(HOARDERS)]
         for group in (*MOVED, OWN, HELD):
