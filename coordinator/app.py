@@ -272,19 +272,19 @@ class App(NodeComponents):
     def schedule(self) -> None:
         """Begin the periodic jobs of the node."""
         settings, every = self.settings, self.scheduler.every
-        every_until_ended = self.scheduler.every_until_ended
-        self.scheduler.every_task(
+        schedule_until_ended = self.scheduler.schedule_until_ended
+        self.scheduler.schedule_task(
             "expire_offsets", settings.offsets_retention_check_interval_ms, self._expire
         )
-        every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
-        every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
+        schedule_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
+        schedule_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
         every("close_unread_connections", CHECK_INTERVAL_MS, lambda: self.budget.check(self.clock.mono_ms()))
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
         if settings.log_flush == "interval":
-            every_until_ended("sync", settings.log_flush_interval_ms, self.disk_jobs.sync)
+            schedule_until_ended("sync", settings.log_flush_interval_ms, self.disk_jobs.sync)
 
     # --- periodic jobs ---
 

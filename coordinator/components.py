@@ -13,7 +13,7 @@ from coordinator.groups.group_totals import GroupTotals
 from coordinator.host import HostResources
 from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.jobs.disk_jobs import DiskJobs
-from coordinator.jobs.limit_table import limits_of
+from coordinator.jobs.limit_table import list_limits
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.jobs.loop_watch import LoopWatch
 from coordinator.jobs.wall_clock import WallClockGuard
@@ -86,7 +86,7 @@ class NodeComponents:
         self.deadlines = Timers(self.loop, self.clock, InputBarrier(self.fair_queue).call_after_input)
         self.totals = Totals()
         """The totals of the catalogue's topics."""
-        limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.budget.total_bytes)
+        limits = list_limits(settings, self.usage, lambda: self.totals, lambda: self.budget.total_bytes)
         self.limits = LimitWatch(limits, self.stats.limit_refusals)
 
     def _make_committer(self) -> Committer:

@@ -11,7 +11,7 @@ from storage.journal.journal import Entry
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.opening import OpenedPartitions
-from storage.recovery.recovery import RecoveryFacts
+from storage.recovery.recovery import RecoveryInputs
 
 
 class Partitions:
@@ -24,7 +24,7 @@ class Partitions:
         """The partitions that were adopted and not released; None if the node has all partitions."""
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that cannot be read, and why."""
-        self.unread: dict[Partition, RecoveryFacts] = {}
+        self.unread: dict[Partition, RecoveryInputs] = {}
         """The failed partitions that the disk could not read, and the facts needed to try again."""
         self.points: dict[TopicPartition, Offset] = {}
         """The recovery point of each partition: the offset up to which it is durable in its segments."""

@@ -26,7 +26,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     query: Callable[[Facts], str]
 
 
-def sightings_of(check: str) -> Callable[[Facts], str]:
+def sightings_query(check: str) -> Callable[[Facts], str]:
     """Return the query of a check whose rows the fold has seen while reading: one finding for each file."""
     return lambda _: _sightings(check)
 
@@ -45,7 +45,7 @@ def sightings_or_ranges(check: str, where: str, message: str) -> str:
     return by_file(_sightings(check), ranges_where(where, message))
 
 
-def differences_of(kind: str) -> Callable[[Facts], str]:
+def differences_query(kind: str) -> Callable[[Facts], str]:
     """Return the query of a check that compares the log with another state, if requested: one finding per partition."""
     rows = f"select * from differences where kind = '{kind}'"
     return lambda facts: "" if facts.differences is None else by_partition(rows, "message")

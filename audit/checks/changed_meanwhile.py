@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for changes while the log was read."""
 
-from audit.checks.base import FOUND_COLUMNS, Check, differences_of, sightings_of
+from audit.checks.base import FOUND_COLUMNS, Check, differences_query, sightings_query
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
-    gone, changed = sightings_of("changed_meanwhile")(facts), differences_of("meanwhile")(facts)
+    gone, changed = sightings_query("changed_meanwhile")(facts), differences_query("meanwhile")(facts)
     return f"{gone} union all select {FOUND_COLUMNS} from ({changed})" if changed else gone
 
 

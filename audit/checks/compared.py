@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from audit.checks.base import Check, differences_of
+from audit.checks.base import Check, differences_query
 
 CHECKS: Final = (
     Check(
@@ -14,7 +14,7 @@ CHECKS: Final = (
             "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
             "this is a bug."
         ),
-        query=differences_of("compacted"),
+        query=differences_query("compacted"),
     ),
     Check(
         name="state_differs",
@@ -24,7 +24,7 @@ CHECKS: Final = (
             "Audit again. If it stays so, restart the node, which then reads its state from the log; "
             "keep a copy of the log before that."
         ),
-        query=differences_of("differs"),
+        query=differences_query("differs"),
     ),
     Check(
         name="rebalance_stuck",
@@ -34,6 +34,6 @@ CHECKS: Final = (
             "See the members with groupkeeper groups describe, and restart the one that does not answer. "
             "It is removed at the end of its rebalance timeout."
         ),
-        query=differences_of("stuck"),
+        query=differences_query("stuck"),
     ),
 )

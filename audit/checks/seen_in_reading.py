@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from audit.checks.base import Check, sightings_of
+from audit.checks.base import Check, sightings_query
 
 CHECKS: Final = (
     Check(
@@ -14,7 +14,7 @@ CHECKS: Final = (
             "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
             "can be kept; or restore a backup. Have the disk and the memory looked at."
         ),
-        query=sightings_of("batch_crc"),
+        query=sightings_query("batch_crc"),
     ),
     Check(
         name="batch_damage",
@@ -24,7 +24,7 @@ CHECKS: Final = (
             "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
             "can be kept; or restore a backup. Have the disk looked at."
         ),
-        query=sightings_of("batch_damage"),
+        query=sightings_query("batch_damage"),
     ),
     Check(
         name="future_time",
@@ -34,14 +34,14 @@ CHECKS: Final = (
             "See that NTP or chrony runs on the hosts that write; offsets that must not stay so long "
             "can be committed anew."
         ),
-        query=sightings_of("future_time"),
+        query=sightings_query("future_time"),
     ),
     Check(
         name="metadata_too_long",
         severity="warning",
         about="A commit's metadata is longer than offset.metadata.max.bytes allows.",
         todo="The limit was lowered, or another server wrote this: nothing is wrong with what is there.",
-        query=sightings_of("metadata_too_long"),
+        query=sightings_query("metadata_too_long"),
     ),
     Check(
         name="undecodable",
@@ -51,13 +51,13 @@ CHECKS: Final = (
             "See which program wrote the record (its client is in the message, if it is known), and "
             "report it if that was a Groupkeeper or a Kafka."
         ),
-        query=sightings_of("undecodable"),
+        query=sightings_query("undecodable"),
     ),
     Check(
         name="unknown_type",
         severity="warning",
         about="A record is of a type that Kafka 4.4 does not have.",
         todo="A newer Kafka has written this directory. It is kept, and not served.",
-        query=sightings_of("unknown_type"),
+        query=sightings_query("unknown_type"),
     ),
 )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import FoldRows, Longs, Runs, combined
+from audit.fold.rows import FoldRows, Longs, Runs, combine_keys
 from audit.fold.rules import FoldRules
 from audit.fold.transactions import NO_PRODUCER, TransactionStatus
 
@@ -25,7 +25,7 @@ def fold_offsets(
     topic, _ = rows.codes("topic", numbers)
     placement.look(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
-    runs = Runs(combined([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
+    runs = Runs(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
     first, last = numbers[runs.first], numbers[runs.last]
     waits = pending_of[runs.first]
     offset, tombstone = rows.longs("offset"), rows.bools("tombstone")

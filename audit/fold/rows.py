@@ -105,7 +105,7 @@ def codes(array: pa.Array) -> tuple[Longs, pa.Array]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
-def combined(parts: Sequence[Longs]) -> Longs:
+def combine_keys(parts: Sequence[Longs]) -> Longs:
     """Return one number for each row, which is equal for rows that are equal in all parts."""
     result = np.zeros(len(parts[0]), np.int64)
     width = 1

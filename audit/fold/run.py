@@ -15,7 +15,7 @@ from audit.fold.records import fold_records
 from audit.fold.rows import FoldRows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Observations
-from audit.fold.transactions import fold_transactions, standing
+from audit.fold.transactions import fold_transactions, transaction_status
 from protocol.names import Offset
 from storage.disk.layout import parse_segment
 
@@ -81,7 +81,7 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
     rows = FoldRows(table, place)
     seen = Observations(rows, rules.since_ms)
-    stands = standing(rows)
+    stands = transaction_status(rows)
     placement = PlacementCheck(rows, rules, seen)
     yield from fold_log(rows, rules, seen)
     yield from fold_records(rows, rules, seen)

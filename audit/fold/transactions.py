@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, FoldRows, Longs, Runs, combined
+from audit.fold.rows import Bools, FoldRows, Longs, Runs, combine_keys
 
 NO_PRODUCER = -1
 
@@ -23,7 +23,7 @@ class TransactionStatus(NamedTuple):
     pending_of: Longs
 
 
-def standing(rows: FoldRows) -> TransactionStatus:
+def transaction_status(rows: FoldRows) -> TransactionStatus:
     """Return the status of each row at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
@@ -96,5 +96,5 @@ def _first_rows(rows: FoldRows, events: Longs) -> dict[int, int]:
     if not len(events):
         return {}
     producer = rows.longs("producer_id")[events]
-    runs = Runs(combined([producer]))
+    runs = Runs(combine_keys([producer]))
     return dict(zip(producer[runs.first].tolist(), events[runs.first].tolist(), strict=True))

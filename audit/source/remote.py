@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import arrow_schema
-from audit.source.directory_snapshot import DirectorySnapshot, LookedAt, offsets_in, written_from_of
+from audit.source.directory_snapshot import DirectorySnapshot, LookedAt, offsets_in, resume_offsets
 from audit.source.journals import journals
 from audit.source.plan import Range
 from audit.source.read import from_start, next_offset, read_range, rows
@@ -109,7 +109,7 @@ def _content(spark: SparkSession, path: str) -> bytes | None:
 
 
 def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
-    return written_from_of(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
+    return resume_offsets(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:

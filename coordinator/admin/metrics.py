@@ -24,7 +24,7 @@ from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.scheduler import Job
-from coordinator.telemetry.logs import dropped_lines
+from coordinator.telemetry.logs import count_dropped_lines
 from coordinator.telemetry.stats import Histogram, Stats
 from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
@@ -119,7 +119,7 @@ class NodeCollector(Collector):
         yield _flushes(self.stats.flushes)
 
     def _counters(self) -> Iterator[Metric]:
-        yield node.LOG_LINES_DROPPED.family(dropped_lines())
+        yield node.LOG_LINES_DROPPED.family(count_dropped_lines())
         for counter, attribute in COUNTERS:
             yield counter.family(getattr(self.stats, attribute))
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import streamed
+from coordinator.api.slices import as_stream
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
@@ -32,7 +32,7 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
 
     def respond(outcome: Grown) -> CreatePartitionsResponse:
         results = (_result(name, refusal, version) for name, refusal in outcome.items())
-        return CreatePartitionsResponse(version=version, results=streamed(results))
+        return CreatePartitionsResponse(version=version, results=as_stream(results))
 
     def refuse(error: ErrorCode) -> CreatePartitionsResponse:
         return _refused(request, error, version)
@@ -52,7 +52,7 @@ def error_response(
 def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -> CreatePartitionsResponse:
     refusal = Refusal(error)
     return CreatePartitionsResponse(
-        version=version, results=streamed(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version, results=as_stream(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 

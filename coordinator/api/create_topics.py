@@ -13,10 +13,10 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import streamed
+from coordinator.api.slices import as_stream
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.config_values import ConfigSource
-from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
+from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
@@ -46,7 +46,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
 
     def respond(outcome: Created) -> CreateTopicsResponse:
         results = (_result(name, outcome[name], version) for name in outcome)
-        return CreateTopicsResponse(version=version, topics=streamed(results))
+        return CreateTopicsResponse(version=version, topics=as_stream(results))
 
     def refuse(error: ErrorCode) -> CreateTopicsResponse:
         return _refused(request, error, version)
@@ -64,7 +64,7 @@ def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int)
 def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
     refusal = Refusal(error)
     return CreateTopicsResponse(
-        version=version, topics=streamed(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version, topics=as_stream(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 
@@ -125,7 +125,7 @@ def _refuse_configs(topic: CreatableTopic) -> Refusal | None:
     if nulls:
         reason: str | None = f"Null value not supported for topic configs: {','.join(nulls)}"
     else:
-        reason = why_refused(_given(topic))
+        reason = refusal_reason(_given(topic))
     return Refusal(ErrorCode.INVALID_CONFIG, reason) if reason else None
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, streamed
+from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -17,7 +17,7 @@ from protocol.names import GroupId
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
     """Delete groups without members, with their offsets; a group that is named twice gets one result."""
-    return in_slices(node, ctx, DeleteGroupsResponse(results=streamed(_delete(node, request, ctx))))
+    return in_slices(node, ctx, DeleteGroupsResponse(results=as_stream(_delete(node, request, ctx))))
 
 
 def _delete(

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import streamed
+from coordinator.api.slices import as_stream
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.steps import Steps, counted, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
@@ -50,7 +50,7 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
         return DeleteTopicsResponse(
-            version=version, responses=streamed(_result(each, version) for each in deletions)
+            version=version, responses=as_stream(_result(each, version) for each in deletions)
         )
 
     return answer_after_change(node, ctx, edit, respond, lambda error: _refused_all(request, error, version))
@@ -67,7 +67,7 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     refusal = Refusal(error)
     return DeleteTopicsResponse(
         version=version,
-        responses=streamed(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
+        responses=as_stream(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
     )
 
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import in_slices, streamed
+from coordinator.api.slices import as_stream, in_slices
 from coordinator.catalogue.config_description import DescribedConfig, node_configs, topic_configs
-from coordinator.catalogue.names import why_invalid
+from coordinator.catalogue.names import invalid_reason
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.node import Node
 from protocol.apis import VersionRange
@@ -36,7 +36,7 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
         unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
         return in_slices(node, ctx, _all_refused(request, unknown, version))
     results = (_describe(node, request, each, version) for each in request.resources)
-    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=streamed(results)))
+    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=as_stream(results)))
 
 
 def error_response(
@@ -50,7 +50,7 @@ def error_response(
 
 def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        version=version, results=streamed(_result(each, refusal, [], version) for each in request.resources)
+        version=version, results=as_stream(_result(each, refusal, [], version) for each in request.resources)
     )
 
 
@@ -70,7 +70,7 @@ def _find(node: Node, resource_type: int, name: str) -> Iterable[DescribedConfig
         topic = node.catalogue.get(name)
         if topic is not None:
             return topic_configs(topic, node.settings)
-        if reason := why_invalid(name):
+        if reason := invalid_reason(name):
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if resource_type == BROKER:

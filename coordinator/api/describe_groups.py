@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import in_slices, streamed
+from coordinator.api.slices import as_stream, in_slices
 from coordinator.authorization.authorizer import authorized_operations
 from coordinator.authorization.permissions import NOT_ASKED, Resource
 from coordinator.groups.classic.member import MemberSummary
@@ -29,7 +29,7 @@ NOT_FOUND_FROM = 6
 
 def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
     """Describe each group of the request, in its order."""
-    return in_slices(node, ctx, DescribeGroupsResponse(groups=streamed(_described(node, request, ctx))))
+    return in_slices(node, ctx, DescribeGroupsResponse(groups=as_stream(_described(node, request, ctx))))
 
 
 def _described(
@@ -63,7 +63,7 @@ def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGro
         group_state=summary.state,
         protocol_type=summary.protocol_type,
         protocol_data=summary.protocol,
-        members=streamed(_member(member) for member in summary.members),
+        members=as_stream(_member(member) for member in summary.members),
     )
 
 

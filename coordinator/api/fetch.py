@@ -21,7 +21,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.fetch_answers import FetchableTopicResponse, PartitionData, nothing_new, refusal
 from coordinator.api.fetch_log import FetchPartition, LogFetch
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import in_slices, moments, streamed
+from coordinator.api.slices import as_stream, in_slices, moments
 from coordinator.api.topics import find_topic, id_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -91,7 +91,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
 
     def answer() -> Parked:
         topics = _topics(node, request, version, set())
-        return in_slices(node, ctx, FetchResponse(version=version, responses=streamed(topics)))
+        return in_slices(node, ctx, FetchResponse(version=version, responses=as_stream(topics)))
 
     if errors != {ErrorCode.NONE} or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return answer()
@@ -189,7 +189,7 @@ def _topics(
             version=version,
             topic=wanted.topic,
             topic_id=wanted.topic_id,
-            partitions=streamed(partitions),
+            partitions=as_stream(partitions),
         )
 
 

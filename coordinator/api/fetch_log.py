@@ -21,7 +21,7 @@ from coordinator.api.fetch_answers import (
     refusal,
 )
 from coordinator.api.partitions import READ_COMMITTED
-from coordinator.api.slices import encoded, streamed
+from coordinator.api.slices import as_stream, encoded
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.partitions.fetch_waiters import FetchWaiter
@@ -172,7 +172,7 @@ class LogFetch:
         try:
             response = FetchResponse(
                 version=self._ctx.api_version,
-                responses=streamed(self._topics(self._partitions())),
+                responses=as_stream(self._topics(self._partitions())),
                 node_endpoints=self._endpoints(),
             )
             return (yield from encoded(self._node, self._ctx, response))

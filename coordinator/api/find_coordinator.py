@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import in_slices, streamed
+from coordinator.api.slices import as_stream, in_slices
 from coordinator.catalogue.topic import Refusal
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
@@ -52,7 +52,7 @@ def handle(
             for key in request.coordinator_keys
         )
         return in_slices(
-            node, ctx, FindCoordinatorResponse(version=version, coordinators=streamed(coordinators))
+            node, ctx, FindCoordinatorResponse(version=version, coordinators=as_stream(coordinators))
         )
     found = _find(node, request.key, request.key_type, version)
     if isinstance(found, Refusal):

@@ -11,11 +11,11 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import streamed
+from coordinator.api.slices import as_stream
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.config_values import ConfigType
-from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
-from coordinator.catalogue.names import why_invalid
+from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
+from coordinator.catalogue.names import invalid_reason
 from coordinator.catalogue.steps import Steps, counted, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
@@ -101,9 +101,9 @@ def _alter(topics: Topics, name: str, changes: Sequence[AlterableConfig]) -> Ref
     for change in changes:
         if refusal := _change(configs, change):
             return refusal
-    if reason := why_invalid(name):
+    if reason := invalid_reason(name):
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-    if reason := why_refused(configs):
+    if reason := refusal_reason(configs):
         return Refusal(ErrorCode.INVALID_CONFIG, reason)
     outcome = topics.configure(name, configs)
     return outcome if isinstance(outcome, Refusal) else None
@@ -144,7 +144,7 @@ def _response(
     kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(
         version=version,
-        responses=streamed(
+        responses=as_stream(
             kind(
                 version=version,
                 error_code=refusal.error,

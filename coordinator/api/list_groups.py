@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import in_slices, streamed
+from coordinator.api.slices import as_stream, in_slices
 from coordinator.groups.classic.group import KIND
 from coordinator.groups.group import Group
 from coordinator.node import Node
@@ -27,7 +27,7 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
     types = {kind.lower() for kind in request.types_filter or ()}
     if types and KIND not in types:
         return ListGroupsResponse(groups=[])
-    return in_slices(node, ctx, ListGroupsResponse(groups=streamed(_groups(node, states, ctx))))
+    return in_slices(node, ctx, ListGroupsResponse(groups=as_stream(_groups(node, states, ctx))))
 
 
 def _groups(
@@ -37,7 +37,7 @@ def _groups(
 
     Raises RequestRefused if a partition is lost meanwhile.
     """
-    for kept in node.group_access.every_group(ctx):
+    for kept in node.group_access.iterate_groups(ctx):
         if kept is None:
             yield None
         elif not states or kept.group.state.value.lower() in states:

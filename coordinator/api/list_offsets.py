@@ -26,7 +26,7 @@ from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.end_offsets import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import streamed
+from coordinator.api.slices import as_stream
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import EndOffset, Node
@@ -173,7 +173,7 @@ def _respond(
             else _topic(node, name, rows, ctx, known.get(name, NO_END))
             for name, rows in asked.items()
         )
-        return ListOffsetsResponse(version=ctx.api_version, topics=streamed(topics))
+        return ListOffsetsResponse(version=ctx.api_version, topics=as_stream(topics))
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
     return with_ends(node, ctx, wanted, respond)
@@ -227,7 +227,7 @@ def _topic(
         return _answer(index, TimestampAndOffset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
-    return ListOffsetsTopicResponse(version=version, name=name, partitions=streamed(answers))
+    return ListOffsetsTopicResponse(version=version, name=name, partitions=as_stream(answers))
 
 
 def _topic_in_log(rows: list[ListOffsetsPartition], in_log: InLog, version: int) -> ListOffsetsTopicResponse:
@@ -240,7 +240,7 @@ def _topic_in_log(rows: list[ListOffsetsPartition], in_log: InLog, version: int)
         return _answer(index, found, version)
 
     answers = (answer(index) for index in times)
-    return ListOffsetsTopicResponse(version=version, name=OFFSETS_TOPIC, partitions=streamed(answers))
+    return ListOffsetsTopicResponse(version=version, name=OFFSETS_TOPIC, partitions=as_stream(answers))
 
 
 def _find(

@@ -17,11 +17,11 @@ from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
+from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices, moments
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.authorization.authorizer import authorized_operations
 from coordinator.authorization.permissions import CLUSTER_NAME, Resource
-from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
+from coordinator.catalogue.names import INTERNAL_TOPICS, invalid_reason
 from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
@@ -137,7 +137,7 @@ def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> Metada
         )
         for topic in request.topics or ()
     )
-    return MetadataResponse(version=version, brokers=[], topics=streamed(topics), error_code=error)
+    return MetadataResponse(version=version, brokers=[], topics=as_stream(topics), error_code=error)
 
 
 def _is_possible(name: str | None, topic_id: uuid.UUID | None, version: int) -> bool:
@@ -189,7 +189,7 @@ def _by_name(
     for name in missing:
         refusal = refused.get(name)
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if why_invalid(name):
+        if invalid_reason(name):
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif refusal is not None and refusal.error is not ErrorCode.INVALID_REQUEST:
             error = refusal.error
@@ -234,7 +234,7 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
         name=topic.name,
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
-        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else streamed(partitions),
+        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else as_stream(partitions),
         authorized_operations=_topic_operations(node, request, topic.name, version),
     )
 
@@ -278,7 +278,7 @@ def _response(
         brokers=brokers,
         cluster_id=node.cluster_id,
         controller_id=node.cluster.controller_id,
-        topics=streamed(topics),
+        topics=as_stream(topics),
         authorized_operations=authorized_operations(
             node.authorizer, Resource.CLUSTER, CLUSTER_NAME, asked=asked
         ),

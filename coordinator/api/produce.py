@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.api.context import SILENT, Parked, RequestContext, Silent
 from coordinator.api.declaration import Api
-from coordinator.api.slices import in_slices, streamed
+from coordinator.api.slices import as_stream, in_slices
 from coordinator.api.topics import find_topic, id_bytes
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
@@ -60,7 +60,7 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked |
     version = ctx.api_version
     responses = (_refused(node, request, wanted, version) for wanted in request.topic_data)
     return in_slices(
-        node, ctx, ProduceResponse(version=version, responses=streamed(responses), node_endpoints=[])
+        node, ctx, ProduceResponse(version=version, responses=as_stream(responses), node_endpoints=[])
     )
 
 
@@ -99,7 +99,7 @@ def _topic(
     wanted: TopicProduceData, partitions: Iterable[PartitionProduceResponse], version: int
 ) -> TopicProduceResponse:
     return TopicProduceResponse(
-        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=streamed(partitions)
+        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=as_stream(partitions)
     )
 
 

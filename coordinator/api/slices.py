@@ -84,7 +84,7 @@ def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
     return pieces
 
 
-def streamed(items: Iterable[T | None]) -> list[T]:
+def as_stream(items: Iterable[T | None]) -> list[T]:
     """Return an iterator as if it were a list of structs, for `in_slices`; None in it yields to the event loop."""
     return cast("list[T]", items)
 

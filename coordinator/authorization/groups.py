@@ -41,9 +41,9 @@ class SingleGroupRule(Rule):
     checked_before: Callable[[Any, int], ErrorCode] = _nothing
     """(request, version) -> the error that comes before the permissions, or NONE."""
 
-    def permissions(self, request: Any, version: int) -> list[Permission]:
+    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return the permission for the group, and one for every topic."""
-        topics = [] if self.topics is None else self.topics.permissions(request.topics, version)
+        topics = [] if self.topics is None else self.topics.needed_permissions(request.topics, version)
         return [group_permission(self.operation, request.group_id), *topics]
 
     def groups(self, request: Any, version: int) -> list[str]:
@@ -95,7 +95,7 @@ class SeveralGroupsRule(Rule):
     """The field of the response with a row for each group."""
     place: RefusalPosition
 
-    def permissions(self, request: Any, version: int) -> list[Permission]:
+    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return one permission for every group."""
         return [group_permission(self.operation, name) for name in self._names(request)]
 
@@ -155,10 +155,10 @@ class DescribeGroupsRule(SeveralGroupsRule):
 
     __slots__ = ()
 
-    def permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
+    def needed_permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
         """Return one permission for every group, or, if operations are asked for, all that can be found out."""
         if not _asks_for_operations(request, version):
-            return super().permissions(request, version)
+            return super().needed_permissions(request, version)
         return [group_permission(operation, name) for name in request.groups for operation in REPORTED]
 
     def restrict(
@@ -212,10 +212,10 @@ class FindCoordinatorRule(Rule):
     several: CoordinatorKeysRule
     several_from: int
 
-    def permissions(self, request: Any, version: int) -> list[Permission]:
+    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return one permission for every group."""
         if version >= self.several_from:
-            return self.several.permissions(request, version)
+            return self.several.needed_permissions(request, version)
         return [group_permission(self.several.operation, request.key)]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
@@ -232,7 +232,7 @@ class FindCoordinatorRule(Rule):
 class ListGroupsRule(Rule):
     """Shows all groups to a client that may describe the cluster, and otherwise the groups that it may describe."""
 
-    def permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
+    def needed_permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
         """Return the permission for the cluster; the groups are known only with the response."""
         return [DESCRIBE_CLUSTER]
 

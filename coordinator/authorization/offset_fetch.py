@@ -39,12 +39,12 @@ class OffsetFetchRule(Rule):
             Operation.DESCRIBE, _refused_topic, refuses_all_unknown=True, ids_from=ids_from
         )
 
-    def permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
+    def needed_permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
         """Return the permissions for the groups, and for every topic that is named."""
         needed = []
         for group in _fetched(request, version):
             needed.append(_describe(group))
-            needed += self._topics.permissions(group.topics, version)
+            needed += self._topics.needed_permissions(group.topics, version)
         return needed
 
     def groups(self, request: OffsetFetchRequest, version: int) -> list[str]:
@@ -115,7 +115,7 @@ class OffsetFetchRule(Rule):
 
     def _seen(self, response: OffsetFetchResponse, version: int) -> list[Permission]:
         groups: Sequence[Any] = response.groups if version >= GROUPS_FROM else [response]
-        return [each for group in groups for each in self._topics.permissions(group.topics, version)]
+        return [each for group in groups for each in self._topics.needed_permissions(group.topics, version)]
 
     def _visible(self, response: OffsetFetchResponse, version: int, decide: Decide) -> OffsetFetchResponse:
         """Keep only topics that may be described; a group with a topic on which there is no decision gets an error."""

@@ -46,7 +46,7 @@ PASSES: Final = AuthorizationResult()
 class Rule(Protocol):
     """The rule of one api; it names no group if every node can answer the request."""
 
-    def permissions(self, request: Any, version: int) -> list[Permission]:
+    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return all permissions that have to be known before the request is restricted."""
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:

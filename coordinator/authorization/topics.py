@@ -27,7 +27,7 @@ class TopicsPart:
         by_id = self.ids_from is not None and version >= self.ids_from
         return topic_permission(self.operation, topic.topic_id if by_id else topic.name)
 
-    def permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
+    def needed_permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
         """Return the permissions for all of these topics; None names no topic."""
         return [self.permission(topic, version) for topic in topics or ()]
 

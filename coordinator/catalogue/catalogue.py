@@ -51,7 +51,7 @@ class Catalogue(Topics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self.topics_by_id.get(topic_id)
 
-    def colliding(self, name: str) -> str | None:
+    def find_colliding(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         return self._by_key.get(collision_key(name))
 

@@ -318,7 +318,7 @@ _KEYS: Final = (
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {key.name: key for key in _KEYS}
 
 
-def why_refused(configs: Mapping[str, str]) -> str | None:
+def refusal_reason(configs: Mapping[str, str]) -> str | None:
     """Return what is wrong with the settings of a new topic, None if all of them can be stored."""
     for name, value in configs.items():
         if name not in TOPIC_CONFIGS:

@@ -49,7 +49,7 @@ class Deletions:
         self._behind: set[Partition] = set()
         """The partitions that may still hold offsets in the first of `_recent`."""
 
-    def went(self, names: Sequence[str], version: int = 0) -> None:
+    def note_deleted(self, names: Sequence[str], version: int = 0) -> None:
         """Note that these topics are deleted since this version."""
         self.number += len(names)
         self._recent.append(DeletedTopic(self.number, version, names))
@@ -98,9 +98,9 @@ class Deletions:
 
     def left(self, partition: Partition) -> list[str]:
         """Return the deleted topics whose offsets the partition may still hold, each once."""
-        return list(dict.fromkeys(name for gone in self.gone_after(partition, 0) for name in gone.names))
+        return list(dict.fromkeys(name for gone in self.deleted_after(partition, 0) for name in gone.names))
 
-    def gone_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
+    def deleted_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
         """Return the deletions after this number whose offsets the partition may still hold."""
         after = max(self._dropped[partition], number)
         return [gone for gone in self._recent if gone.number > after]

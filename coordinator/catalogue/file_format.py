@@ -49,9 +49,9 @@ from coordinator.catalogue.changes import (
     topic_pieces,
 )
 from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
-from coordinator.catalogue.errors import CorruptCatalogue, position_in
+from coordinator.catalogue.errors import CorruptCatalogue, find_position
 from coordinator.catalogue.ids import from_text
-from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
+from coordinator.catalogue.names import OFFSETS_TOPIC, invalid_reason
 from coordinator.catalogue.topic import Topic
 from protocol.names import Partition
 from storage.disk.properties import encode_uuid
@@ -265,7 +265,7 @@ def _read(text: bytes, position: int, path: Path, kind: type[Line]) -> Line:
     try:
         return msgspec.json.decode(b"{" + body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        where, reason = position_in(error)
+        where, reason = find_position(error)
         if where is not None:
             position += (
                 _BODY_AT - 1 + where
@@ -297,7 +297,7 @@ def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) ->
 def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletions: Deletions) -> None:
     """Note the deletions in a line. Raises CorruptCatalogue."""
     if names := [*gone, *stored.gone]:
-        deletions.went(names)
+        deletions.note_deleted(names)
     for dropped in stored.dropped:
         if dropped.upto > deletions.number:
             raise CorruptCatalogue(
@@ -311,13 +311,13 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
 
 
 def _configured(stored: _Configured, path: Path, position: int) -> ConfigsChanged:
-    if reason := configs.why_refused(stored.configs):
+    if reason := configs.refusal_reason(stored.configs):
         raise CorruptCatalogue(path, reason, position=position)
     return ConfigsChanged(_id(stored.id, path, position), stored.before, stored.configs)
 
 
 def _topic(stored: _Topic, path: Path, position: int) -> Topic:
-    if reason := why_invalid(stored.name) or (stored.configs and configs.why_refused(stored.configs)):
+    if reason := invalid_reason(stored.name) or (stored.configs and configs.refusal_reason(stored.configs)):
         raise CorruptCatalogue(path, str(reason), position=position)
     return Topic(
         name=stored.name,

@@ -35,7 +35,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
             config_bytes=settings.topic_config_total_max_bytes,
         )
 
-    def are_crossed(self, before: "Totals", after: "Totals") -> bool:
+    def would_exceed(self, before: "Totals", after: "Totals") -> bool:
         """Return whether a total has grown beyond its limit."""
         return (
             after.topics > max(before.topics, self.topics)

@@ -12,7 +12,7 @@ INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__sha
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def why_invalid(name: str) -> str | None:
+def invalid_reason(name: str) -> str | None:
     """Return what is wrong with a topic's name, None if it is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"

@@ -19,13 +19,13 @@ STAGING: Final = "importing"
 """The directory within a data directory that holds an unfinished import."""
 
 
-def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
+def adapt_to_data(fs: FileSystem, settings: Settings) -> Settings:
     """Return the settings with the number of partitions that the data was made with, unless they set another one.
 
     Data of a broker has a number of its own. A setting that is not the default and differs from the data is left for
     the node to refuse, as is a catalogue that cannot be read.
     """
-    there = partitions_there(fs, settings.data_dir)
+    there = read_partition_count(fs, settings.data_dir)
     given = settings.offsets_topic_num_partitions
     if there is None or given == there or given != Settings().offsets_topic_num_partitions:
         return settings
@@ -33,7 +33,7 @@ def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
 
 
-def partitions_there(fs: FileSystem, data_dir: Path) -> int | None:
+def read_partition_count(fs: FileSystem, data_dir: Path) -> int | None:
     """Return the number of partitions that a data directory was made with, None if its catalogue cannot be read."""
     path = data_dir / FILE_NAME
     try:

@@ -106,7 +106,7 @@ class CatalogueStore(CatalogueWriter):
         self._submit(write, written)
 
     def _went(self, names: Sequence[str]) -> None:
-        self.deletions.went(names, self.topics_version())
+        self.deletions.note_deleted(names, self.topics_version())
 
     def note_dropped(
         self,

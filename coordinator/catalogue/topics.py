@@ -18,7 +18,7 @@ from coordinator.catalogue.limits import (
     refuse_new_topic,
     refuse_wide_topic,
 )
-from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, invalid_reason
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, all_at_once, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from protocol.errors import ErrorCode
@@ -52,7 +52,7 @@ class Topics(ABC):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
 
     @abstractmethod
-    def colliding(self, name: str) -> str | None:
+    def find_colliding(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
 
     @abstractmethod
@@ -68,9 +68,9 @@ class Topics(ABC):
             return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         if name in self:
             return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        if reason := why_invalid(name):
+        if reason := invalid_reason(name):
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if other := self.colliding(name):
+        if other := self.find_colliding(name):
             return Refusal(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
             )
@@ -172,7 +172,7 @@ class Topics(ABC):
                 raise StaleChange(f"topic '{topic.name}' has other settings than those that were changed")
             self._replace(topic, msgspec.structs.replace(topic, configs=configured.configs))
         for topic in changes.created:
-            if other := self.colliding(topic.name):
+            if other := self.find_colliding(topic.name):
                 raise StaleChange(f"topics '{other}' and '{topic.name}' cannot exist side by side")
             if there := self.by_id(topic.id):
                 raise StaleChange(f"topics '{there.name}' and '{topic.name}' have the same id")
@@ -212,10 +212,10 @@ class Draft(Topics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self._by_id[topic_id] if topic_id in self._by_id else self._below.by_id(topic_id)
 
-    def colliding(self, name: str) -> str | None:
+    def find_colliding(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         key = collision_key(name)
-        return self._by_key[key] if key in self._by_key else self._below.colliding(name)
+        return self._by_key[key] if key in self._by_key else self._below.find_colliding(name)
 
     def mark(self) -> int:
         """Return a mark that `undo_in_steps` can go back to."""

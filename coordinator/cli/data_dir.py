@@ -23,7 +23,7 @@ def settings_for(data_dir: str | None) -> Settings:
     return load(Path(config) if config else None, os.environ, (), {"--data-dir": ("data.dir", data_dir)})
 
 
-def existing(directory: Path) -> Path:
+def require_directory(directory: Path) -> Path:
     """Return `directory` if it is an existing directory. Raises CommandError otherwise."""
     if directory.is_file():
         raise CommandError(f"{directory}: this is a file, and a directory is needed here", EXIT_USAGE)

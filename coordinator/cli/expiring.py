@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.data_dir import existing, settings_for
+from coordinator.cli.data_dir import require_directory, settings_for
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
 def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     """Return the expiring offsets in a stopped node's directory, which is not changed. Raises CommandError."""
     from coordinator.host import real_machine
-    from coordinator.jobs.expiry_preview import ExpiryPreview, preview_of
+    from coordinator.jobs.expiry_preview import ExpiryPreview, build_preview
     from coordinator.partitions.offline_shard import read_shard
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
@@ -101,7 +101,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
 
     machine, settings = real_machine(), settings_for(data_dir)
     fs = machine.fs
-    directory = existing(settings.data_dir)
+    directory = require_directory(settings.data_dir)
     preview = ExpiryPreview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
     try:
         found = check_directory(fs, directory)
@@ -113,7 +113,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
         for checked in found.partitions:
             if checked.damages:
                 preview.missing_partitions.append(checked.partition)
-            preview_of(read_shard(fs, checked, loader).shard.groups.values(), preview)
+            build_preview(read_shard(fs, checked, loader).shard.groups.values(), preview)
     except (StorageError, OSError) as error:
         raise CommandError(str(error)) from error
     return preview

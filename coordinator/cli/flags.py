@@ -9,7 +9,7 @@ from inspect import Parameter
 from typing import Any, get_type_hints
 
 
-def flat(command: Callable[..., None]) -> Callable[..., None]:
+def flatten_parameters(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command for typer in which the fields of each dataclass parameter stand in its place."""
     hints = get_type_hints(command, include_extras=True)
     together: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}

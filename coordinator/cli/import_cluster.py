@@ -12,7 +12,7 @@ from coordinator.cli.cluster import groups, offsets, topics
 from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
-from coordinator.cli.groups.changes import current_of
+from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_takeover
 from coordinator.cli.options import addresses, connect
 from coordinator.cli.texts import counted, some
@@ -49,7 +49,7 @@ def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> 
     with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
         source = _read(client, wanted)
     with connect(wanted.bootstrap, wanted.command_config, wanted.timeout_s) as client:
-        there = current_of(client, list(source.offsets))
+        there = read_current(client, list(source.offsets))
         counts = topics.partition_counts(client)
         plan = plan_takeover(source.topics, counts, source.offsets, there, overwrite=overwrite)
         failed = [] if dry_run else _carry_out(client, plan)
@@ -134,7 +134,7 @@ def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
             if known.get(name, 0) < count:
                 raise ServerNotReady(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    client.patiently(attempt)
+    client.call_with_retries(attempt)
 
 
 def _refused(doing: str, answers: Mapping[str, ServerRefusal | None]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
+from coordinator.cli.data_dir import DataDir, is_data_dir, require_directory, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.config import Settings
 from protocol.names import Partition
@@ -50,7 +50,7 @@ def check_log(
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
-        directory, fs = existing(settings_for(data_dir).data_dir), real_machine().fs
+        directory, fs = require_directory(settings_for(data_dir).data_dir), real_machine().fs
         try:
             found = check_directory(fs, directory, partition)
             # A running node reports misplaced groups itself, and may compact files during the check.
@@ -74,8 +74,8 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
 
     One of several directories of a broker does not have all partitions. Raises StorageError.
     """
-    from coordinator.catalogue.startup_checks import partitions_there
-    from coordinator.partitions.offline_shard import placement_of, read_shard
+    from coordinator.catalogue.startup_checks import read_partition_count
+    from coordinator.partitions.offline_shard import find_placement, read_shard
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
     from storage.format.loader import RecordLoader
@@ -83,12 +83,12 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
 
     loader = RecordLoader()
     try:
-        stated = partitions_there(fs, directory)
+        stated = read_partition_count(fs, directory)
         there = expected_partitions(fs, directory, OFFSETS_TOPIC)
         if stated is None and there != list(range(len(there))):
             return []
         count = stated or len(there)
-        placements = [placement_of(read_shard(fs, p, loader).shard, count) for p in found.partitions]
+        placements = [find_placement(read_shard(fs, p, loader).shard, count) for p in found.partitions]
         return [] if stated is None and later_count(placements) is not None else placements
     except OSError as error:
         raise storage_error(directory, error, "reading") from error
@@ -158,7 +158,7 @@ def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResou
     from coordinator.host import real_machine
     from storage.disk.lock import DirectoryLock
 
-    directory, machine = existing(settings.data_dir), real_machine()
+    directory, machine = require_directory(settings.data_dir), real_machine()
     if settled:
         _settle_journals(machine.fs, settings)
     lock = DirectoryLock.acquire(machine.fs, directory)
@@ -313,7 +313,9 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
     else:
         lines += [f"damage: {_where(one)}" for one in checked.damages]
         lines.append(f"saved: {checked.batches} batches with {checked.records} records")
-        lines.append(f"lost: {repair.lost_bytes} bytes, in place of {repair.lost_offsets} offsets of the log")
+        lines.append(
+            f"lost: {repair.lost_bytes} bytes, in place of {repair.lost_offset_count} offsets of the log"
+        )
         lines.append(f"certain: {loss.certain} committed offsets, whose newest record lies behind the damage")
         lines.append(
             f"MAY BE OLDER THAN WHAT WAS COMMITTED: {len(loss.older)} offsets in"

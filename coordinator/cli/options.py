@@ -140,9 +140,9 @@ class GroupSelection:
         return self._named(client)
 
     def _named(self, client: "Client") -> list[str]:
-        from coordinator.cli.cluster.groups import matching
+        from coordinator.cli.cluster.groups import match_groups
 
-        found = matching(client, self.group or ())
+        found = match_groups(client, self.group or ())
         if not found:
             raise CommandError(f"there is no group like {', '.join(self.group or ())}")
         return found

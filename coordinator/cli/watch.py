@@ -19,7 +19,7 @@ Wait = Callable[[float], bool]
 """Waits at most this many seconds; True once the user has pressed Ctrl-C."""
 
 
-def repeatedly(show: Callable[[], None], every_s: float | None, *, wait: Wait | None = None) -> None:
+def show_repeatedly(show: Callable[[], None], every_s: float | None, *, wait: Wait | None = None) -> None:
     """Call `show` once if `every_s` is None, else every `every_s` seconds until Ctrl-C, clearing a terminal in between.
 
     The previous page stays on the screen until the next one is complete, since a cluster may be slow to respond. A

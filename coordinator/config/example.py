@@ -10,7 +10,7 @@ from typing import Annotated, Final, get_args, get_origin
 import msgspec
 
 from coordinator.config.settings import Settings
-from coordinator.config.values import Address, kind_of
+from coordinator.config.values import Address, setting_kind
 
 HEAD: Final = """\
 # SPDX-License-Identifier: Apache-2.0
@@ -46,7 +46,10 @@ def _lines() -> Iterator[str]:
         sentence = " ".join(extra for extra in get_args(field.type) if isinstance(extra, str))
         yield from textwrap.wrap(sentence, 100, initial_indent="# ", subsequent_indent="# ")
         yield from textwrap.wrap(
-            f"Expected: {kind_of(field.type).expected}.", 100, initial_indent="# ", subsequent_indent="# "
+            f"Expected: {setting_kind(field.type).expected}.",
+            100,
+            initial_indent="# ",
+            subsequent_indent="# ",
         )
         yield f'"{field.encode_name}" = {toml(field.default)}\n'
 

@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.config.example import SECTIONS, toml
 from coordinator.config.settings import Settings
-from coordinator.config.values import kind_of
+from coordinator.config.values import setting_kind
 
 BAR: Final = "\\|"
 """A bar within a cell of a table."""
@@ -40,5 +40,5 @@ def _rows() -> Iterator[str]:
             yield f"| **{SECTIONS[field.encode_name]}** | | | |"
         sentence = " ".join(extra for extra in get_args(field.type) if isinstance(extra, str))
         default = "nothing" if field.default is None else f"`{toml(field.default)}`"
-        cells = (f"`{field.encode_name}`", sentence, default, kind_of(field.type).expected)
+        cells = (f"`{field.encode_name}`", sentence, default, setting_kind(field.type).expected)
         yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"

@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.config.cross_checks import check_together
 from coordinator.config.settings import Settings
-from coordinator.config.values import ConfigError, SettingKind, kind_of
+from coordinator.config.values import ConfigError, SettingKind, setting_kind
 
 ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
@@ -64,7 +64,7 @@ def load(
         *map(read_assignment, assignments),
         *(RawSetting(key, value, flag) for flag, (key, value) in (flags or {}).items() if value is not None),
     ]
-    fields = {f.encode_name: _Field(f.name, kind_of(f.type)) for f in msgspec.structs.fields(Settings)}
+    fields = {f.encode_name: _Field(f.name, setting_kind(f.type)) for f in msgspec.structs.fields(Settings)}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for item in given:

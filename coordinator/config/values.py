@@ -58,7 +58,7 @@ class SettingKind(NamedTuple):
     expected: str
 
 
-def kind_of(annotation: object) -> SettingKind:
+def setting_kind(annotation: object) -> SettingKind:
     """Return the kind behind a field's annotation, with the bounds of its msgspec.Meta."""
     low: int | float | None = None
     high: int | float | None = None
@@ -69,7 +69,7 @@ def kind_of(annotation: object) -> SettingKind:
                 low, high = meta.ge, meta.le
     inner = [arg for arg in get_args(annotation) if arg is not NoneType]
     if NoneType in get_args(annotation):
-        kind = kind_of(inner[0])
+        kind = setting_kind(inner[0])
         return SettingKind(
             lambda value: None if value == "" else kind.read(value), f"{kind.expected}, or nothing"
         )

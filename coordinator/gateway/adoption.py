@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from coordinator.gateway.coordinators import GroupNotServed
-from coordinator.gateway.refusals import PASS, TakeoverErrors, refusal_of, to_all
+from coordinator.gateway.refusals import PASS, TakeoverErrors, takeover_errors_for, to_all
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -111,7 +111,7 @@ class Adoption:
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
-    def waited_for(self) -> AwaitedCounts:
+    def count_awaited(self) -> AwaitedCounts:
         """Count the groups that clients have wanted to be in of late, and that stay at the cluster."""
         now_ms = self._mono_ms()
         self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}
@@ -185,7 +185,7 @@ class Adoption:
             self._incidents.fails(group, "a coordinator does not answer", group=group, reason=str(error))
             return to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
-        return refusal_of(result), result.outcome
+        return takeover_errors_for(result), result.outcome
 
     def _count(self, group: GroupId, result: AdoptResult) -> None:
         outcome = result.outcome

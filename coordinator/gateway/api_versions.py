@@ -51,7 +51,7 @@ class ApiVersions:
         # A broker checks the names only after the login, and closes the connection if it is asked twice before.
         is_checked = session.login_has_begun or not self._asks_for_login
         asked, answer = await self._ask(session, frame, request)
-        if is_checked and not api_versions.means(request, self._book.cluster_id, session.node_id):
+        if is_checked and not api_versions.is_meant(request, self._book.cluster_id, session.node_id):
             return _error(frame, request, ErrorCode.REBOOTSTRAP_REQUIRED, route.version)
         work = partial(changed, self._changes(asked, route.version), answer)
         made, _ = await self._offloader.run(session, work, is_long=is_long(answer))

@@ -16,9 +16,9 @@ from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.api.private.locate_groups import LocateGroupsRequest
 from coordinator.authorization.rule import changed
 from coordinator.gateway import answers
-from coordinator.gateway.broker_versions import described_anew, named_by_ids, named_by_names
+from coordinator.gateway.broker_versions import convert_described_groups, named_by_ids, named_by_names
 from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
-from coordinator.gateway.group_parts import GroupParts, parts_of
+from coordinator.gateway.group_parts import GroupParts, group_parts_for
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.rewriting import decoded_answer
 from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponse, Route
@@ -154,7 +154,7 @@ class ClusterGroups:
         """Return the cluster's rows for the groups, and whether they are long."""
         rows: Rows = []
         are_long = False
-        parts = parts_of(route.api_key, route.version)
+        parts = group_parts_for(route.api_key, route.version)
         asked: Collection[str] = groups
         for left in reversed(range(ROUNDS)):
             found = await self._ask(session, route, request, asked)
@@ -227,12 +227,12 @@ def _not_here(groups: list[str], answer: bytes) -> list[str]:
 
 def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> bytes:
     """Return the part of a request that is about these groups, with its length."""
-    return answers.request(frame, parts_of(route.api_key, route.version).part(request, groups))
+    return answers.request(frame, group_parts_for(route.api_key, route.version).part(request, groups))
 
 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
-    parts = parts_of(route.api_key, route.version)
+    parts = group_parts_for(route.api_key, route.version)
     nothing = answers.handled(frame).error_response(parts.part(request, ()), ErrorCode.NONE, route.version)
     if own is not None:
         response = decoded_answer(route.api_key, route.version, own)
@@ -242,7 +242,7 @@ def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | N
 
 def _request(route: Route, request: Any, groups: Sequence[str], version: int, ids: TopicIds | None) -> Any:
     """Return the request to a broker about these groups."""
-    part = parts_of(route.api_key, route.version).part(request, set(groups))
+    part = group_parts_for(route.api_key, route.version).part(request, set(groups))
     if route.api_key == ApiKey.DESCRIBE_GROUPS:  # the operations that are reported are the client's
         return changed(part, include_authorized_operations=False)
     return part if ids is None else named_by_names(part, ids)
@@ -271,7 +271,7 @@ def _read(
         code = each.answer if isinstance(each.answer, ErrorCode) else ErrorCode.COORDINATOR_NOT_AVAILABLE
         missing = set(each.groups) - {group for group, _ in answered}
         rows += [*answered, *_error_rows(route, frame, request, missing, code)]
-    return rows, _lacking(ApiKey(route.api_key), parts_of(route.api_key, route.version), rows), errors
+    return rows, _lacking(ApiKey(route.api_key), group_parts_for(route.api_key, route.version), rows), errors
 
 
 def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[MissingPermission]:
@@ -294,18 +294,18 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
     """Return rows with this error for groups about which no broker has answered."""
     if not groups:
         return []
-    parts = parts_of(route.api_key, route.version)
+    parts = group_parts_for(route.api_key, route.version)
     part = parts.part(request, groups)
     return parts.rows(part, answers.handled(frame).error_response(part, error, route.version))
 
 
 def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
     """Return the rows of a broker's response in the client's version. Raises UpstreamNotKafka."""
-    parts = parts_of(route.api_key, route.version)
+    parts = group_parts_for(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
     response = decoded(answer, f"broker {found.node_id}")
     if found.topic_ids is not None:
         response = named_by_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:
-        response = described_anew(response)
+        response = convert_described_groups(response)
     return parts.rows(part, response)

@@ -9,7 +9,7 @@ from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
 from coordinator.runtime.turns import in_turns
 from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult
-from coordinator.upstream.private import adopt_request, mark_of, stored_of
+from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, framed
 from protocol.codec import Codec
@@ -57,7 +57,7 @@ class Coordinators:
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         """Store a reading of the cluster, unless the group is ours already or the reading is too old."""
         answer = await self._adopt(group, reading)
-        stored = stored_of(answer, reading)
+        stored = store_result_from(answer, reading)
         if stored is None:
             raise GroupNotServed(ErrorCode(answer.error_code))
         return stored

@@ -174,7 +174,7 @@ class Gateway:
 
     # --- connections ---
 
-    def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
+    def admit_client(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
         relay = Relay(self, port, sock, peer)
         self.relays.add(relay)

@@ -88,7 +88,7 @@ _SEVERAL: Final = {
 }
 
 
-def parts_of(api_key: int, version: int) -> GroupParts:
+def group_parts_for(api_key: int, version: int) -> GroupParts:
     """Return the splitter for requests of DescribeGroups, OffsetFetch, DeleteGroups or OffsetDelete."""
     if api_key == ApiKey.OFFSET_FETCH and version < GROUPS_FROM:
         return _ONE if version >= TOP_ERROR_FROM else _ONE_IN_PARTITIONS

@@ -134,7 +134,7 @@ class Listeners:
                 self._context.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
             assert port is not None, "without TLS there are no names"
-            self._context.let_in(port, sock, peer)
+            self._context.admit_client(port, sock, peer)
 
     async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
         is_let_in = False
@@ -142,7 +142,7 @@ class Listeners:
             await shake_hands(self._context.loop, sock, self._config.connect_timeout_ms / 1000)
             wanted = port or self._asked(sock)
             if wanted is not None:
-                self._context.let_in(wanted, sock, peer)
+                self._context.admit_client(wanted, sock, peer)
                 is_let_in = True
         except OSError as error:
             log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))

@@ -43,11 +43,11 @@ class GatewayCollector(Collector):
 
     def _moving(self) -> Iterable[Metric]:
         adoptions = GATEWAY_ADOPTIONS.family()
-        waited_for = AwaitedCounts(0, 0)
+        count_awaited = AwaitedCounts(0, 0)
         if self._adoption is not None:
-            waited_for = self._adoption.waited_for()
+            count_awaited = self._adoption.count_awaited()
             for outcome, count in self._adoption.counts.items():
                 adoptions.add_metric([outcome], count)
-        yield GATEWAY_GROUPS_WAITED_FOR.family(waited_for.groups)
-        yield GATEWAY_MEMBERS_WAITED_FOR.family(waited_for.members)
+        yield GATEWAY_GROUPS_WAITED_FOR.family(count_awaited.groups)
+        yield GATEWAY_MEMBERS_WAITED_FOR.family(count_awaited.members)
         yield adoptions

@@ -178,7 +178,7 @@ class PermissionGate:
 def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> NeededPermissions | None:
     request = answers.decoded(frame)
     # The broker gets a query even if the request names nothing: the client may not have logged in.
-    permissions = RULES[route.api_key].permissions(request, route.version) or [DESCRIBE_CLUSTER]
+    permissions = RULES[route.api_key].needed_permissions(request, route.version) or [DESCRIBE_CLUSTER]
     return _unless_many(request, permissions, is_long, has_slot)
 
 

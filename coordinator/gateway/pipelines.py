@@ -23,7 +23,7 @@ from coordinator.gateway.routing import (
     Rewrite,
     Rewritten,
     copied,
-    head_of,
+    read_head,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise, run
@@ -152,7 +152,7 @@ class Pipelines:
         pending.answer = answer
         self._answers_bytes += len(answer)
 
-    def client_gone(self) -> None:
+    def note_client_gone(self) -> None:
         """Fail the requests of our own to the coordinator, because nothing is sent to the client any more."""
         # A copy, because a coroutine that continues may add a request to the queue.
         for pending in list(self.pipelines[COORDINATOR].queue):
@@ -236,7 +236,7 @@ class Pipelines:
                 some = True
             if size - pos < _RESPONSE_BYTES:
                 break
-            head = head_of(data, pos)
+            head = read_head(data, pos)
             length, pending = self._next_response(pipeline, head)
             if self._must_wait(pending):
                 pipeline.blocked = True

@@ -14,7 +14,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.errors import UpstreamError
-from coordinator.upstream.protocol_probe import what_is_wrong
+from coordinator.upstream.protocol_probe import find_problem
 
 log = get_logger("gateway")
 
@@ -83,7 +83,7 @@ class GatewayReadiness:
         self._incidents.is_over("", "a broker can be reached again", broker=node_id)
 
     async def _ask(self, address: Address) -> UpstreamError | None:
-        return await what_is_wrong(address, self._tls, CHECK_MS)
+        return await find_problem(address, self._tls, CHECK_MS)
 
     def _shown_errors(self) -> dict[str, str]:
         return {str(node_id): error for node_id, error in sorted(self._errors.items())}

@@ -48,7 +48,7 @@ _STREAMS: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCod
 _SHARE: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def refusal_of(result: AdoptResult) -> TakeoverErrors:
+def takeover_errors_for(result: AdoptResult) -> TakeoverErrors:
     """Return the errors for requests after this attempt to take their group over."""
     if result.outcome.may_be_served:
         return PASS

@@ -38,7 +38,7 @@ class RelayContext(Protocol):
     closed: Counter[str]
     tasks: Tasks
 
-    def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
+    def admit_client(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
 
     def left(self, relay: "Relay") -> None:
@@ -114,7 +114,7 @@ class Relay(SessionIO, StreamOwner):
         """Pass the bytes that a socket has received to the session."""
         self._has_received = True
         if stream is self._client:
-            self.session.requested(data)
+            self.session.receive_from_client(data)
         else:
             self.session.answered(self._pipeline_of(stream), data)
         self._settle()
@@ -130,7 +130,7 @@ class Relay(SessionIO, StreamOwner):
         Requests that the client has sent whole are still carried out.
         """
         if stream is self._client:
-            self.session.client_gone()
+            self.session.note_client_gone()
             self._settle()
             return
         self._pipeline_ended(self._pipeline_of(stream))

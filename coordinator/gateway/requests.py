@@ -23,7 +23,7 @@ from coordinator.gateway.routing import (
     Routes,
     Verdict,
     copied,
-    head_of,
+    read_head,
     with_length,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
@@ -130,7 +130,7 @@ class RequestReader:
         self._more = bytearray()
         self._drop_deciding()
 
-    def client_gone(self) -> None:
+    def note_client_gone(self) -> None:
         """Drop requests that change nothing; those that change something are still carried out."""
         self.client_is_gone = True
         if self._deciding is not None and not self._deciding.route.changes:
@@ -170,7 +170,7 @@ class RequestReader:
         start = 0
         pos = self._after_left(0, size)
         while pos < size and not self.is_waiting:
-            head = head_of(data, pos)
+            head = read_head(data, pos)
             route = self._next(head)
             if route is None:
                 break

@@ -160,7 +160,7 @@ def with_length(frame: bytes) -> bytes:
     return PACK_INT32(len(frame)) + frame
 
 
-def head_of(data: memoryview, pos: int) -> bytes:
+def read_head(data: memoryview, pos: int) -> bytes:
     """Return the head of the request or response at `pos`, as far as it has come; bytes are quicker to read."""
     if not pos and len(data) <= HEAD_BYTES:
         return data.tobytes()

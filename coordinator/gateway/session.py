@@ -94,10 +94,10 @@ class Session:
         """The bytes that have come, and were not passed on."""
         return self._requests.kept_bytes + self._pipelines.kept_bytes
 
-    def client_gone(self) -> None:
+    def note_client_gone(self) -> None:
         """Carry out the whole requests that change something, as a node does, after the client has closed."""
-        self._requests.client_gone()
-        self._pipelines.client_gone()
+        self._requests.note_client_gone()
+        self._pipelines.note_client_gone()
         self._check_all_answered()
         if not self._ended:
             self._run(answers=False)
@@ -115,7 +115,7 @@ class Session:
 
     # --- input ---
 
-    def requested(self, data: memoryview) -> None:
+    def receive_from_client(self, data: memoryview) -> None:
         """Take bytes that the client has sent."""
         if self._ended:
             return
@@ -155,7 +155,7 @@ class Session:
         self._pipelines.asks(pipeline, frame, promise)
         self._io.to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
-            self._pipelines.client_gone()
+            self._pipelines.note_client_gone()
         return promise
 
     def go_on_soon(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from coordinator.gateway.routing import Bytes
 from coordinator.gateway.session import READ_BYTES
-from coordinator.runtime.sockets import say_end
+from coordinator.runtime.sockets import shut_down_writing
 from protocol.mypyc_shim import mypyc_attr, trait
 
 ENDS_AT_ONCE: Final = 100
@@ -257,7 +257,7 @@ class SocketStream:
     def _say_end(self) -> None:
         if self.sock is not None:
             try:
-                say_end(self.sock)
+                shut_down_writing(self.sock)
             except OSError:
                 self.abort()
 

@@ -53,12 +53,12 @@ class RebalanceProgress:
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
 
-    def begun_again(self, now_ms: int) -> None:
+    def begin_again(self, now_ms: int) -> None:
         """Note that all members have to rejoin once more before the rebalance has ended."""
         self._joined_ms = now_ms
         self._last_gap_ms = 0
 
-    def formed(self, now_ms: int, *, waited: bool = True) -> None:
+    def note_formed(self, now_ms: int, *, waited: bool = True) -> None:
         """Note that the generation is formed; not `waited` if a set delay has ended, or no member is left."""
         if waited:
             self.slowest_join_ms += now_ms - self._joined_ms or self._last_gap_ms

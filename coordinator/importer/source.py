@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, why_invalid
+from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, invalid_reason
 from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import (
@@ -110,7 +110,7 @@ def _note_partition(fs: FileSystem, path: Path, source: BrokerDirectories) -> No
                 "the one that was stopped last"
             )
         source.offsets[partition] = path.parent
-    elif topic not in TOPICS_NOT_TAKEN and why_invalid(topic) is None:
+    elif topic not in TOPICS_NOT_TAKEN and invalid_reason(topic) is None:
         found = source.topics.setdefault(topic, DirectoryTopic(0))
         found.partitions = max(found.partitions, partition + 1)
         found.id = found.id or _topic_id(fs, path / PARTITION_METADATA_FILE)

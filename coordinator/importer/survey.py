@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.importer.source import CannotImport
-from coordinator.partitions.offline_shard import placement_of, read_shard
+from coordinator.partitions.offline_shard import find_placement, read_shard
 from coordinator.partitions.shard import Shard
 from protocol.names import Partition
 from protocol.placement import Placement, later_count
@@ -58,7 +58,7 @@ def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int)
         survey.unknown_records += found.unknown_records
         survey.open_transactions += found.open.transactions
         survey.open_offsets += found.open.offsets
-        survey.placements.append(placement_of(found.shard, num_partitions))
+        survey.placements.append(find_placement(found.shard, num_partitions))
         _count(found.shard, survey)
     return survey
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.file import FILE_NAME, CatalogueFile
-from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_reason
 from coordinator.catalogue.startup_checks import STAGING
 from coordinator.catalogue.topic import Topic
 from coordinator.host import HostResources
@@ -195,7 +195,7 @@ def topics_of(
     for name in sorted(known.keys() | survey.topics.keys()):
         if name == OFFSETS_TOPIC:
             continue
-        if why_invalid(name) or collision_key(name) in keys:
+        if invalid_reason(name) or collision_key(name) in keys:
             skipped.append(name)
             continue
         found = known.get(name)

@@ -33,7 +33,7 @@ async def declared_ends(
     return ends
 
 
-async def lag_of(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
+async def compute_lag(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
     """Return how far a group is behind these ends in all; partitions without an end, or beyond it, count 0."""
     lag = 0
     for topic in list(kept.offsets.by_topic) if ends else ():

@@ -51,7 +51,7 @@ class ExpiryPreview(msgspec.Struct):
         until_ms = self.now_ms + self.within_ms
         by_topic: dict[str, ExpiringTopic] = {}
         offsets = 0
-        for topic, _, at_ms in expiry.expiries(group, self.retention_ms, kept.offsets.all()):
+        for topic, _, at_ms in expiry.compute_expiries(group, self.retention_ms, kept.offsets.all()):
             if at_ms > until_ms:
                 continue
             offsets += 1
@@ -72,7 +72,7 @@ class ExpiryPreview(msgspec.Struct):
         self.unlisted_rows += max(len(by_topic) - room, 0)
 
 
-def preview_of(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
+def build_preview(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
     """Add groups, which no other code uses meanwhile, to a preview and return it."""
     for kept in groups:
         preview.add(kept)

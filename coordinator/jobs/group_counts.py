@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from coordinator.jobs.declared_ends import DeclaredEnds, lag_of
+from coordinator.jobs.declared_ends import DeclaredEnds, compute_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 from protocol.names import GroupId
@@ -62,7 +62,7 @@ async def count_groups(
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
             if ends:
-                lags.offer(await lag_of(kept, ends, slices), kept.group_id)
+                lags.offer(await compute_lag(kept, ends, slices), kept.group_id)
             if slices.over:
                 await slices.give_way()
     counts.commits = commits.highest_first()

@@ -9,7 +9,7 @@ from coordinator.groups.group_totals import GroupTotals
 from coordinator.jobs.limit_watch import Limit
 
 
-def limits_of(
+def list_limits(
     settings: Settings, usage: GroupTotals, totals: Callable[[], Totals], unsent_bytes: Callable[[], int]
 ) -> list[Limit]:
     """Return the node's limits: `totals` returns the totals of topics, `unsent_bytes` the bytes not yet sent."""

@@ -28,7 +28,7 @@ from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.handled import VersionedApi
 from coordinator.api.slices import encoded, handle_in_steps
 from coordinator.net.long_requests import LongRequest
-from coordinator.net.refusals import code_of_failure, count_refused, error_response
+from coordinator.net.refusals import count_refused, error_response, failure_code
 from coordinator.net.replies import Replies
 from coordinator.net.request_cache import RequestCache
 from coordinator.net.response_encoding import encode_answer
@@ -415,7 +415,7 @@ class Connection:
         if isinstance(error, ProtocolError):
             self._end_with(ctx, error)
             return
-        code = code_of_failure(self._server.stats, ctx, error, self.peer)
+        code = failure_code(self._server.stats, ctx, error, self.peer)
         if ctx.is_large and not isinstance(error, RequestRefused):
             api: VersionedApi = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))

@@ -40,7 +40,7 @@ def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
     return response
 
 
-def code_of_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
+def failure_code(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
     """Return the error code for a request whose work has raised `error`; errors other than refusals are logged."""
     api: VersionedApi = ctx.api
     if isinstance(error, RequestRefused):

@@ -44,9 +44,9 @@ class UnsentBytes:
         """Set the response of a request, or replace it; `rest` follows the frame of a long one."""
         count = len(frame)
         if rest is not None:
-            count += size_of(rest)
+            count += total_size(rest)
         if ctx.frame is not None:
-            self._replaced(len(ctx.frame) + size_of(ctx.rest))
+            self._replaced(len(ctx.frame) + total_size(ctx.rest))
         self.answers_bytes += count
         self._budget.add(count)
         ctx.frame = frame
@@ -54,7 +54,7 @@ class UnsentBytes:
 
     def put_pieces(self, ctx: RequestContext, body: list[bytes]) -> None:
         """Set the response of a request from the pieces of its body, which are joined unless they are long."""
-        size = size_of(body)
+        size = total_size(body)
         head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
         if size <= self._pieces_from_bytes:
             self.put(ctx, b"".join([head, *body]), None)
@@ -75,7 +75,7 @@ class UnsentBytes:
             self._unwritten.extend(out)
         elif len(out) == 1:
             self._write_piece(transport, out[0])
-        elif size_of(out) <= self._pieces_from_bytes:
+        elif total_size(out) <= self._pieces_from_bytes:
             self._write_piece(transport, b"".join(out))
         else:
             self._unwritten.extend(out)
@@ -130,6 +130,6 @@ class UnsentBytes:
         self._budget.remove(count)
 
 
-def size_of(pieces: list[bytes] | None) -> int:
+def total_size(pieces: list[bytes] | None) -> int:
     """Return the number of bytes of all pieces of a response."""
     return 0 if pieces is None else sum([len(piece) for piece in pieces])

@@ -238,7 +238,7 @@ class Committer:
         if isinstance(result, BaseException):
             self._fail(writers, tickets, log_error(result))
             return
-        self._stats.flushed(self._nanos() - self._began_ns, self._began_wall_ms)
+        self._stats.count_flush(self._nanos() - self._began_ns, self._began_wall_ms)
         _settle(tickets)
         self._flush_soon()
 

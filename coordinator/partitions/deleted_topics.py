@@ -65,7 +65,7 @@ class DeletedTopics:
         """The partitions that may hold offsets in deleted topics, or would after a crash."""
         return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
 
-    def undurable(self, partition: Partition) -> DurabilityTicket | None:
+    def find_undurable(self, partition: Partition) -> DurabilityTicket | None:
         """Return the ticket of tombstones in a partition that are not durable, if any."""
         for ticket, _ in self._dropped:
             if ticket.partition == partition and not ticket.is_durable:

@@ -132,7 +132,7 @@ class GroupAccess:
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
         waiting.wait_for(kept.ticket)
 
-    def every_group(self, waiting: ReplyDependencies) -> Iterator[GroupEntry | None]:
+    def iterate_groups(self, waiting: ReplyDependencies) -> Iterator[GroupEntry | None]:
         """Yield the groups of all owned partitions that are not Dead, and None when it is time for other work.
 
         Raises RequestRefused if a partition is lost meanwhile, on which clients try again: else its groups would be

@@ -176,7 +176,7 @@ async def ended(ticket: DurabilityTicket) -> None:
         await future
 
 
-async def all_durable(waiting: ReplyDependencies) -> bool:
+async def wait_until_durable(waiting: ReplyDependencies) -> bool:
     """Wait until all tickets of a reply are durable, or one has failed; return whether all are durable."""
     while (blocker := waiting.blocker()) is not None:
         if blocker.error is not None:

@@ -195,7 +195,7 @@ class Leadership:
         await drop()
         is_noted = False
         while self._is_wanted(shard):
-            ticket = manager.deleted.undurable(partition)
+            ticket = manager.deleted.find_undurable(partition)
             if ticket is not None:
                 await ended(ticket)
                 if ticket.error is not None:

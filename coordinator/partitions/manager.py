@@ -219,7 +219,7 @@ class GroupMetadataManager:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
         if outcome.ended_rebalance is not None:
-            self.stats.rebalanced(outcome.ended_rebalance)
+            self.stats.count_rebalance(outcome.ended_rebalance)
 
     def commit(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
@@ -348,7 +348,7 @@ class GroupMetadataManager:
                 if group.is_dead or kept.shard.is_lost:
                     return
                 some = offsets.some(topic, partitions[start : start + at_once])
-                outcome = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
+                outcome = expiry.find_expired_offsets(group, now_wall_ms, retention_ms, some)
                 self.run(kept, outcome)
                 expired = len(outcome.records)
                 self.stats.offset_expirations += expired

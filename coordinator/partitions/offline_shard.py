@@ -36,7 +36,7 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
     return OfflineShard(shard, unknown, replay.open)
 
 
-def placement_of(shard: Shard, num_partitions: int) -> Placement:
+def find_placement(shard: Shard, num_partitions: int) -> Placement:
     """Return the partitions, out of `num_partitions`, to which the groups of a partition belong."""
     placement = Placement(shard.partition, num_partitions)
     for kept in shard.groups.values():

@@ -46,18 +46,20 @@ class Scheduler:
             run()
             end(False)
 
-        self.every_until_ended(name, interval_ms, run_and_end)
+        self.schedule_until_ended(name, interval_ms, run_and_end)
 
-    def every_task(self, name: str, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def schedule_task(
+        self, name: str, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
         """Repeat a coroutine as a task, which `close` cancels if it runs."""
 
         def start(end: End) -> None:
             task = self._tasks.start(work(), name)
             task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
-        self.every_until_ended(name, interval_ms, start)
+        self.schedule_until_ended(name, interval_ms, start)
 
-    def every_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
+    def schedule_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
         """Repeat a job that continues in a thread: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job

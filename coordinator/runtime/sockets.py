@@ -90,6 +90,6 @@ def send_at_once(sock: socket.socket) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def say_end(sock: socket.socket) -> None:
+def shut_down_writing(sock: socket.socket) -> None:
     """Shut the socket's sending side down, which the peer sees as the end. Raises OSError."""
     sock.shutdown(socket.SHUT_WR)

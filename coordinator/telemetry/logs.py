@@ -173,7 +173,7 @@ def is_flooded(logger: str, event: str) -> bool:
     return _gate is not None and _gate.suppress(logger, event)
 
 
-def dropped_lines() -> int:
+def count_dropped_lines() -> int:
     """Return the number of lines dropped since the start, because the lines before them were not read."""
     return 0 if _queue is None else _queue[0].dropped
 

@@ -151,14 +151,14 @@ class Stats:
         """Count a response that is handed to the socket, `duration_ns` after the request was begun."""
         self.apis[api_key].durations.observe(duration_ns)
 
-    def rebalanced(self, progress: RebalanceProgress) -> None:
+    def count_rebalance(self, progress: RebalanceProgress) -> None:
         """Count a rebalance that is over."""
         cause = progress.cause
         self.rebalance_durations[cause].observe(progress.duration_ms * 1_000_000)
         self.slowest_join_ms[cause] += progress.slowest_join_ms
         self.assignment_ms[cause] += progress.assignment_ms
 
-    def flushed(self, duration_ns: int, began_wall_ms: int) -> None:
+    def count_flush(self, duration_ns: int, began_wall_ms: int) -> None:
         """Count a flush that has become durable."""
         self.flushes.observe(duration_ns)
         self.last_flush_ms = began_wall_ms

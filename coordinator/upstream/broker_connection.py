@@ -19,7 +19,7 @@ from coordinator.config import Address, ConfigError
 from coordinator.runtime.turns import in_turns
 from coordinator.upstream.cluster_requests import NEEDED, UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import ReadFile, UpstreamConfig
-from coordinator.upstream.connect_errors import EXPECTED, explained, reason_of
+from coordinator.upstream.connect_errors import EXPECTED, describe_reason, explain_error
 from coordinator.upstream.errors import (
     CA,
     SECURITY,
@@ -102,7 +102,7 @@ class BrokerConnection:
                 await link._check()
         except EXPECTED as error:
             link._connection.close()
-            raise await explained(error, address, config, keys.context, timeout_ms) from None
+            raise await explain_error(error, address, config, keys.context, timeout_ms) from None
         except BaseException:
             link._connection.close()
             raise
@@ -129,7 +129,7 @@ class BrokerConnection:
             raise UpstreamTimeout(self.address, self._timeout_ms) from None
         except (OSError, kafka_errors.KafkaError) as error:
             self._connection.close()
-            raise Unreachable(self.address, f"the connection was lost ({reason_of(error)})") from None
+            raise Unreachable(self.address, f"the connection was lost ({describe_reason(error)})") from None
         self.used = True
         return request.answer(frame)
 
@@ -226,6 +226,6 @@ def _context(config: UpstreamConfig) -> ssl.SSLContext:
             cafile=None if config.ssl_ca_location is None else str(config.ssl_ca_location)
         )
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"{CA}: cannot read {config.ssl_ca_location}: {reason_of(error)}") from None
+        raise ConfigError(f"{CA}: cannot read {config.ssl_ca_location}: {describe_reason(error)}") from None
     context.check_hostname = config.ssl_endpoint_identification
     return context

@@ -217,7 +217,7 @@ class UpstreamCluster:
         """Forget the group's coordinator, so that it is looked up anew: it has moved, or is unreachable."""
         self._coordinators.pop(group, None)
 
-    async def patiently(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def call_with_retries(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:
         """Repeat `attempt` while it raises RetryLater; after `upstream.request.timeout.ms` raise RetryTimeout."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._config.request_timeout_ms / 1000

@@ -32,7 +32,7 @@ EXPECTED: Final = (
 """The errors with which aiokafka may fail to connect; its SASL checks raise the last two."""
 
 
-async def explained(
+async def explain_error(
     error: Exception,
     address: Address,
     config: UpstreamConfig,
@@ -46,26 +46,26 @@ async def explained(
     if known is not None:
         return known
     if isinstance(error, ssl.SSLError | ConnectionResetError) and config.uses_tls:
-        return UpstreamNotKafka(address, f"does not speak TLS ({reason_of(error)})", SECURITY)
+        return UpstreamNotKafka(address, f"does not speak TLS ({describe_reason(error)})", SECURITY)
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
-        return Unreachable(address, reason_of(error))
-    found = await look_at(address, context, timeout_ms, reason_of(error))
+        return Unreachable(address, describe_reason(error))
+    found = await look_at(address, context, timeout_ms, describe_reason(error))
     return error if isinstance(error, Unreachable) and type(found) is Unreachable else found
 
 
 def _refusal(error: Exception, address: Address) -> UpstreamError | None:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return AccessRefused(address, MECHANISM, reason_of(error))
+        return AccessRefused(address, MECHANISM, describe_reason(error))
     if isinstance(error, kafka_errors.IllegalSaslStateError):
         return AccessRefused(address, SECURITY, "this listener has no SASL")
     if isinstance(error, kafka_errors.SaslAuthenticationFailed):
-        return AccessRefused(address, "upstream.sasl.username", reason_of(error))
+        return AccessRefused(address, "upstream.sasl.username", describe_reason(error))
     if isinstance(error, ssl.SSLCertVerificationError):
         return AccessRefused(address, CA, f"its certificate is not trusted: {error.verify_message}")
     return None
 
 
-def reason_of(error: BaseException) -> str:
+def describe_reason(error: BaseException) -> str:
     """Return the error's own text, in one line."""
     if isinstance(error, ssl.SSLError):
         return str(error.reason or error)

@@ -71,7 +71,7 @@ class UpstreamGroups:
         A group is known only to the describing api of its own kind, so all four are tried for one that does not exist.
         ListGroups would take one request, but silently leaves out the groups of partitions that move or load.
         """
-        return await self._cluster.patiently(f"describing group {group}", lambda: self._state(group))
+        return await self._cluster.call_with_retries(f"describing group {group}", lambda: self._state(group))
 
     async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
         """Return all offsets that the group has committed.
@@ -79,7 +79,7 @@ class UpstreamGroups:
         With `require_stable` it waits for open transactions (KIP-447), except those with the first offset of a
         partition, for which there is `settled`. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
-        return await self._cluster.patiently(
+        return await self._cluster.call_with_retries(
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
         )
 
@@ -90,7 +90,7 @@ class UpstreamGroups:
         describe. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
         for named in await self._all.portions():
-            await self._cluster.patiently(
+            await self._cluster.call_with_retries(
                 f"reading the offsets of group {group}", partial(self._committed, group, True, named)
             )
 
@@ -120,7 +120,7 @@ class UpstreamGroups:
         refused: dict[TopicPartition, int] = {}
         for start in range(0, len(items), self._offsets_per_commit):
             part = dict(items[start : start + self._offsets_per_commit])
-            refused |= await self._cluster.patiently(
+            refused |= await self._cluster.call_with_retries(
                 f"committing offsets of group {group}", partial(commit, group, part)
             )
         return refused
@@ -134,7 +134,7 @@ class UpstreamGroups:
         refused: dict[TopicPartition, int] = {}
         for start in range(0, len(places), self._offsets_per_commit):
             part = places[start : start + self._offsets_per_commit]
-            refused |= await self._cluster.patiently(
+            refused |= await self._cluster.call_with_retries(
                 f"deleting offsets of group {group}", partial(self._remove, group, part)
             )
         return refused
@@ -162,7 +162,7 @@ class UpstreamGroups:
                 for g in response.groups
             ]
 
-        return await self._cluster.patiently(doing, ask)
+        return await self._cluster.call_with_retries(doing, ask)
 
     async def _state(self, group: GroupId) -> ClusterGroupState:
         from protocol.messages import DescribeGroupsRequest

@@ -114,7 +114,7 @@ class LagBook:
             yield from measuring.add(group, offsets)
         before, self._not_reached = self._not_reached, measuring.not_reached
         self.newest = yield from measuring.found()
-        yield from emptying(before)
+        yield from empty_in_steps(before)
 
 
 class _Measuring:
@@ -184,7 +184,7 @@ class _Measuring:
         return before.seen_ms
 
 
-def emptying(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
+def empty_in_steps(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
     """Empty `rows` in steps: to free a million ends at once would hold up the event loop."""
     while rows:
         partitions = rows.popitem()[1]

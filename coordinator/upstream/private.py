@@ -38,7 +38,7 @@ def mark_of(answer: Any) -> OwnershipMarker:
     return OwnershipMarker(bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms)
 
 
-def stored_of(answer: Any, reading: ClusterReading) -> StoreResult | None:
+def store_result_from(answer: Any, reading: ClusterReading) -> StoreResult | None:
     """Return the outcome of storing a reading; None if the response has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
         return StoreResult.STALE

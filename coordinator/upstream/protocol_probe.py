@@ -30,10 +30,10 @@ async def look_at(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
     """Return what is wrong at an address; `reason` is why the first attempt failed."""
-    return await what_is_wrong(address, context, timeout_ms) or Unreachable(address, reason)
+    return await find_problem(address, context, timeout_ms) or Unreachable(address, reason)
 
 
-async def what_is_wrong(
+async def find_problem(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int
 ) -> UpstreamError | None:
     """Return why no broker responds at an address; None if one does."""

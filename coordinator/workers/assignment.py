@@ -73,7 +73,7 @@ class Assignment:
 
     # --- what happens
 
-    def came_up(self, node: int) -> None:
+    def note_serving(self, node: int) -> None:
         """Note that a node serves; one that was given up before gets its share of the partitions again."""
         self.expected.discard(node)
         self.up.add(node)

@@ -7,14 +7,14 @@ from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, PartitionsAdded
-from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_reason
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
 
 NO_ID: Final = bytes(16)
 
 
-def changes_of(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[str]]:
+def compute_changes(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[str]]:
     """Return the changes, and the topics that cannot be kept: their names are invalid or too like other names.
 
     Kafka lets no client create `a_b` if `a.b` exists, but old clusters may have both; the first one stays. Topics that
@@ -49,9 +49,9 @@ def _fitting(
 ) -> Iterator[tuple[str, SeenTopic]]:
     taken: set[str | bytes] = {collision_key(OFFSETS_TOPIC), NO_ID}
     for name, topic in created.items():
-        if topic.partitions < 1 or why_invalid(name) is not None:
+        if topic.partitions < 1 or invalid_reason(name) is not None:
             continue
-        there, key = known.colliding(name), collision_key(name)
+        there, key = known.find_colliding(name), collision_key(name)
         same = known.by_id(topic.topic_id)
         is_free = (there is None or there in deleted) and (same is None or same.name in deleted)
         if is_free and taken.isdisjoint((key, topic.topic_id)):

@@ -238,7 +238,7 @@ class GatewayProcess:
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
-            self._surroundings.orphaned(reason)
+            self._surroundings.handle_orphaned(reason)
 
     def close(self) -> None:
         """Send the remaining messages and close the channel."""

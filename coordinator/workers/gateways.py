@@ -18,7 +18,7 @@ from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.process_settings import gateway_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.worker_process import WorkerProcess, all_gone
+from coordinator.workers.worker_process import WorkerProcess, wait_until_ended
 
 log = get_logger("supervisor")
 
@@ -112,7 +112,7 @@ class Gateways:
                 process.send(messages.Stop())
             else:
                 process.kill("stopping while it starts")
-        await all_gone(self.running, deadline)
+        await wait_until_ended(self.running, deadline)
         for process in list(self.running.values()):
             process.kill("it does not stop in time")
             await process.end
@@ -187,7 +187,7 @@ class Gateways:
         write("a gateway has ended", gateway=_name(index), status=status)
         if self._stopping:
             return
-        self.restarts.died(index)
+        self.restarts.record_death(index)
         if index == SPARE:
             self._stand_by_soon()
         else:
@@ -201,7 +201,7 @@ class Gateways:
                 return
             except OSError as error:
                 log.error("cannot start a gateway", gateway=_name(index), reason=str(error))
-                self.restarts.died(index)
+                self.restarts.record_death(index)
 
     async def _ping(self) -> None:
         interval_s = self._settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT

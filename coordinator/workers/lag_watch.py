@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd, emptying
+from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd, empty_in_steps
 from coordinator.workers import messages
 
 log = get_logger("lag")
@@ -55,7 +55,7 @@ class LagWatch:
         for _ in self._book.measure(self._committed(), ends, self._clock.wall_ms()):
             if slices.over:
                 await slices.give_way()
-        for _ in emptying(ends):
+        for _ in empty_in_steps(ends):
             if slices.over:
                 await slices.give_way()
 

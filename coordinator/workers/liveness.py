@@ -77,7 +77,7 @@ class Liveness:
             self._still = 0
             self._cpu_ns_at_turn = loop_cpu_ns
 
-    def pinged(self, facts: ProcessFacts | None) -> LivenessVerdict:
+    def record_ping(self, facts: ProcessFacts | None) -> LivenessVerdict:
         """Count one more ping, and return the verdict; `facts` are of this moment, None if the system reports none."""
         self._silent += 1
         self._still += 1

@@ -27,7 +27,7 @@ class LoopHeartbeat:
         self._last_s = loop.time()
         self._stall_s = float("inf")
         self._on_stall: Callable[[], None] = lambda: None
-        self._loop_cpu_ns = cpu_clock_of(threading.current_thread())
+        self._loop_cpu_ns = cpu_clock_id(threading.current_thread())
 
     def start(self) -> None:
         """Begin to count turns of the loop and to answer pings."""
@@ -54,7 +54,7 @@ class LoopHeartbeat:
             return  # the supervisor is gone; the other socket wakes the loop
 
 
-def cpu_clock_of(thread: threading.Thread) -> Callable[[], int]:
+def cpu_clock_id(thread: threading.Thread) -> Callable[[], int]:
     """Return a clock of a thread's processor time in ns, or of the process's if threads have no such clock."""
     clock_id_of = getattr(time, "pthread_getcpuclockid", None)
     if clock_id_of is None:  # macOS

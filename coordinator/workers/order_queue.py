@@ -142,7 +142,7 @@ class OrderQueue:
                 await asyncio.sleep(0)
 
     def _gone(self, partition: Partition, sent: int) -> list[DeletedTopic]:
-        return self._store.deletions.gone_after(partition, sent)
+        return self._store.deletions.deleted_after(partition, sent)
 
     def _is_wanted(self, command: Command) -> bool:
         """Return whether the process that a command is meant for still has the partition, and was not lost."""

@@ -50,7 +50,7 @@ class PartitionOrders:
         leadership.on_loaded = self._loaded
         leadership.topics_gone = self._topics_gone
 
-    def deleted_meanwhile(self, deleted: TopicsDeleted) -> None:
+    def note_deleted_topics(self, deleted: TopicsDeleted) -> None:
         """Store deleted topics whose offsets a partition must drop; called before the partition's LeadPartition."""
         self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
 

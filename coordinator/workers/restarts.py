@@ -23,7 +23,7 @@ class Restarts:
         """Return the number of deaths of a node."""
         return self._totals.get(node, 0)
 
-    def died(self, node: int) -> float | None:
+    def record_death(self, node: int) -> float | None:
         """Count a death; return the seconds until the next start, None if partitions are not to wait for it."""
         now = self._clock()
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]

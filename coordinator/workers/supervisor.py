@@ -42,7 +42,7 @@ from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import RequestedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
-from coordinator.workers.worker_process import WorkerProcess, all_gone
+from coordinator.workers.worker_process import WorkerProcess, wait_until_ended
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.recovery.shared import SharedDirectory
@@ -213,7 +213,7 @@ class Supervisor:
                 worker.kill("stopping while it starts")
         self.advance()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
-        await all_gone(self.workers, deadline)
+        await wait_until_ended(self.workers, deadline)
         for worker in list(self.workers.values()):
             worker.kill("it does not stop in time")
             await worker.end
@@ -276,7 +276,7 @@ class Supervisor:
 
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
-        delay_s = self.restarts.died(node) if comes_back else None
+        delay_s = self.restarts.record_death(node) if comes_back else None
         failed = await self._settling.settle(node, had)
         self.assignment.settled(node, failed=failed, comes_back=delay_s is not None and not self.stopping)
         if not comes_back:
@@ -293,7 +293,7 @@ class Supervisor:
                 return
             except OSError as error:
                 log.error("cannot start a worker", node=node, reason=str(error))
-                self.restarts.died(node)
+                self.restarts.record_death(node)
 
     async def _reopen(self, partition: Partition) -> None:
         """Let a partition that could not be read at the start be led once it can be read."""
@@ -357,7 +357,7 @@ class Supervisor:
     def _serves(self, node: int, message: messages.WorkerListening) -> None:
         self.serving[node] = message
         self.workers[node].serves = True
-        self.assignment.came_up(node)
+        self.assignment.note_serving(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_result(None)
@@ -405,7 +405,7 @@ class Supervisor:
             else:
                 worker.send(messages.TopicChangeResult(version, conflict=not outcome))
 
-        self._asked.came(node, message, done)
+        self._asked.take_piece(node, message, done)
 
     def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
         """Store which deletions a leader has carried out; the next leader gets the rest, even after a restart."""

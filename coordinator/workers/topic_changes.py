@@ -30,7 +30,7 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     except StaleChange:
         yield from draft.undo_in_steps(mark)
         return False
-    if draft.limits.are_crossed(before, draft.totals):
+    if draft.limits.would_exceed(before, draft.totals):
         yield from draft.undo_in_steps(mark)
         return False
     return True
@@ -43,7 +43,9 @@ class RequestedChanges:
         self._store = store
         self._pieces: dict[int, list[Changes]] = {}
 
-    def came(self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]) -> None:
+    def take_piece(
+        self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]
+    ) -> None:
         """Take a piece of a change from a node's worker; `done` gets the result of the whole change."""
         self._pieces.setdefault(node, []).append(message.changes)
         if message.is_last:

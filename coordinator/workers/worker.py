@@ -22,7 +22,7 @@ from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
 from coordinator.jobs.committed_offsets import all_committed
 from coordinator.node import EndsByTopic, Node, Partitions
-from coordinator.partitions.group_log import all_durable, ended
+from coordinator.partitions.group_log import ended, wait_until_durable
 from coordinator.runtime.sockets import private_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
@@ -64,7 +64,7 @@ class ProcessHooks(Protocol):
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` on the event loop whenever that was held for longer than `stall_ms`."""
 
-    def orphaned(self, reason: str) -> None:
+    def handle_orphaned(self, reason: str) -> None:
         """End the worker in the middle of its work, because the supervisor is gone and it must write nothing more."""
 
 
@@ -123,7 +123,7 @@ class WorkerApp(App):
         super().schedule()
         if self._knows_lag:
             interval_ms = self.settings.metrics_lag_interval_ms
-            self.scheduler.every_task("measure_lag", interval_ms, self.lag_watch.run)
+            self.scheduler.schedule_task("measure_lag", interval_ms, self.lag_watch.run)
 
     def collectors(self) -> "list[Collector]":
         """Return the collector of the lag of groups behind a gateway, if it is measured."""
@@ -137,7 +137,7 @@ class WorkerApp(App):
     def _knows_lag(self) -> bool:
         return self.settings.is_gateway and self.settings.metrics_lag != "off"
 
-    def see_upstream(self, state: UpstreamState, gateways: int) -> None:
+    def update_upstream(self, state: UpstreamState, gateways: int) -> None:
         """Store the state of the cluster, and the number of gateway processes that accept clients."""
         self.upstream = state
         self.gateways = gateways
@@ -162,7 +162,7 @@ class WorkerApp(App):
             found["upstream"] = state.shown()
         return found
 
-    def loop_stalled(self) -> None:
+    def record_loop_stall(self) -> None:
         """Count a stall of the event loop, which lasted as long as the supervisor calls slow."""
         self.stats.loop_stalls += 1
 
@@ -309,7 +309,7 @@ class Worker:
             case messages.ViewUpdate():
                 app.cluster.update(message.view)
             case messages.TopicsDeleted():
-                app.share.deleted_meanwhile(message)
+                app.share.note_deleted_topics(message)
             case messages.OffsetsDroppedAck():
                 app.deletion_acks.noted(message)
             case messages.AllTopics() | messages.TopicsChanged() | messages.TopicChangeResult():
@@ -327,7 +327,7 @@ class Worker:
             case messages.EndOffsetsAnswer():
                 app.ends.answered(message)
             case messages.UpstreamStatus():
-                app.see_upstream(message.state, message.gateways)
+                app.update_upstream(message.state, message.gateways)
             case messages.ClusterEnds():
                 app.lag_watch.answered(message)
 
@@ -339,7 +339,7 @@ class Worker:
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self._surroundings.watch(settings.worker_timeout_ms, app.loop_stalled)
+        self._surroundings.watch(settings.worker_timeout_ms, app.record_loop_stall)
         self._tasks.start(self._start(app), "start")
 
     def _cannot_serve(self, error: CannotStart) -> None:
@@ -386,12 +386,12 @@ class Worker:
         waiting: ReplyDependencies,
         answer: messages.EndOffsetsReply,
     ) -> None:
-        known = await all_durable(waiting) and app.group_access.serves(wanted.group_id)
+        known = await wait_until_durable(waiting) and app.group_access.serves(wanted.group_id)
         self.channel.send(answer if known else messages.EndOffsetsReply(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
-            self._surroundings.orphaned(reason)
+            self._surroundings.handle_orphaned(reason)
 
     def close(self) -> None:
         """Send the remaining messages and close the channel."""

@@ -46,7 +46,7 @@ class SeparateProcess:
         """Call `on_stall` whenever the event loop was held for longer than `stall_ms`."""
         self._pulse.watch(stall_ms, on_stall)
 
-    def orphaned(self, reason: str) -> NoReturn:
+    def handle_orphaned(self, reason: str) -> NoReturn:
         """End the process because the supervisor is gone."""
         log.error("the supervisor is gone", reason=reason)
         exit_at_once(EXIT_ORPHANED)
@@ -58,7 +58,7 @@ def exit_at_once(status: int) -> NoReturn:
     os._exit(status)
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent ends; if it cannot, the closed socket reports the end."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -106,7 +106,7 @@ async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make
 def main(arguments: Sequence[str], make: Make = make_worker, run: Run = uvloop.run) -> int:
     """Run the process that these arguments describe, on an event loop that `run` makes; returns its exit status."""
     descriptor, pulse, parent, number = map(int, arguments)
-    die_with(parent)
+    die_with_parent(parent)
     # A worker is stopped through its supervisor; Ctrl-C and a service manager reach both.
     ignore_stop_signals()
     gc.set_threshold(*GC_THRESHOLDS)

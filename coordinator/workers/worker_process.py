@@ -100,7 +100,7 @@ class WorkerProcess(Generic[Received]):
         """Send a ping, and kill the process if it is dead or stuck by the rule of `liveness.py`."""
         assert self._process is not None, "not started"
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
-            self._judge(self._liveness.pinged(self._process.facts()))
+            self._judge(self._liveness.record_ping(self._process.facts()))
         self._pulse.ping()
 
     def _judge(self, verdict: LivenessVerdict) -> None:
@@ -128,7 +128,7 @@ class WorkerProcess(Generic[Received]):
             asyncio.get_running_loop().call_later(ENDS_WITHIN_S, self.kill, "it closed its connection")
 
 
-async def all_gone(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
+async def wait_until_ended(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
     """Return once all processes have ended, or at `deadline_s` on the loop's clock; `on_exit` removes them."""
     loop = asyncio.get_running_loop()
     while loop.time() < deadline_s:

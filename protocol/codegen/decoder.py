@@ -22,7 +22,7 @@ from protocol.codegen.layout import (
 )
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
-from protocol.codegen.types import as_named, default, python_type, value_type
+from protocol.codegen.types import cast_to_named, default, python_type, value_type
 
 # The number of items from which on trying to read them as rows pays (measured: 9 to 10).
 ROWS_FROM_ITEMS: Final = 10
@@ -257,7 +257,7 @@ class Decoder:
     def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
         """Return the constructor's call: by position, which is fastest, with defaults for absent fields."""
         values = [
-            as_named(field, prefix + field.name) if self._version in field.versions else default(field)
+            cast_to_named(field, prefix + field.name) if self._version in field.versions else default(field)
             for field in fields
         ]
         values += [f"{prefix}{field.name}_rows" for field in fields if self._rows_of(field) is not None]

@@ -62,8 +62,8 @@ def default(field: Field) -> str:
     if field.type == "bytes":
         return 'b""'
     if field.type == "string":
-        return as_named(field, f'"{field.default or ""}"')
-    return as_named(field, str(int(field.default or 0)))
+        return cast_to_named(field, f'"{field.default or ""}"')
+    return cast_to_named(field, str(int(field.default or 0)))
 
 
 def empty(field: Field) -> str:
@@ -71,7 +71,7 @@ def empty(field: Field) -> str:
     return '""' if field.type == "string" else default(field)
 
 
-def as_named(field: Field, value: str) -> str:
+def cast_to_named(field: Field, value: str) -> str:
     """Return a value as the type in `protocol.names` of its field: mypyc omits that call."""
     name = named(field)
     return value if name is None else f"{name}({value})"
@@ -134,7 +134,7 @@ def _items_of_rows(field: Field) -> Iterator[str]:
     assert run is not None
     places = {one.name: place for place, one in enumerate(run.fields)}
     values = [
-        as_named(one, f"row[{places[one.name]}]") if one.name in places else empty(one)
+        cast_to_named(one, f"row[{places[one.name]}]") if one.name in places else empty(one)
         for one in field.fields
     ]
     yield "    @property"

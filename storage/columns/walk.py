@@ -90,7 +90,7 @@ def walk(
         if starts:
             chunk = Chunk(data, position, starts, ends, {})
         elif data:
-            chunk = walker.trouble(position)
+            chunk = walker.damaged_piece(position)
         else:
             return
         yield chunk
@@ -177,7 +177,7 @@ class _Walker:
         self._read = read
         self._newest = newest
 
-    def trouble(self, position: int) -> Chunk:
+    def damaged_piece(self, position: int) -> Chunk:
         """Return the one piece at `position`: a batch longer than a chunk, or damage."""
         head = self._read(position, HEADER_BYTES)
         extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None

@@ -159,7 +159,7 @@ def is_closed_by(note: JournalRegistryFile, clean_mark: bytes) -> bool:
         return False
 
 
-def noted_dirs(fs: FileSystem, data_dir: Path) -> list[Path]:
+def read_noted_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     """Return the directories of journals that exist or should exist. Raises CorruptLog and OSError."""
     names = fs.listdir(data_dir)
     found = set(journal_dirs(names, data_dir))

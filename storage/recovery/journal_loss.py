@@ -26,8 +26,8 @@ from storage.journal.journal_registry import (
     clear_journals,
     distrust,
     is_as_left,
-    noted_dirs,
     read_note,
+    read_noted_directories,
     strangers,
     write_note,
 )
@@ -86,7 +86,7 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
 
 
 def _directories(fs: FileSystem, data_dir: Path) -> list[Path]:
-    return list(dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)]))
+    return list(dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)]))
 
 
 def accept_loss(fs: FileSystem, data_dir: Path, settings: LogSettings, now: datetime) -> AcceptedLoss:

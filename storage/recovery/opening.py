@@ -11,14 +11,14 @@ from storage.disk.checkpoint_file import Position, TopicPartition, gather_offset
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
 from storage.journal.journal import Journal, retire
-from storage.journal.journal_registry import clear_journals, leave_closed, note_only, noted_dirs
+from storage.journal.journal_registry import clear_journals, leave_closed, note_only, read_noted_directories
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, recover_log
 from storage.recovery.recovery import (
     RecoveredDirectory,
     RecoveryContext,
-    RecoveryFacts,
+    RecoveryInputs,
     note_recovery_points,
     note_taken_over,
     recover,
@@ -38,7 +38,7 @@ class OpenedPartitions(msgspec.Struct):
     """The older journals that the repair of a failed partition needs."""
     kept_here: dict[int, bytes]
     """The salts, by number, of the kept journals in the node's own directory."""
-    unread: dict[Partition, RecoveryFacts]
+    unread: dict[Partition, RecoveryInputs]
     """The failed partitions that the disk could not read, and the facts that `reopen` needs to try again."""
 
 
@@ -56,7 +56,7 @@ def open_logs(
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
     if owned is None:  # several nodes may have shared the directory, the last time
-        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]
+        others = [each for each in read_noted_directories(fs, data_dir) if each != directory.journal_dir]
     found = recover(
         fs,
         data_dir,
@@ -152,7 +152,7 @@ def open_adopted(
 
 
 def reopen(
-    directory: LogDirectory, partition: Partition, by: RecoveryFacts
+    directory: LogDirectory, partition: Partition, by: RecoveryInputs
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that the disk could not read at the start, and make it durable; return also the ranges left out.
 

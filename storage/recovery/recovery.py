@@ -69,7 +69,7 @@ class RecoveryContext(msgspec.Struct, frozen=True):
     leniently: bool = False
 
 
-class RecoveryFacts(msgspec.Struct, frozen=True):
+class RecoveryInputs(msgspec.Struct, frozen=True):
     """The facts that recovery uses for one partition: see `recover_log`."""
 
     point: Offset | None
@@ -92,13 +92,13 @@ class RecoveredDirectory(msgspec.Struct):
     last_flush: int
     has_points: bool
     """True if recovery points had ever been noted in the directory."""
-    unread: dict[Partition, RecoveryFacts] = {}
+    unread: dict[Partition, RecoveryInputs] = {}
     """The failed partitions that the disk could not read: a retry may help."""
     foreign: set[Partition] = set()
     """The partitions that a broker was the last to write."""
 
     def add(
-        self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryFacts, given: RecoveryContext
+        self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryInputs, given: RecoveryContext
     ) -> None:
         """Recover a partition's log, or note why it cannot be used. Raises an OSError that may be temporary."""
         try:
@@ -202,7 +202,7 @@ def recover(
                 key = (settings.topic, partition)
                 point, hint = recovery_point(known[0], key), known[1].get(key)
                 as_left = given.as_left and taken_over.get(key) != UNKNOWN_END
-                by = RecoveryFacts(point, hint, entries.get(partition, ()), as_left)
+                by = RecoveryInputs(point, hint, entries.get(partition, ()), as_left)
                 if not as_left:
                     found.foreign.add(partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)

@@ -67,7 +67,7 @@ class Repair(msgspec.Struct):
         return sum(damage.size_bytes for damage in self.checked.damages)
 
     @property
-    def lost_offsets(self) -> int:
+    def lost_offset_count(self) -> int:
         """The number of offsets of the log that are lost, as far as known."""
         return sum((d.next_offset or d.offset) - d.offset for d in self.checked.damages)
 

@@ -38,8 +38,8 @@ from storage.errors import CorruptLog, storage_error
 from storage.journal.journal_registry import (
     clear_journals,
     leave_closed,
-    noted_dirs,
     read_note,
+    read_noted_directories,
     take_over,
     write_note,
 )
@@ -47,7 +47,7 @@ from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, position_of, recover_log
 from storage.recovery.recovery import (
     RecoveryContext,
-    RecoveryFacts,
+    RecoveryInputs,
     note_taken_over,
     recover,
     topic_id_on_disk,
@@ -71,7 +71,7 @@ class SharedDirectory:
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that no node may adopt: their logs, or their batches in journals, are damaged."""
-        self.unread: dict[Partition, RecoveryFacts] = {}
+        self.unread: dict[Partition, RecoveryInputs] = {}
         """The failed partitions that the disk could not read at the opening: `reopen` tries again."""
         self._fs = fs
         self._lock = lock
@@ -92,7 +92,7 @@ class SharedDirectory:
             shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
             as_left = take_over(fs, data_dir)
             # The directory of a lone node counts even if it is gone; its list also shows who used the directory last.
-            directories = dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)])
+            directories = dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)])
             given = RecoveryContext(as_left=as_left, at_start=True)
             settled = shared._settle(list(directories), None, given)
             shared._note_use()

@@ -260,7 +260,7 @@ class Answers:
         return codec_for(self.key, self.version).decode_response(self.bodies[0], 0)
 
 
-def refusal_of(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
+def takeover_errors_for(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
     """What `error_response` says, after the codec."""
     codec = codec_for(key, version)
     decoded = codec.decode_request(codec.encode_request(request), 0)

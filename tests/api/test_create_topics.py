@@ -12,7 +12,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsRequest
 from storage.errors import StorageFull
-from tests.api.asking import Answers, FakeNode, refusal_of, versions
+from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
 
 KEY = ApiKey.CREATE_TOPICS
 KAFKAS = sorted(key.name for key in TOPIC_CONFIGS.values() if not key.ours)
@@ -219,7 +219,7 @@ def test_nothing_asked_is_nothing_told(node: FakeNode, version: int) -> None:
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert told(refusal_of(KEY, version, request(topic("a"), topic("b")), error)) == [
+    assert told(takeover_errors_for(KEY, version, request(topic("a"), topic("b")), error)) == [
         ("a", error),
         ("b", error),
     ]

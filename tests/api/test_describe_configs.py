@@ -13,7 +13,7 @@ from coordinator.config import Settings
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsRequest, DescribeConfigsRequest
-from tests.api.asking import FakeNode, refusal_of, versions
+from tests.api.asking import FakeNode, takeover_errors_for, versions
 
 KEY = ApiKey.DESCRIBE_CONFIGS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -221,7 +221,7 @@ def test_a_kind_of_resource_that_is_none_spoils_the_request(node: FakeNode, vers
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_resource(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = refusal_of(KEY, version, request((TOPIC, "a"), (BROKER, "7")), error)
+    response = takeover_errors_for(KEY, version, request((TOPIC, "a"), (BROKER, "7")), error)
     assert [(each.error_code, each.resource_name) for each in response.results] == [
         (error, "a"),
         (error, "7"),

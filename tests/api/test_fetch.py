@@ -10,7 +10,7 @@ from coordinator.api.fetch import WAIT_MS_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
-from tests.api.asking import Answers, FakeNode, refusal_of, versions
+from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
 
 KEY = ApiKey.FETCH
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -208,7 +208,9 @@ def test_there_is_no_session_to_go_on_with(node: FakeNode, version: int, epoch: 
 @EVERY_VERSION
 def test_a_refused_poll_has_the_error_where_its_version_has_room_for_it(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = refusal_of(KEY, version, request(topic("a", STRANGER, partition(0), partition(1))), error)
+    response = takeover_errors_for(
+        KEY, version, request(topic("a", STRANGER, partition(0), partition(1))), error
+    )
     if version >= 7:
         assert (response.error_code, response.responses) == (error, [])
     else:

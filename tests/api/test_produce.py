@@ -10,7 +10,7 @@ from coordinator.api.produce import WHY
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages import ProduceRequest
-from tests.api.asking import Answers, FakeNode, refusal_of, versions
+from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
 
 KEY = ApiKey.PRODUCE
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -93,5 +93,5 @@ def test_without_acks_nobody_reads_an_answer(node: FakeNode, version: int) -> No
 @EVERY_VERSION
 def test_an_error_for_everything(version: int) -> None:
     wanted = request(topic("a", STRANGER, 0, 1), topic("b", STRANGER, 2))
-    response = refusal_of(KEY, version, wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = takeover_errors_for(KEY, version, wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert told(response) == [(index, ErrorCode.UNKNOWN_SERVER_ERROR) for index in (0, 1, 2)]

@@ -18,7 +18,7 @@ from coordinator.catalogue.changes import (
     StaleChange,
 )
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
-from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_reason
 from coordinator.catalogue.steps import COUNTED_PER_STEP, all_at_once
 from coordinator.catalogue.topic import MESSAGE_LENGTH_MAX, Refusal, Topic
 from coordinator.catalogue.topics import UNDONE_PER_STEP
@@ -333,7 +333,7 @@ class CatalogueMachine(RuleBasedStateMachine):
     def create(self, name: str, partitions: int) -> None:
         taken = {collision_key(other) for other in (*self.model, OFFSETS_TOPIC)}
         possible = (
-            why_invalid(name) is None
+            invalid_reason(name) is None
             and collision_key(name) not in taken
             and name != "__cluster_metadata"
             and partitions > 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.config_values import LIST_LENGTH_MAX
-from coordinator.catalogue.configs import TOPIC_CONFIGS, canonical, why_refused
+from coordinator.catalogue.configs import TOPIC_CONFIGS, canonical, refusal_reason
 
 TAKEN = [
     ("cleanup.policy", "compact,delete", "compact,delete"),
@@ -80,27 +80,27 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "text", "shown"), TAKEN)
 def test_values_that_kafka_takes_are_taken_and_tidied(name: str, text: str, shown: str) -> None:
-    assert why_refused({name: text}) is None
+    assert refusal_reason({name: text}) is None
     assert canonical(name, text) == shown
 
 
 @pytest.mark.parametrize(("name", "text", "reason"), REFUSED)
 def test_values_that_kafka_refuses_are_refused_with_the_reason(name: str, text: str, reason: str) -> None:
-    assert reason in (why_refused({name: text}) or "")
+    assert reason in (refusal_reason({name: text}) or "")
 
 
 def test_unknown_names_are_refused() -> None:
-    assert why_refused({"retention.ms": "1", "retention": "1"}) == "Unknown topic config name: retention"
+    assert refusal_reason({"retention.ms": "1", "retention": "1"}) == "Unknown topic config name: retention"
 
 
 def test_settings_must_agree_with_each_other() -> None:
     lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}
-    assert "is larger than" in (why_refused(lags) or "")
-    assert why_refused({**lags, "max.compaction.lag.ms": "10"}) is None
+    assert "is larger than" in (refusal_reason(lags) or "")
+    assert refusal_reason({**lags, "max.compaction.lag.ms": "10"}) is None
 
 
 def test_every_default_is_a_value_of_its_own_kind() -> None:
-    assert why_refused({key.name: key.default for key in TOPIC_CONFIGS.values()}) is None
+    assert refusal_reason({key.name: key.default for key in TOPIC_CONFIGS.values()}) is None
     for key in TOPIC_CONFIGS.values():
         assert canonical(key.name, key.default) == key.default
 
@@ -112,8 +112,8 @@ def test_the_settings_are_in_name_order_and_those_of_kafka_43() -> None:
 
 @given(st.sampled_from(sorted(TOPIC_CONFIGS)), st.text(max_size=30))
 def test_no_text_gets_past_unread(name: str, text: str) -> None:
-    reason = why_refused({name: text})
+    reason = refusal_reason({name: text})
     if reason is None:
         shown = canonical(name, text)
-        assert why_refused({name: shown}) is None
+        assert refusal_reason({name: shown}) is None
         assert canonical(name, shown) == shown

@@ -17,8 +17,8 @@ def dropped(
 
 def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -> None:
     deletions = Deletions(3)
-    deletions.went(["a", "b"])
-    deletions.went(["c", "a"])
+    deletions.note_deleted(["a", "b"])
+    deletions.note_deleted(["c", "a"])
     assert deletions.left(ONE) == ["a", "b", "c"]
     assert dropped(deletions, ONE, 2, DAMAGED)
     assert deletions.left(ONE) == ["c", "a"]
@@ -30,15 +30,15 @@ def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -
     assert dropped(deletions, OTHER, 2, DAMAGED)
     assert deletions.left(OTHER) == ["c", "a"]
     assert len(deletions) == 1, "what no partition can hold is forgotten"
-    deletions.went(["d"])
+    deletions.note_deleted(["d"])
     assert (deletions.left(ONE), deletions.left(OTHER)) == (["d"], ["c", "a", "d"])
 
 
 def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
     deletions = Deletions(1, before=7)
-    deletions.went(["from before the start"])
-    deletions.went(["a", "b"], version=3)
-    deletions.went(["c"], version=5)
+    deletions.note_deleted(["from before the start"])
+    deletions.note_deleted(["a", "b"], version=3)
+    deletions.note_deleted(["c"], version=5)
     assert [deletions.number_at(version) for version in (-1, 0, 2, 3, 4, 5, 9)] == [7, 8, 8, 10, 10, 11, 11]
     dropped(deletions, ONE, 10)
     assert deletions.number_at(0) == 10, "of what is forgotten nothing is left anywhere"
@@ -47,8 +47,8 @@ def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
 def test_what_is_kept_of_deletions_is_what_is_left() -> None:
     deletions = Deletions(3, before=5)
     assert deletions.kept() == StoredDeletions(5, (), {})
-    deletions.went(["a"])
-    deletions.went(["b", "c"])
+    deletions.note_deleted(["a"])
+    deletions.note_deleted(["b", "c"])
     dropped(deletions, OTHER, 6)
     dropped(deletions, ONE, 8)
     assert deletions.kept() == StoredDeletions(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
@@ -62,7 +62,7 @@ def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them
     """10,000 partitions that confirmed one after the other took eleven seconds of one turn."""
     count = 5_000
     deletions = Deletions(count)
-    deletions.went(["a"])
+    deletions.note_deleted(["a"])
     asked = 0
 
     def is_damaged(_partition: Partition) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.catalogue.names import NAME_LENGTH_MAX, collision_key, why_invalid
+from coordinator.catalogue.names import NAME_LENGTH_MAX, collision_key, invalid_reason
 
 LEGAL = "abcXYZ019._-"
 
@@ -14,13 +14,13 @@ LEGAL = "abcXYZ019._-"
     st.text(alphabet=LEGAL, min_size=1, max_size=NAME_LENGTH_MAX).filter(lambda name: name not in (".", ".."))
 )
 def test_every_other_text_of_legal_characters_is_a_name(name: str) -> None:
-    assert why_invalid(name) is None
+    assert invalid_reason(name) is None
 
 
 @given(st.text(alphabet=LEGAL, max_size=10), st.characters(exclude_characters=LEGAL), st.text(max_size=10))
 def test_one_illegal_character_spoils_a_name(start: str, character: str, end: str) -> None:
     illegal = not (character.isascii() and (character.isalnum() or character in "._-"))
-    assert (why_invalid(start + character + end) is not None) or not illegal
+    assert (invalid_reason(start + character + end) is not None) or not illegal
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_one_illegal_character_spoils_a_name(start: str, character: str, end: st
     ],
 )
 def test_a_bad_name_is_told_why(name: str, reason: str) -> None:
-    assert reason in (why_invalid(name) or "")
+    assert reason in (invalid_reason(name) or "")
 
 
 def test_the_longest_name_and_three_dots_are_fine() -> None:
-    assert why_invalid("a" * 249) is None
-    assert why_invalid("...") is None
+    assert invalid_reason("a" * 249) is None
+    assert invalid_reason("...") is None
 
 
 def test_dots_and_underscores_are_the_same_to_a_collision() -> None:

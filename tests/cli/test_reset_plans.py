@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import CommandError
-from coordinator.cli.resets.scope import parse_topics, select, within
+from coordinator.cli.resets.scope import is_wanted, parse_topics, select
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
@@ -180,8 +180,8 @@ def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
         PartitionRef("jobs", 1),
         *(PartitionRef(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
     ]
-    assert all(within(place, wanted) for place in chosen)
-    assert not within(PartitionRef("orders-eu", 1), wanted)
+    assert all(is_wanted(place, wanted) for place in chosen)
+    assert not is_wanted(PartitionRef("orders-eu", 1), wanted)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.cluster.properties import parse_properties, read_properties
-from coordinator.cli.cluster.security import Security, security_of
+from coordinator.cli.cluster.security import Security, build_security
 from coordinator.cli.errors import CommandError
 from tests.cli.conftest import Command
 from tests.kafka.cluster import PROTOCOLS, USERS, KafkaCluster
@@ -140,14 +140,14 @@ def test_our_certificate_is_shown_and_the_server_s_is_looked_at(tmp_path: Path) 
         "ssl.truststore.location": str(authority.certificate),
     }
     store = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(authority.key_store("admin"))}
-    assert shown_certificate(server, security_of({**trust, **store})) == "admin"
+    assert shown_certificate(server, build_security({**trust, **store})) == "admin"
     certificate, key = authority.issue("inline")
     chain = {"ssl.keystore.certificate.chain": certificate.read_text(), "ssl.keystore.key": key.read_text()}
-    assert shown_certificate(server, security_of({**trust, **chain})) == "inline"
+    assert shown_certificate(server, build_security({**trust, **chain})) == "inline"
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
-        shown_certificate(server, security_of({**trust, **store}), "127.0.0.1.example")
+        shown_certificate(server, build_security({**trust, **store}), "127.0.0.1.example")
     anywhere = {**trust, **store, "ssl.endpoint.identification.algorithm": ""}
-    assert shown_certificate(server, security_of(anywhere), "127.0.0.1.example") == "admin"
+    assert shown_certificate(server, build_security(anywhere), "127.0.0.1.example") == "admin"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_what_cannot_be_done_is_refused_by_its_name(
     groupkeeper: Command, tmp_path: Path, given: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(CommandError, match=reason):
-        security_of(given)
+        build_security(given)
     path = tmp_path / "client.properties"
     ran = groupkeeper("groups", "list", "--command-config", written(path, given))
     assert (ran.exit_code, ran.stdout) == (2, "")
@@ -202,10 +202,10 @@ def test_a_login_is_read_as_jaas_writes_it() -> None:
         "sasl.mechanism": "SCRAM-SHA-256",
         "sasl.jaas.config": login,
     }
-    assert security_of(given) == Security(None, "SCRAM-SHA-256", "a b", 'p"w;=')
+    assert build_security(given) == Security(None, "SCRAM-SHA-256", "a b", 'p"w;=')
     bare = "x.PlainLoginModule required username=alice password=secret;"
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": bare}
-    assert security_of(given) == Security(None, "PLAIN", "alice", "secret")
+    assert build_security(given) == Security(None, "PLAIN", "alice", "secret")
 
 
 # --- property files ---

@@ -20,7 +20,7 @@ from bench.installed import groupkeeper as installed
 from coordinator.cli.errors import CommandError
 from coordinator.cli.main import app
 from coordinator.cli.render import as_records
-from coordinator.cli.watch import repeatedly
+from coordinator.cli.watch import show_repeatedly
 from protocol.apis import ApiKey
 from tests.cli.answers import committed, described, listed, member
 from tests.cli.conftest import Command
@@ -264,7 +264,7 @@ def test_watching_shows_it_again_after_each_pause_and_goes_on_after_errors(
         pauses.append(seconds)
         return len(pauses) == 3
 
-    repeatedly(show, 2.5, wait=wait)
+    show_repeatedly(show, 2.5, wait=wait)
     assert pauses == [2.5, 2.5, 2.5]
     assert capsys.readouterr() == ("shown 0\nshown 2\n", "groupkeeper: not now\n")
 
@@ -277,20 +277,20 @@ def test_what_is_watched_stays_until_the_next_is_whole(capsys: pytest.CaptureFix
         there.append(capsys.readouterr().out)
         typer.echo("second half")
 
-    repeatedly(show, 1.0, wait=lambda _: len(there) == 2)
+    show_repeatedly(show, 1.0, wait=lambda _: len(there) == 2)
     assert there == ["", "first half\nsecond half\n"]
 
 
 def test_what_is_not_watched_is_shown_once_and_fails_as_it_is() -> None:
     shown = []
-    repeatedly(lambda: shown.append(1), None)
+    show_repeatedly(lambda: shown.append(1), None)
     assert shown == [1]
 
     def fail() -> None:
         raise CommandError("no")
 
     with pytest.raises(CommandError):
-        repeatedly(fail, None)
+        show_repeatedly(fail, None)
 
 
 @pytest.mark.process
@@ -320,7 +320,7 @@ def test_ctrl_c_that_python_would_lose_ends_the_watching() -> None:
         del [PressesCtrlC()][0]
 
     before = signal.getsignal(signal.SIGINT)
-    repeatedly(show, 0.001)
+    show_repeatedly(show, 0.001)
     assert len(shown) == 1
     assert signal.getsignal(signal.SIGINT) is before
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource
 
 from coordinator.config import Settings
-from coordinator.config.values import kind_of
+from coordinator.config.values import setting_kind
 from tests.kafka.broker import KafkaBroker
 
 DIFFERENT_ON_PURPOSE = {
@@ -49,7 +49,7 @@ def test_our_defaults_are_kafkas(kafkas: dict[str, ConfigEntry]) -> None:
     for field in msgspec.structs.fields(Settings):
         name = TOPIC_SETTINGS.get(field.encode_name, field.encode_name)
         if name in kafkas and field.encode_name not in DIFFERENT_ON_PURPOSE:
-            theirs = kind_of(field.type).read(default_of(kafkas[name]))
+            theirs = setting_kind(field.type).read(default_of(kafkas[name]))
             compared[field.encode_name] = (field.default, theirs)
     assert {name: pair for name, pair in compared.items() if pair[0] != pair[1]} == {}
     assert len(compared) >= 25, sorted(compared)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from coordinator.config.settings import Settings
-from coordinator.config.values import Address, kind_of
+from coordinator.config.values import Address, setting_kind
 
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Ratio = Annotated[float, Meta(ge=0, le=1)]
@@ -39,7 +39,7 @@ Ratio = Annotated[float, Meta(ge=0, le=1)]
     ],
 )
 def test_a_value_is_read_from_toml_and_from_text(annotation: Any, written: object, value: object) -> None:
-    read = kind_of(annotation).read(written)
+    read = setting_kind(annotation).read(written)
     assert read == value
     assert type(read) is type(value)
 
@@ -78,7 +78,7 @@ def test_a_value_is_read_from_toml_and_from_text(annotation: Any, written: objec
 )
 def test_what_does_not_fit_is_refused(annotation: Any, written: object) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        kind_of(annotation).read(written)
+        setting_kind(annotation).read(written)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_refused(annotation: Any, written: object) -> None:
     ],
 )
 def test_what_is_expected_is_said_in_words(annotation: Any, words: str) -> None:
-    assert kind_of(annotation).expected == words
+    assert setting_kind(annotation).expected == words
 
 
 @given(host=st.from_regex(r"[a-z0-9.-]{1,30}|[0-9a-f:]{2,30}", fullmatch=True), port=st.integers(0, 65_535))

@@ -208,7 +208,7 @@ class Play:
             if self.io.calls:
                 steps.append(self.io.call)
             if self.requests and self.session.wants_requests:
-                steps.append(lambda: self.session.requested(self._piece(self.requests)))
+                steps.append(lambda: self.session.receive_from_client(self._piece(self.requests)))
             for pipeline, peer in self.peers.items():
                 peer.work()
                 if peer.answers and self.session.wants_answers(pipeline):

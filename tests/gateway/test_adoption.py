@@ -230,18 +230,18 @@ async def test_groups_and_members_that_are_waited_for_are_counted(played: Played
     }
     for group in ("g", "h", "free"):
         await process.ask(group)
-    assert process.adoption.waited_for() == (2, 3)
+    assert process.adoption.count_awaited() == (2, 3)
     process.now_ms = REFUSED_MS
     played.states["g"] = ClusterGroupState("classic", "Stable", 1)
     await process.ask("g")
-    assert process.adoption.waited_for() == (2, 1)
+    assert process.adoption.count_awaited() == (2, 1)
     process.now_ms += WAITED_MS
-    assert process.adoption.waited_for() == (0, 0), "nobody has asked for so long"
+    assert process.adoption.count_awaited() == (0, 0), "nobody has asked for so long"
     await process.ask("g")
     del played.states["g"]
     process.now_ms += REFUSED_MS
     await process.ask("g")
-    assert process.adoption.waited_for() == (0, 0), "it is here"
+    assert process.adoption.count_awaited() == (0, 0), "it is here"
 
 
 async def test_of_very_many_refusals_only_the_oldest_are_forgotten(played: Played) -> None:

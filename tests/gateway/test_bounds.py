@@ -45,13 +45,13 @@ KIB = 1024
 def test_answers_that_were_made_here_and_wait_are_not_more_than_a_bound() -> None:
     io, routes = RecordedIO(), TestRoutes()
     session = Session(io, routes, 1 << 20)
-    session.requested(memoryview(request(OPAQUE, 0, b"which is answered late")))
+    session.receive_from_client(memoryview(request(OPAQUE, 0, b"which is answered late")))
     sent = b"".join(request(ANSWERED, number, bytes(3 * KIB)) for number in range(1, 200))
     most = 0
     for start in range(0, len(sent), 64 * KIB):
         if not session.wants_requests:
             break
-        session.requested(memoryview(sent[start : start + 64 * KIB]))
+        session.receive_from_client(memoryview(sent[start : start + 64 * KIB]))
         while io.calls:
             io.call()
         most = max(most, session.kept_bytes)
@@ -68,7 +68,9 @@ def test_after_long_requests_others_have_their_turn() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     content = bytes(ASKED_BYTES_AT_ONCE)
-    session.requested(memoryview(b"".join(request(ANSWERED, number, content) for number in range(3))))
+    session.receive_from_client(
+        memoryview(b"".join(request(ANSWERED, number, content) for number in range(3)))
+    )
     said = [io.writes]
     while io.calls:
         io.call()
@@ -80,7 +82,9 @@ def test_after_many_answers_that_are_rewritten_others_have_their_turn() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     count = 2 * REWRITTEN_AT_ONCE + 1
-    session.requested(memoryview(b"".join(request(REWRITTEN, number, b"some") for number in range(count))))
+    session.receive_from_client(
+        memoryview(b"".join(request(REWRITTEN, number, b"some") for number in range(count)))
+    )
     session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(count))))
     said = [io.writes]
     while io.calls:
@@ -109,7 +113,7 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     }
     session = Session(io, routes, 1 << 20)
     content = bytes(3_000)
-    session.requested(memoryview(request(REWRITTEN, 1, b"") + request(REWRITTEN, 2, b"")))
+    session.receive_from_client(memoryview(request(REWRITTEN, 1, b"") + request(REWRITTEN, 2, b"")))
     sent = answer(1, content) + answer(2, b"next")
     for start in range(0, len(sent), 5):
         session.answered(BROKER, memoryview(sent[start : start + 5]))

@@ -251,7 +251,7 @@ class Play:
 
     def send(self, api: ApiKey, version: int, request: Any) -> None:
         """Send a request."""
-        self.session.requested(memoryview(asked(api, version, request)))
+        self.session.receive_from_client(memoryview(asked(api, version, request)))
 
     async def go_on(self) -> None:
         """Let all but the client do what they can do now."""
@@ -385,7 +385,7 @@ async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_no
     await idle()
     (location,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
-    play.session.client_gone()
+    play.session.note_client_gone()
     (deletion,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
     assert play.session.is_done

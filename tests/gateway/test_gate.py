@@ -175,7 +175,7 @@ def sent_on(frame: bytes, adopting: Adopting) -> bytes:
     book = AddressBook(lambda _: None, lambda *_: None)
     io = RecordedIO()
     routes = PortRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
-    Session(io, routes, 1 << 20).requested(memoryview(frame))
+    Session(io, routes, 1 << 20).receive_from_client(memoryview(frame))
     return bytes(io.pipelines[COORDINATOR])
 
 
@@ -288,7 +288,9 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     )
     io = RecordedIO()
     session = Session(io, routes, 1 << 20)
-    session.requested(memoryview(asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=groups))))
+    session.receive_from_client(
+        memoryview(asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=groups)))
+    )
     under_way = frames(io.pipelines[BROKER])
     questions = 0
     while under_way:

@@ -65,7 +65,7 @@ class Client:
         self.session = Session(self.io, routes, 1 << 20)
 
     def send(self, frame: bytes) -> None:
-        self.session.requested(memoryview(frame))
+        self.session.receive_from_client(memoryview(frame))
 
     def sent(self, pipeline: int) -> list[bytes]:
         """What has gone to a pipeline since it was looked at last, without lengths."""

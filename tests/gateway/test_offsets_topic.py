@@ -120,7 +120,7 @@ class Play:
         """Send a Fetch in two pieces; what the broker gets of it."""
         frame = self.frame(request)
         for piece in (frame[:-3], frame[-3:]):
-            self.session.requested(memoryview(piece))
+            self.session.receive_from_client(memoryview(piece))
         sent = bytes(self.io.pipelines[BROKER])
         self.io.pipelines[BROKER].clear()
         return sent

@@ -102,7 +102,7 @@ def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
     taken = (ends[-1] if ends else 0) - len(playing.requests)
     whole = sum(end <= taken for end in ends)
     playing.requests.clear()
-    playing.session.client_gone()
+    playing.session.note_client_gone()
     playing.run()
     assert playing.io.error is None
     assert not playing.io.has_failed
@@ -126,9 +126,9 @@ def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() 
     session = Session(io, TestRoutes(), 1 << 20)
     parked = request(COORDINATED, 1, b"")
     filtered = request(FILTERED, 2, b"")
-    session.requested(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
+    session.receive_from_client(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
-    session.client_gone()
+    session.note_client_gone()
     assert session.is_done
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 
@@ -151,7 +151,7 @@ def test_of_a_long_answer_that_passes_as_it_is_no_more_is_kept_than_a_piece(seed
 def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(10))))
+    session.receive_from_client(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(10))))
     session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(10))))
     assert (len(io.client), io.writes) == (120, 1)
 
@@ -159,7 +159,9 @@ def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
 def test_a_client_is_read_no_further_while_too_many_responses_are_pending() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(PENDING_MAX + 5))))
+    session.receive_from_client(
+        memoryview(b"".join(request(OPAQUE, number, b"") for number in range(PENDING_MAX + 5)))
+    )
     assert not session.wants_requests
     assert len(io.pipelines[BROKER]) == PENDING_MAX * len(request(OPAQUE, 0, b""))
     session.answered(BROKER, memoryview(answer(0, b"")))
@@ -169,7 +171,7 @@ def test_a_client_is_read_no_further_while_too_many_responses_are_pending() -> N
 def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
+    session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"second")))
     assert not session.wants_answers(COORDINATOR)
     assert session.wants_answers(BROKER)
@@ -185,7 +187,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     coordinated = route(COORDINATED, VERSION)
     routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
     session = Session(io, routes, 1 << 20)
-    session.requested(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
+    session.receive_from_client(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
     assert bytes(io.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     session.answered(BROKER, memoryview(answer(2, b"")))
@@ -195,7 +197,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
 @pytest.mark.parametrize("begun", [b"", answer(1, b"the whole of it")[:12]])
 def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun: bytes) -> None:
     session = Session(RecordedIO(), TestRoutes(), 1 << 20)
-    session.requested(memoryview(request(COORDINATED, 1, b"")))
+    session.receive_from_client(memoryview(request(COORDINATED, 1, b"")))
     session.answered(COORDINATOR, memoryview(begun))
     assert not session.lost(COORDINATOR)
 
@@ -215,7 +217,7 @@ def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(b
 def test_requests_that_break_the_protocol_end_the_connection(sent: bytes, error: type[ProtocolError]) -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(request(OPAQUE, 1, b"before") + sent))
+    session.receive_from_client(memoryview(request(OPAQUE, 1, b"before") + sent))
     assert isinstance(io.error, error)
     assert not session.wants_requests
 
@@ -231,7 +233,7 @@ def test_requests_that_break_the_protocol_end_the_connection(sent: bytes, error:
 def test_answers_that_nobody_asked_for_end_the_connection(sent: bytes) -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(request(OPAQUE, 1, b"")))
+    session.receive_from_client(memoryview(request(OPAQUE, 1, b"")))
     session.answered(BROKER, memoryview(sent))
     assert isinstance(io.error, ProtocolError)
 
@@ -239,7 +241,7 @@ def test_answers_that_nobody_asked_for_end_the_connection(sent: bytes) -> None:
 def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
-    session.requested(memoryview(request(REWRITTEN, 1, b"")))
+    session.receive_from_client(memoryview(request(REWRITTEN, 1, b"")))
     session.answered(BROKER, memoryview(answer(1, bytes(COLLECTED_BYTES_MAX))))
     assert isinstance(io.error, FrameTooLarge)
 
@@ -249,12 +251,12 @@ def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there
     coordinated = route(COORDINATED, VERSION)
     routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
     session = Session(io, routes, 1 << 20)
-    session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
+    session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
     assert not session.wants_answers(COORDINATOR)
     assert session.lost(COORDINATOR)
     session.answered(BROKER, memoryview(answer(1, b"")))
-    session.requested(memoryview(request(COORDINATED, 3, b"")))
+    session.receive_from_client(memoryview(request(COORDINATED, 3, b"")))
     assert session.wants_answers(COORDINATOR)
     session.answered(COORDINATOR, memoryview(answer(3, b"new")))
     assert bytes(io.client).endswith(answer(3, b"new"))
@@ -264,7 +266,9 @@ def test_others_have_their_turn_while_many_requests_are_answered() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     count = 2 * ASKED_AT_ONCE + 1
-    session.requested(memoryview(b"".join(request(ANSWERED, number, b"") for number in range(count))))
+    session.receive_from_client(
+        memoryview(b"".join(request(ANSWERED, number, b"") for number in range(count)))
+    )
     said = [io.writes]
     while io.calls:
         assert not session.wants_requests
@@ -286,7 +290,7 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
 
     routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
     session = Session(io, routes, 1 << 20)
-    session.requested(memoryview(request(GATED, 1, b"")))
+    session.receive_from_client(memoryview(request(GATED, 1, b"")))
     promises[0].resolve(1)
     assert io.has_failed
     assert not session.wants_requests
@@ -310,7 +314,7 @@ def test_a_request_that_comes_in_small_pieces_is_joined_once() -> None:
     content = bytes(range(250)) * 10
     sent = request(OPAQUE, 1, b"") + request(ANSWERED, 2, content) + request(ANSWERED, 3, b"next")
     for start in range(0, len(sent), 5):
-        session.requested(memoryview(sent[start : start + 5]))
+        session.receive_from_client(memoryview(sent[start : start + 5]))
         if start == 1000:
             session.answered(BROKER, memoryview(answer(1, b"")))
             assert session.kept_bytes == start + 5 - len(request(OPAQUE, 1, b""))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.startup_checks import STAGING, fit_to_data
+from coordinator.catalogue.startup_checks import STAGING, adapt_to_data
 from coordinator.config import Settings
 from coordinator.host import real_machine
 from coordinator.importer.source import find
@@ -339,11 +339,11 @@ def test_a_number_of_partitions_that_somebody_chose(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the broker has 7 partitions, and offsets.topic.num.partitions is 12" in done.stderr
     assert run(*where, GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS="7").returncode == 0
-    assert fit_to_data(RealFileSystem(), Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
+    assert adapt_to_data(RealFileSystem(), Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
     chosen = Settings(data_dir=data_dir, offsets_topic_num_partitions=12)
-    assert fit_to_data(RealFileSystem(), chosen) is chosen
+    assert adapt_to_data(RealFileSystem(), chosen) is chosen
     empty = Settings(data_dir=tmp_path)
-    assert fit_to_data(RealFileSystem(), empty) is empty
+    assert adapt_to_data(RealFileSystem(), empty) is empty
 
 
 def test_a_start_that_the_broker_noted_comes_along(tmp_path: Path) -> None:

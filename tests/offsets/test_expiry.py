@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.offsets.expiry import expired_offsets
+from coordinator.groups.offsets.expiry import find_expired_offsets
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS
@@ -89,18 +89,18 @@ def test_the_table(name: str, own: bool) -> None:
     tombstone = [OffsetCommitRecord(GroupId("g"), "t", 3, None)]
 
     if at_ms is None:
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
+        assert find_expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
     else:
-        assert expired_offsets(group, at_ms - 1, RETENTION_MS, offsets).records == []
-        assert expired_offsets(group, at_ms, RETENTION_MS, offsets).records == tombstone
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == tombstone
+        assert find_expired_offsets(group, at_ms - 1, RETENTION_MS, offsets).records == []
+        assert find_expired_offsets(group, at_ms, RETENTION_MS, offsets).records == tombstone
+        assert find_expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == tombstone
 
 
 def test_each_offset_expires_by_itself() -> None:
     group = ClassicGroup(GroupId("g"))
     offsets = [("t", index, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS + index)) for index in range(4)]
     offsets.append(("u", 0, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS, LONG_AFTER_MS)))
-    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
+    gone = find_expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
     assert gone == [OffsetCommitRecord(GroupId("g"), "t", index, None) for index in (0, 1)]
 
 
@@ -112,7 +112,7 @@ def cleanup(cluster: Cluster) -> int:
 
 
 def expired(kept: GroupEntry, wall_ms: int) -> list[Record]:
-    return expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
+    return find_expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
 
 
 def reloaded(cluster: Cluster) -> dict[GroupId, GroupEntry]:

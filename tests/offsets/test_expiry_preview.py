@@ -7,9 +7,9 @@ from coordinator.jobs.expiry_preview import (
     ROWS_MAX,
     ExpiringTopic,
     ExpiryPreview,
+    build_preview,
     merged,
     preview_expiry,
-    preview_of,
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
 from protocol.embedded import encode_subscription
@@ -56,7 +56,7 @@ def test_the_rows() -> None:
     cluster = some_groups()
     now_ms = cluster.clock.wall_ms()
     assert now_ms == WALL_START_MS + 4 * DAY_MS
-    preview = preview_of(cluster.shard.groups.values(), ExpiryPreview(now_ms, 7 * DAY_MS, RETENTION_MS))
+    preview = build_preview(cluster.shard.groups.values(), ExpiryPreview(now_ms, 7 * DAY_MS, RETENTION_MS))
     first = WALL_START_MS + RETENTION_MS
     assert ExpiringTopic("simple-1", "Empty", "u", 1, first + DAY_MS, first + DAY_MS) in preview.rows
     assert ExpiringTopic("own", "Empty", "t", 1, first + DAY_MS, first + DAY_MS) in preview.rows
@@ -73,7 +73,7 @@ def test_many_rows_are_counted_and_not_listed() -> None:
         topics = (f"topic-{number}" for number in range(ROWS_MAX // 2 + 5))
         cluster.commit_all({topic: {0: 1} for topic in topics}, group=group)
     preview = ExpiryPreview(cluster.clock.wall_ms(), 100 * DAY_MS, RETENTION_MS)
-    preview_of(cluster.shard.groups.values(), preview)
+    build_preview(cluster.shard.groups.values(), preview)
     assert (len(preview.rows), preview.unlisted_rows) == (ROWS_MAX, 10)
     assert (preview.offsets, preview.groups) == (ROWS_MAX + 10, 2)
 

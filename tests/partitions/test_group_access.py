@@ -294,7 +294,7 @@ def test_a_list_of_all_groups_waits_for_all_of_them_and_for_those_that_are_gone(
 def test_a_list_that_would_miss_the_groups_of_a_lost_partition_is_refused() -> None:
     cluster = Cluster()
     cluster.commit(1)
-    listed = cluster.group_access.every_group(ReplyDependencies())
+    listed = cluster.group_access.iterate_groups(ReplyDependencies())
     assert next(listed) is cluster.kept()
     cluster.manager.remove_groups_for_partition(Partition(0))
     with pytest.raises(RequestRefused) as refused:
@@ -303,4 +303,4 @@ def test_a_list_that_would_miss_the_groups_of_a_lost_partition_is_refused() -> N
 
 
 def _shown(group_access: GroupAccess, waiting: ReplyDependencies) -> Iterator[Any]:
-    return (group for group in group_access.every_group(waiting) if group is not None)
+    return (group for group in group_access.iterate_groups(waiting) if group is not None)

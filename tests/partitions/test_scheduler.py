@@ -56,7 +56,7 @@ async def test_a_job_runs_after_each_interval() -> None:
 async def test_a_job_that_goes_on_elsewhere_runs_again_an_interval_after_its_end() -> None:
     timed = Timed()
     ends: list[End] = []
-    timed.scheduler.every_until_ended("job", 10, ends.append)
+    timed.scheduler.schedule_until_ended("job", 10, ends.append)
     job = timed.scheduler.jobs["job"]
     timed.pass_ms(60)
     assert len(ends) == 1, "it still runs"
@@ -85,7 +85,7 @@ async def test_a_job_that_raises_has_failed_and_runs_again() -> None:
 async def test_an_end_that_comes_after_the_close_starts_nothing() -> None:
     timed = Timed()
     ends: list[End] = []
-    timed.scheduler.every_until_ended("job", 10, ends.append)
+    timed.scheduler.schedule_until_ended("job", 10, ends.append)
     timed.pass_ms(10)
     timed.scheduler.close()
     ends[0](False)

@@ -278,7 +278,7 @@ MUTANTS: Final = (
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.order_queue",
-        "return self._store.deletions.gone_after(partition, sent)",
+        "return self._store.deletions.deleted_after(partition, sent)",
         "return []",
         seed=2,
     ),
@@ -352,7 +352,7 @@ MUTANTS: Final = (
     Mutant(
         "a node alone leaves journals of several alone",
         "storage.recovery.opening",
-        "        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]\n",
+        "        others = [each for each in read_noted_directories(fs, data_dir) if each != directory.journal_dir]\n",
         "        others = []\n",
         seed=5,
     ),

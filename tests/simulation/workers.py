@@ -105,7 +105,7 @@ class LaunchedBody(Body):
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """It was made, and has done nothing yet."""
 
-    def orphaned(self, reason: str) -> None:
+    def handle_orphaned(self, reason: str) -> None:
         self.end()
 
 

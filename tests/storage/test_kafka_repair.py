@@ -39,7 +39,7 @@ def test_a_broker_goes_on_with_what_was_mended_here(tmp_path: Path) -> None:
         repair = carry_out(
             fs, broker.data_dir, plan_repair(fs, broker.data_dir, Partition(0)), datetime.now(UTC)
         )
-        assert repair.lost_offsets == batches[4].count
+        assert repair.lost_offset_count == batches[4].count
         printed = dump(segment)
         assert printed.count("isvalid: true") == len(batches)
         assert "isvalid: false" not in printed

@@ -349,7 +349,7 @@ def first_batch(data: bytes) -> int:
 def mended(fs: FaultyFileSystem, partition: int, before: Offsets) -> None:
     """A repair brings the partition back, without what is lost, and no offset is given out twice."""
     repair = carry_out(fs, ROOT, plan_repair(fs, ROOT, Partition(partition)), NOW)
-    assert repair.lost_offsets > 0
+    assert repair.lost_offset_count > 0
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.failed_partitions == {}
     left = [one for one in contents(manager, partition) if int.from_bytes(one[57:61], "big")]

@@ -20,7 +20,7 @@ from coordinator.upstream.lag import (
     Lags,
     PartitionLag,
     TopicLag,
-    emptying,
+    empty_in_steps,
 )
 from protocol.names import GroupId
 
@@ -106,7 +106,7 @@ def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
     for freed in (0, parts, parts):
         steps = sum(1 for _ in book.measure([(G, offsets)], ends, 1_000))
         assert steps == parts + SORTED + freed
-    assert sum(1 for _ in emptying(ends)) == parts
+    assert sum(1 for _ in empty_in_steps(ends)) == parts
     assert not ends
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
-from coordinator.workers.worker_main import die_with
+from coordinator.workers.worker_main import die_with_parent
 
 
 def compute() -> None:
@@ -51,5 +51,5 @@ async def _run(sock: socket.socket, pulse: socket.socket, node_id: int) -> None:
 
 if __name__ == "__main__":
     descriptor, pulse_descriptor, parent, node = map(int, sys.argv[1:])
-    die_with(parent)
+    die_with_parent(parent)
     asyncio.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse_descriptor), node))

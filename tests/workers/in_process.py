@@ -185,7 +185,7 @@ class Launched:
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Nothing holds a loop whose time stands still meanwhile."""
 
-    def orphaned(self, reason: str) -> None:
+    def handle_orphaned(self, reason: str) -> None:
         self.kill()
 
 

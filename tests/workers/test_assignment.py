@@ -58,7 +58,7 @@ class Cluster:
         if node not in self.has and node not in self.dead:
             self.has[node], self.inboxes[node] = {}, []
             self.machine.undrain(node)
-            self.machine.came_up(node)
+            self.machine.note_serving(node)
 
     def work(self, node: int) -> None:
         """A node handles its next message."""

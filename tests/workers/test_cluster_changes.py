@@ -6,7 +6,7 @@ from coordinator.catalogue.changes import Changes, PartitionsAdded
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
-from coordinator.workers.cluster_changes import again, changes_of
+from coordinator.workers.cluster_changes import again, compute_changes
 
 
 def topic(name: str, number: int, partitions: int = 1) -> Topic:
@@ -28,7 +28,7 @@ def test_topics_come_grow_go_and_are_made_anew() -> None:
     change = TopicDiff(
         created={"comes": seen(4), "anew": seen(5)}, grown={"grows": seen(1, 6)}, deleted=("goes", "anew")
     )
-    changes, left_out = changes_of(known, change)
+    changes, left_out = compute_changes(known, change)
     known.apply(changes)
     assert {each.name: (each.id[0], each.partitions) for each in known.unsorted()} == {
         "grows": (1, 6),
@@ -42,7 +42,7 @@ def test_topics_come_grow_go_and_are_made_anew() -> None:
 def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -> None:
     known = catalogue(topic("a.b", 1))
     created = {"a_b": seen(2), "c.d": seen(3), "c_d": seen(4), "e": seen(5)}
-    changes, left_out = changes_of(known, TopicDiff(created=created))
+    changes, left_out = compute_changes(known, TopicDiff(created=created))
     known.apply(changes)
     assert {each.name for each in known.unsorted()} == {"a.b", "c.d", "e"}
     assert left_out == ["a_b", "c_d"]
@@ -50,7 +50,7 @@ def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -
 
 def test_a_name_may_come_when_the_one_like_it_goes() -> None:
     known = catalogue(topic("a.b", 1))
-    changes, left_out = changes_of(known, TopicDiff(created={"a_b": seen(2)}, deleted=("a.b",)))
+    changes, left_out = compute_changes(known, TopicDiff(created={"a_b": seen(2)}, deleted=("a.b",)))
     known.apply(changes)
     assert [each.name for each in known.unsorted()] == ["a_b"]
     assert not left_out
@@ -64,7 +64,7 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
         (TopicDiff(deleted=("a.b",)), {"a_b", "a-b_c"}, {}),
     ):
         wanted = again(left_out, change)
-        changes, still = changes_of(known, wanted)
+        changes, still = compute_changes(known, wanted)
         known.apply(changes)
         left_out = {name: wanted.created[name] for name in still}
         assert {each.name for each in known.unsorted()} == names
@@ -75,7 +75,7 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
 
 def test_the_clusters_own_offsets_topic_is_not_ours() -> None:
     known = catalogue()
-    changes, left_out = changes_of(known, TopicDiff(created={OFFSETS_TOPIC: seen(9, 50)}))
+    changes, left_out = compute_changes(known, TopicDiff(created={OFFSETS_TOPIC: seen(9, 50)}))
     assert not changes.created
     assert not left_out
 
@@ -86,7 +86,7 @@ def test_what_no_cluster_has_is_left_out_as_the_next_start_would_refuse_it() -> 
     odd = {name: seen(number) for number, name in enumerate(names, 10)}
     odd |= {"has-the-id-of-known": seen(1), "has-no-id": seen(0), "empty": seen(3, 0)}
     good = {"good-1": seen(4), "x" * 249: seen(5)}
-    changes, left_out = changes_of(known, TopicDiff(created={**odd, **good, "as-good-1": seen(4)}))
+    changes, left_out = compute_changes(known, TopicDiff(created={**odd, **good, "as-good-1": seen(4)}))
     known.apply(changes)
     assert {each.name for each in known.unsorted()} == {"known", *good}
     assert left_out == [*odd, "as-good-1"]

@@ -108,13 +108,13 @@ def read_to(consumer: ck.Consumer, last: int) -> list[int]:
     """Read until a record of this number has come; the numbers of all that did."""
     seen: list[int] = []
 
-    def came() -> bool:
+    def take_piece() -> bool:
         message = consumer.poll(1.0)
         if message is not None and message.error() is None:
             seen.append(int(message.value() or b""))
         return last in seen
 
-    wait_until(came, what=lambda: f"record {last}, after {seen[-3:]}")
+    wait_until(take_piece, what=lambda: f"record {last}, after {seen[-3:]}")
     return seen
 
 

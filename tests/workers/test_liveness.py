@@ -45,7 +45,7 @@ def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[
     """What each ping finds when nothing is answered; the last facts stay."""
     worker = liveness()
     worker.answered(1, 0)
-    return [worker.pinged(facts[min(number, len(facts) - 1)]) for number in range(pings)]
+    return [worker.record_ping(facts[min(number, len(facts) - 1)]) for number in range(pings)]
 
 
 @pytest.mark.parametrize("state", ["S", "D", "T", "t"])
@@ -78,13 +78,16 @@ def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
     found = []
     for number in range(10 * PINGS_UNTIL_STUCK):
         worker.answered(1, number * INTERVAL_NS // 10)  # a tenth of a processor is work enough
-        found.append(worker.pinged(IDLE))
+        found.append(worker.record_ping(IDLE))
     assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
     assert set(found) == {LivenessVerdict.FINE, LivenessVerdict.SLOW}
     assert found.count(LivenessVerdict.SLOW) == 1
     assert worker.slow_ms == 10 * STUCK_MS
     worker.answered(2, 0)
-    assert [worker.pinged(IDLE), worker.pinged(IDLE)] == [LivenessVerdict.RECOVERED, LivenessVerdict.FINE]
+    assert [worker.record_ping(IDLE), worker.record_ping(IDLE)] == [
+        LivenessVerdict.RECOVERED,
+        LivenessVerdict.FINE,
+    ]
 
 
 def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
@@ -92,7 +95,7 @@ def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
     found = []
     for _ in range(PINGS_UNTIL_STUCK + 1):
         worker.answered(1, 5)
-        found.append(worker.pinged(IDLE))
+        found.append(worker.record_ping(IDLE))
     assert found.index(LivenessVerdict.STUCK) == PINGS_UNTIL_STUCK
 
 
@@ -100,7 +103,7 @@ def test_a_loop_that_turns_now_and_then_is_not_stuck() -> None:
     worker = liveness()
     for number in range(5 * PINGS_UNTIL_STUCK):
         worker.answered(number // PINGS_UNTIL_STUCK, 0)
-        assert worker.pinged(IDLE) is not LivenessVerdict.STUCK
+        assert worker.record_ping(IDLE) is not LivenessVerdict.STUCK
 
 
 async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:

@@ -105,7 +105,7 @@ async def test_an_order_to_lead_names_the_topics_that_went_and_the_version_witho
         store.change(lambda draft: draft.create("t", 1, topic_id=b"t" * 16), lambda _made: None)
         store.change(lambda draft: draft.delete("t"), lambda _gone: None)
         await eventually(lambda: store.deletions.number == 1, "the deletion")
-        played.assignment.came_up(1)
+        played.assignment.note_serving(1)
         played.order()
         await eventually(lambda: len(worker.all) == 4, "the orders")
         assert worker.gone == [(0, ["t"]), (1, ["t"])]
@@ -120,16 +120,16 @@ async def test_many_topics_that_went_are_told_as_fast_as_a_worker_reads(tmp_path
     async with dispatching(tmp_path, {1: slow, 2: other}) as played:
         names = [f"topic-{number}" for number in range(5 * NAMES_PER_MESSAGE)]
         for start in range(0, len(names), 250):
-            played.store.deletions.went(names[start : start + 250])
+            played.store.deletions.note_deleted(names[start : start + 250])
         slow.reads.clear()
-        played.assignment.came_up(1)
-        played.assignment.came_up(2)
+        played.assignment.note_serving(1)
+        played.assignment.note_serving(2)
         played.order()
         await eventually(
             lambda: other.all and isinstance(other.all[-1], messages.LeadPartition), "the other's order"
         )
         assert slow.gone == [(0, names[:NAMES_PER_MESSAGE])]
-        played.store.deletions.went(["meanwhile"])
+        played.store.deletions.note_deleted(["meanwhile"])
         played.assignment.move(Partition(0), 2)
         played.order()
         await idle()
@@ -153,16 +153,16 @@ async def test_many_topics_that_went_are_told_as_fast_as_a_worker_reads(tmp_path
 async def test_the_next_process_of_a_node_hears_no_order_that_the_last_one_was_to_get(tmp_path: Path) -> None:
     workers = {1: Heard()}
     async with dispatching(tmp_path, workers) as played:
-        played.store.deletions.went(["t"])
+        played.store.deletions.note_deleted(["t"])
         last = workers[1]
         last.reads.clear()
-        played.assignment.came_up(1)
+        played.assignment.note_serving(1)
         played.order()
         await eventually(lambda: bool(last.all), "the first topics")
         played.assignment.lost(1)
         played.assignment.settled(1, failed=(), comes_back=True)
         following = workers[1] = Heard()
-        played.assignment.came_up(1)
+        played.assignment.note_serving(1)
         played.order()
         last.reads.set()
         await eventually(lambda: len(following.all) == 4, "the orders")

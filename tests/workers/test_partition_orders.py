@@ -69,7 +69,7 @@ class Played:
         self.led.add(partition)
         self.epochs[partition] += 1
         if deleted_topics:
-            self.app.share.deleted_meanwhile(messages.TopicsDeleted(Partition(partition), deleted_topics))
+            self.app.share.note_deleted_topics(messages.TopicsDeleted(Partition(partition), deleted_topics))
         known = self.shared.known(Partition(partition))
         epoch = LeaderEpoch(self.epochs[partition])
         self.app.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))

@@ -445,12 +445,12 @@ def test_deleted_topics_are_told_at_every_worker(tmp_path: Path) -> None:
 def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> None:
     now = [0.0]
     restarts = Restarts(lambda: now[0])
-    pauses = [restarts.died(1) for _ in range(6)]
+    pauses = [restarts.record_death(1) for _ in range(6)]
     assert pauses == [0.0, 1.0, 2.0, None, None, None]
     assert restarts.pause_s(1) == PAUSE_S_MAX
     assert restarts.total(1) == 6
     now[0] += WITHIN_S + 1
-    assert restarts.died(1) == 0.0
+    assert restarts.record_death(1) == 0.0
 
 
 def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
@@ -538,7 +538,7 @@ class Unsupervised:
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         pass
 
-    def orphaned(self, reason: str) -> None:
+    def handle_orphaned(self, reason: str) -> None:
         raise AssertionError(reason)
 
 

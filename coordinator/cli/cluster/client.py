@@ -90,7 +90,7 @@ class Client:
         for connection in self._connections.values():
             connection.close()
 
-    def patiently(self, attempt: Callable[[], T]) -> T:
+    def call_with_retries(self, attempt: Callable[[], T]) -> T:
         """Repeat `attempt` while it raises ServerNotReady. Raises CommandError when this client's time is up."""
         pause_s = FIRST_PAUSE_S
         while True:
@@ -192,7 +192,7 @@ class Client:
                         del answers[each]
                     raise ServerNotReady(f"{doing} group {group}", answer.code)
 
-        self.patiently(attempt)
+        self.call_with_retries(attempt)
         return {group: answers[group] for group in wanted}
 
     def _ask_coordinators(

@@ -37,7 +37,7 @@ def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -
             found |= _ask(client, address, led, timestamp)
         return found
 
-    return client.patiently(attempt)
+    return client.call_with_retries(attempt)
 
 
 def known(found: Mapping[PartitionRef, Found]) -> dict[PartitionRef, int]:

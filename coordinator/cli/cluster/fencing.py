@@ -34,7 +34,7 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
             raise ServerNotReady(doing, ErrorCode.UNKNOWN_MEMBER_ID)
         return failures
 
-    failures = client.patiently(attempt)
+    failures = client.call_with_retries(attempt)
     return failures | commit(client, group, offsets[OFFSETS_AT_ONCE:])
 
 

@@ -60,11 +60,11 @@ def _list_on(
 
     return [
         GroupListing(g.group_id, g.group_state, getattr(g, "group_type", "") or "", g.protocol_type)
-        for g in client.patiently(ask).groups
+        for g in client.call_with_retries(ask).groups
     ]
 
 
-def matching(client: Client, patterns: Sequence[str]) -> list[str]:
+def match_groups(client: Client, patterns: Sequence[str]) -> list[str]:
     """Return the ids that these names and patterns (`*`, `?`, `[...]`) stand for, each once.
 
     A name without wildcards stands for itself, even if there is no such group; so does the name of an existing group.

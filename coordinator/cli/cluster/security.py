@@ -65,12 +65,12 @@ def read_security(path: Path) -> Security:
     """Read the security in a --command-config file. Raises CommandError that names the file and the property."""
     properties = read_properties(path)
     try:
-        return security_of(properties)
+        return build_security(properties)
     except CommandError as error:
         raise CommandError(f"{path}: {error}", EXIT_USAGE) from None
 
 
-def security_of(properties: Mapping[str, str]) -> Security:
+def build_security(properties: Mapping[str, str]) -> Security:
     """Return the security that properties of a Kafka client ask for. Raises CommandError that names the property."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:

@@ -233,7 +233,7 @@ def _change(client: Client, doing: str, ask: Any) -> Answers:
             raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)
         return {each.name: _refused(each) for each in answers}
 
-    return client.patiently(attempt)
+    return client.call_with_retries(attempt)
 
 
 def _refused(answer: Any) -> ServerRefusal | None:

@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
     offset: int
 
 
-def current_of(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGroup]:
+def read_current(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGroup]:
     """Return the state and offsets of groups. Raises CommandError if one cannot be read."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets

@@ -8,11 +8,11 @@ import msgspec
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics, addresses
 
 
-@flat
+@flatten_parameters
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are copied.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it need not exist.")],
@@ -39,14 +39,14 @@ def copy(
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import expect
         from coordinator.cli.groups import changes
-        from coordinator.cli.resets.scope import parse_topics, within
+        from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
             rows = expect(
                 offsets.committed(client, [source])[source], f"reading the offsets of group {source}"
             )
-        chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
+        chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
         if not chosen:
             raise CommandError(f"group {source} has no such offsets")
         there = at
@@ -57,7 +57,7 @@ def copy(
                 msgspec.structs.replace(row, leader_epoch=-1) for row in chosen
             ]  # the epoch is of that cluster
         with there.connect() as client:
-            current = changes.current_of(client, [target])
+            current = changes.read_current(client, [target])
             planned = [changes.OffsetChange(target, current[target], chosen)]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

@@ -4,7 +4,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator.cli.errors import CommandError, one_line_errors, print_line
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, GroupsToChange
 from protocol.errors import ErrorCode
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.client import ServerRefusal
 
 
-@flat
+@flatten_parameters
 def delete(
     which: GroupsToChange,
     execute: Execute = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
 from protocol.errors import ErrorCode
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.offsets import Failures
 
 
-@flat
+@flatten_parameters
 def delete_offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     topic: Topics = None,
@@ -39,7 +39,7 @@ def delete_offsets(
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import expect
         from coordinator.cli.resets.offsets_file import of_group, read_offsets
-        from coordinator.cli.resets.scope import parse_topics, within
+        from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         if (all_topics, bool(topic), from_file is not None).count(True) != 1:
             raise CommandError("expected one of --topic, --all-topics, --from-file", EXIT_USAGE)
@@ -49,7 +49,7 @@ def delete_offsets(
         )
         with at.connect() as client:
             rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
-            chosen = [row for row in rows if all_topics or row.place in named or within(row.place, wanted)]
+            chosen = [row for row in rows if all_topics or row.place in named or is_wanted(row.place, wanted)]
             if not chosen:
                 raise CommandError(f"group {group} has no such offsets")
             refused: Failures = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors, say
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, PartitionRef
 
 
-@flat
+@flatten_parameters
 def describe(
     which: GroupSelection,
     *,
@@ -42,7 +42,7 @@ def describe(
     with one_line_errors():
         from coordinator.cli import render
         from coordinator.cli.groups import text
-        from coordinator.cli.watch import repeatedly
+        from coordinator.cli.watch import show_repeatedly
 
         everything = not (members or offsets or state or topics)
         parts = DescribedParts(state or everything, members or everything, offsets or everything, topics)
@@ -57,7 +57,7 @@ def describe(
             if failed:
                 raise CommandError("; ".join(failed))
 
-        repeatedly(show, watch)
+        show_repeatedly(show, watch)
 
 
 class DescribedParts:

@@ -4,11 +4,11 @@
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Topics
 
 
-@flat
+@flatten_parameters
 def export(
     which: GroupSelection,
     topic: Topics = None,
@@ -27,7 +27,7 @@ def export(
         from coordinator.cli.cluster.client import expect
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
-        from coordinator.cli.resets.scope import parse_topics, within
+        from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
@@ -35,7 +35,7 @@ def export(
         found = []
         for name, answer in committed.items():
             rows = expect(answer, f"reading the offsets of group {name}")
-            chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
+            chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
             if chosen:
                 found.append(GroupOffsets(name, chosen))
         if not found:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics
 
 
-@flat
+@flatten_parameters
 def import_offsets(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of this command or Kafka's, or JSON.")],
     group: Annotated[
@@ -35,7 +35,7 @@ def import_offsets(
     with one_line_errors():
         from coordinator.cli.groups import changes
         from coordinator.cli.resets.offsets_file import of_group, read_offsets
-        from coordinator.cli.resets.scope import parse_topics, within
+        from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         found = read_offsets(file)
         if None in found and group is None:
@@ -43,11 +43,11 @@ def import_offsets(
         by_group = {group: of_group(file, found, group)} if group is not None else found
         wanted = parse_topics(topic) if topic else None
         offsets = {
-            str(name): [row for row in rows if wanted is None or within(row.place, wanted)]
+            str(name): [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
             for name, rows in by_group.items()
         }
         with at.connect() as client:
-            current = changes.current_of(client, list(offsets))
+            current = changes.read_current(client, list(offsets))
             planned = [
                 changes.OffsetChange(name, current[name], sorted(rows))
                 for name, rows in offsets.items()

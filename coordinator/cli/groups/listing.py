@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ STATES: Final = (
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 
-@flat
+@flatten_parameters
 def list_groups(
     pattern: Annotated[
         list[str] | None,
@@ -54,7 +54,7 @@ def list_groups(
         from coordinator.cli import render
         from coordinator.cli.cluster import groups
         from coordinator.cli.groups import text
-        from coordinator.cli.watch import repeatedly
+        from coordinator.cli.watch import show_repeatedly
 
         states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
 
@@ -69,7 +69,7 @@ def list_groups(
             if missing:
                 raise CommandError(_missing(missing))
 
-        repeatedly(show, watch)
+        show_repeatedly(show, watch)
 
 
 def _like(found: "list[GroupListing]", patterns: "list[str] | tuple[()]") -> "list[GroupListing]":

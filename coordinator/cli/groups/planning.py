@@ -59,7 +59,7 @@ class RequestedOffsets(msgspec.Struct, frozen=True):
     unchecked: bool
 
 
-def understand(
+def parse_flags(
     flag: str, value: object, topics: Sequence[str] | None, *, all_topics: bool, unchecked: bool
 ) -> RequestedOffsets:
     """Return the request in the strategy's flag and the other flags. Raises CommandError if they make no sense."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import Member
 
 
-@flat
+@flatten_parameters
 def remove_members(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     member: Annotated[

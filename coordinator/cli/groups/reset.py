@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, GroupsToChange, Json, TopicSelection
 
 
@@ -49,7 +49,7 @@ class ResetTarget:
         return chosen[0]
 
 
-@flat
+@flatten_parameters
 def reset(
     which: GroupsToChange,
     topics: TopicSelection,
@@ -76,14 +76,14 @@ def reset(
     """
     with one_line_errors():
         from coordinator.cli.groups import changes
-        from coordinator.cli.groups.planning import plan_changes, understand
+        from coordinator.cli.groups.planning import parse_flags, plan_changes
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
 
         flag, value = where.chosen()
-        asked = understand(flag, value, topics.topic, all_topics=topics.all_topics, unchecked=unchecked)
+        asked = parse_flags(flag, value, topics.topic, all_topics=topics.all_topics, unchecked=unchecked)
         with at.connect() as client:
             chosen = which.chosen(client)
-            current = changes.current_of(client, chosen)
+            current = changes.read_current(client, chosen)
             planned = plan_changes(client, asked, current)
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
         if export:

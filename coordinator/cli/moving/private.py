@@ -27,7 +27,7 @@ from coordinator.upstream.adoption import (
     TopicPartition,
     as_topics,
 )
-from coordinator.upstream.private import adopt_request, mark_of, stored_of
+from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -147,7 +147,7 @@ class PrivateNodes:
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         """Store the data read from the cluster, unless the group is ours already or the data is too old."""
-        stored = stored_of(await self._adopt(group, reading), reading)
+        stored = store_result_from(await self._adopt(group, reading), reading)
         assert stored is not None, "other errors have been raised"
         return stored
 

@@ -50,7 +50,7 @@ def _mistake(text: str) -> CommandError:
     )
 
 
-def within(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
+def is_wanted(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
     """Return whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 from protocol.errors import ErrorCode
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.")]
 
 
-@flat
+@flatten_parameters
 def create(
     topic: Names,
     partitions: Annotated[
@@ -63,7 +63,7 @@ def _configs(given: list[str]) -> dict[str, str]:
     return configs
 
 
-@flat
+@flatten_parameters
 def add_partitions(
     topic: Names,
     partitions: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has then, in all.")],
@@ -82,7 +82,7 @@ def add_partitions(
         _report(f"has {partitions} partitions", "adding partitions to", answers)
 
 
-@flat
+@flatten_parameters
 def delete(
     topic: Annotated[
         list[str], typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them.")

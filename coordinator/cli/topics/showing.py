@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
-from coordinator.cli.flags import flat
+from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Names = Annotated[
 ]
 
 
-@flat
+@flatten_parameters
 def list_topics(
     topic: Names = None,
     internal: Annotated[
@@ -36,7 +36,7 @@ def list_topics(
     with one_line_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json, print_table
-        from coordinator.cli.watch import repeatedly
+        from coordinator.cli.watch import show_repeatedly
 
         def show() -> None:
             with at.connect() as client:
@@ -52,14 +52,14 @@ def list_topics(
             else:
                 print_line("no topics", err=True)
 
-        repeatedly(show, watch)
+        show_repeatedly(show, watch)
 
 
 def _is_like(name: str, patterns: Sequence[str] | None) -> bool:
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-@flat
+@flatten_parameters
 def describe(
     topic: Names = None,
     *,
@@ -75,7 +75,7 @@ def describe(
     with one_line_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json
-        from coordinator.cli.watch import repeatedly
+        from coordinator.cli.watch import show_repeatedly
 
         if not topic:
             raise CommandError("expected topics, or patterns of them", EXIT_USAGE)
@@ -92,7 +92,7 @@ def describe(
             if missing:
                 raise CommandError(f"there is no topic {', '.join(missing)}")
 
-        repeatedly(show, watch)
+        show_repeatedly(show, watch)
 
 
 def _print(found: "Sequence[TopicDetails]") -> None:

@@ -88,7 +88,7 @@ def prepare_rebalance(
     if group.rebalance is None:
         group.rebalance = RebalanceProgress(cause, now.mono)
     else:
-        group.rebalance.begun_again(now.mono)
+        group.rebalance.begin_again(now.mono)
     out.note(
         "preparing to rebalance",
         cause,
@@ -168,7 +168,7 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     out.records.append(empty_record(group, now.wall))
     out.starts_over = True
     if group.rebalance is not None:
-        group.rebalance.formed(now.mono, waited=False)
+        group.rebalance.note_formed(now.mono, waited=False)
     end_rebalance(group, now, out)
     out.report("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
@@ -183,7 +183,7 @@ def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     if group.rebalance is not None:
-        group.rebalance.formed(now.mono, waited=group.previous_state is not _EMPTY)
+        group.rebalance.note_formed(now.mono, waited=group.previous_state is not _EMPTY)
     group.generation_id += 1
     group.protocol_name = protocol = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()

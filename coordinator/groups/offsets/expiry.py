@@ -14,7 +14,9 @@ Committed = tuple[str, int, OffsetAndMetadata]
 """Topic, partition and committed offset."""
 
 
-def expiries(group: Group, retention_ms: int, offsets: Iterable[Committed]) -> Iterator[tuple[str, int, int]]:
+def compute_expiries(
+    group: Group, retention_ms: int, offsets: Iterable[Committed]
+) -> Iterator[tuple[str, int, int]]:
     """Yield when each of these offsets of a group expires, in the group's present state.
 
     Yields topic, partition and the moment of expiry in wall clock milliseconds. A record with an expire timestamp of
@@ -30,13 +32,13 @@ def expiries(group: Group, retention_ms: int, offsets: Iterable[Committed]) -> I
             yield topic, partition, since(committed) + retention_ms if own_ms is None else own_ms
 
 
-def expired_offsets(
+def find_expired_offsets(
     group: Group, now_wall_ms: int, retention_ms: int, offsets: Iterable[Committed]
 ) -> Outcome:
     """Return an outcome with a tombstone for each of these offsets that has expired."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
-        for topic, partition, at_ms in expiries(group, retention_ms, offsets)
+        for topic, partition, at_ms in compute_expiries(group, retention_ms, offsets)
         if at_ms <= now_wall_ms
     ]
     return Outcome(None, records, independent=True)

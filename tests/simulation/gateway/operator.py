@@ -17,7 +17,7 @@ from coordinator.upstream.adoption import (
     TopicPartition,
     as_topics,
 )
-from coordinator.upstream.private import adopt_request, mark_of, stored_of
+from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
@@ -61,7 +61,7 @@ class OurNodes:
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
         message = adopt_request(adopt_group.AdoptGroupRequest, group, reading)
-        stored = stored_of(await self._asked(group, adopt_group.API, message), reading)
+        stored = store_result_from(await self._asked(group, adopt_group.API, message), reading)
         if stored is None:
             raise NotNow("the group cannot be taken over")
         return stored
