@@ -213,12 +213,12 @@ def _check_options(options: AuditOptions) -> None:
     from audit.facts.inventory import take_inventory
     from audit.report.write import check_writable
     from audit.source.compacted import check_work_dir
-    from audit.source.directory_snapshot import look
+    from audit.source.directory_snapshot import take_directory_snapshot
     from audit.source.remote import is_url
 
     local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]
     if local:
-        take_inventory({log_dir: look(log_dir) for log_dir in local})
+        take_inventory({log_dir: take_directory_snapshot(log_dir) for log_dir in local})
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     check_writable(Path(options.out))

@@ -38,7 +38,7 @@ class AuditLimits(msgspec.Struct, frozen=True, kw_only=True):
     growth_bytes: int = 64 << 20
 
 
-class Cutting(msgspec.Struct, frozen=True, kw_only=True):
+class WorkSizes(msgspec.Struct, frozen=True, kw_only=True):
     """The sizes of the parts of the work, on which the findings do not depend."""
 
     chunk_rows: int = 500_000
@@ -61,4 +61,4 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int = 0
     num_partitions: int | None = None
     limits: AuditLimits = AuditLimits()
-    cutting: Cutting = Cutting()
+    cutting: WorkSizes = WorkSizes()

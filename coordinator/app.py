@@ -25,7 +25,7 @@ from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
 from coordinator.node import Node
-from coordinator.partitions.group_log import LogError, LogWriter, ended
+from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, settle
 from coordinator.topology.leaders_file import next_single_epochs
@@ -209,7 +209,7 @@ class App(NodeComponents):
         upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
         while True:
             noted = self._note_dropped([partition], upto)
-            await ended(noted)
+            await wait_for_ticket_end(noted)
             if noted.is_durable:
                 return
             await asyncio.sleep(self.leadership.retry_s)

@@ -18,7 +18,7 @@ from coordinator.catalogue.ids import random_topic_id
 from coordinator.config import Address
 from coordinator.runtime.clock import Clock, SystemClock
 from coordinator.runtime.io_thread import IoThread, Thread
-from coordinator.runtime.sockets import bind, bind_private, bind_shared, unconnected
+from coordinator.runtime.sockets import bind, bind_private, bind_shared, make_stream_socket
 from storage.cleaner.log_cleaner import Runner
 from storage.disk.filesystem import FileSystem, RealFileSystem
 
@@ -41,7 +41,7 @@ class HostResources:
     """Returns a socket that listens for processes of this user. Raises OSError with the path in its text."""
     bind_shared: Callable[[Address], socket.socket] = bind_shared
     """Returns a socket that listens on an address shared with other processes. Raises OSError with the address."""
-    unconnected: Callable[[int], socket.socket] = unconnected
+    unconnected: Callable[[int], socket.socket] = make_stream_socket
     """Returns a stream socket that is still to be connected. Raises OSError."""
 
     def now(self) -> datetime:

@@ -147,7 +147,7 @@ def settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) 
         raise ExceptionGroup("waiters failed", failures)
 
 
-def later(one: DurabilityTicket, other: DurabilityTicket) -> DurabilityTicket:
+def find_later_ticket(one: DurabilityTicket, other: DurabilityTicket) -> DurabilityTicket:
     """Return the one of two tickets of a writer that becomes durable last."""
     if other.is_durable:
         return one

@@ -18,10 +18,12 @@ CORRELATION_ID_BYTES = 4
 
 def encode_request(codec: Codec[Request, Response], header: RequestHeader, request: Request) -> bytes:
     """Return the whole frame of a request, with its length; `codec` is that of the header's API and version."""
-    return b"".join(framed(codec, header, [codec.encode_request(request)]))
+    return b"".join(frame_request(codec, header, [codec.encode_request(request)]))
 
 
-def framed(codec: Codec[Request, Response], header: RequestHeader, body: Sequence[bytes]) -> list[bytes]:
+def frame_request(
+    codec: Codec[Request, Response], header: RequestHeader, body: Sequence[bytes]
+) -> list[bytes]:
     """Return the pieces of a request's frame, given the pieces of its body."""
     head = encode_request_header(header, flexible=codec.flexible)
     length = len(head) + sum(map(len, body))

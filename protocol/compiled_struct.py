@@ -47,7 +47,7 @@ def fields_of(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def replaced(value: V, /, **changes: Any) -> V:
+def copy_with_fields(value: V, /, **changes: Any) -> V:
     """Return a copy with some fields replaced; raises TypeError for a field that the value does not have."""
     made: V = type(value)(**{**fields_of(value), **changes})
     return made

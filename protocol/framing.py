@@ -8,7 +8,7 @@ from typing import Final
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 from protocol.fixed import int16_at, int32_at
-from protocol.non_kafka import stranger
+from protocol.non_kafka import detect_other_protocol
 
 LENGTH_BYTES: Final = 4
 API_KEY_BYTES: Final = 2
@@ -105,7 +105,7 @@ class FrameReader:
         self._wanted_bytes = wanted_bytes
 
     def _fail(self, length: int, limit: int, what: str, *, has_frames: bool) -> None:
-        known = stranger(length)
+        known = detect_other_protocol(length)
         if known is not None:
             self._failed = known
         elif length <= 0:

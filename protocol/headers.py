@@ -40,7 +40,7 @@ class RequestHeader(FieldsValue):
         self.client_id: Final = client_id
 
 
-def route(api_key: int, version: int) -> int:
+def api_version_prefix(api_key: int, version: int) -> int:
     """Return the first four bytes of every request of this API and version, as an unsigned number."""
     return (api_key & 0xFFFF) << 16 | version & 0xFFFF
 
@@ -77,7 +77,7 @@ def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, 
     return RequestHeader(api_key, version, correlation_id, client_id), pos
 
 
-def unsupported(frame: bytes) -> UnsupportedVersion:
+def unsupported_version_error(frame: bytes) -> UnsupportedVersion:
     """Return the error for a request whose API or version is not supported.
 
     Only the part of the header that all versions have is read: the connection is closed in any case. Raises Truncated

@@ -76,14 +76,14 @@ class Placement:
         return None
 
 
-def in_wrong_place(placements: Iterable[Placement]) -> dict[Partition, Partition]:
+def find_swapped_directories(placements: Iterable[Placement]) -> dict[Partition, Partition]:
     """Return the partitions whose directories seem to be those of others, each with that other one.
 
     One group alone proves nothing. Returns none if the topic has got more partitions: then groups are where a smaller
     number has placed them, in many partitions.
     """
     misplaced = [each for each in placements if each.elsewhere]
-    if len(misplaced) >= GROWN_PARTITIONS_MIN and earlier_count(misplaced) is not None:
+    if len(misplaced) >= GROWN_PARTITIONS_MIN and infer_earlier_partition_count(misplaced) is not None:
         return {}
     return {
         each.partition: each.belongs_to
@@ -92,7 +92,7 @@ def in_wrong_place(placements: Iterable[Placement]) -> dict[Partition, Partition
     }
 
 
-def earlier_count(placements: Iterable[Placement]) -> int | None:
+def infer_earlier_partition_count(placements: Iterable[Placement]) -> int | None:
     """Return the smaller number of partitions by which all misplaced groups were placed, None if there is none.
 
     A topic that has got more partitions has such groups.
@@ -105,7 +105,7 @@ def earlier_count(placements: Iterable[Placement]) -> int | None:
     )
 
 
-def later_count(placements: Iterable[Placement]) -> int | None:
+def infer_later_partition_count(placements: Iterable[Placement]) -> int | None:
     """Return the larger number of partitions by which all groups were placed, None if they are in their places."""
     placements = [each for each in placements if each.groups]
     if not any(each.elsewhere for each in placements):

@@ -86,7 +86,7 @@ def _literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def lookup(values: Mapping[int, int]) -> str:
+def partition_value_sql(values: Mapping[int, int]) -> str:
     """Return the value for the row's `partition`, or null for a partition without a value."""
     pairs = ", ".join(f"{partition}, {value}L" for partition, value in values.items())
     return f"element_at(map({pairs}), partition)" if values else "cast(null as long)"

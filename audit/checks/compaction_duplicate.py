@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for keys that compaction left twice."""
 
-from audit.checks.base import Check, by_partition, format_message, lookup, quoted
+from audit.checks.base import Check, by_partition, format_message, partition_value_sql, quoted
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     columns = "partition, group, file, last_position as position, cleaned"
-    cleaned_to = lookup(facts.inventory.cleaner_checkpoint)
+    cleaned_to = partition_value_sql(facts.inventory.cleaner_checkpoint)
     return by_partition(
         f"select * from (select {columns} from offsets union all select {columns} from groups)"
         f" where cleaned > 1 and {cleaned_to} is not null",

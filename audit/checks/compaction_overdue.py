@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for logs that should have been compacted."""
 
-from audit.checks.base import Check, format_message, lookup
+from audit.checks.base import Check, format_message, partition_value_sql
 from audit.facts.facts import Facts
 
 
@@ -9,7 +9,7 @@ def _query(facts: Facts) -> str:
     if not facts.inventory.has_checkpoint:
         return ""  # unknown without the cleaner's checkpoint
     limits = facts.options.limits
-    dirty = f"segment >= coalesce({lookup(facts.inventory.cleaner_checkpoint)}, 0)"
+    dirty = f"segment >= coalesce({partition_value_sql(facts.inventory.cleaner_checkpoint)}, 0)"
     message = format_message(
         "%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes"
     )

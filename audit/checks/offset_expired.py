@@ -2,7 +2,7 @@
 """The check for offsets that should have expired."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
-from audit.checks.owners import EXPIRING, retention_over
+from audit.checks.owners import EXPIRING, expiry_cutoff_ms
 from audit.facts.facts import Facts
 
 
@@ -11,7 +11,7 @@ def _query(facts: Facts) -> str:
     own_limit = facts.options.as_of_ms - 2 * limits.offsets_retention_check_interval_ms
     rows = f"""
         select * from ({EXPIRING})
-        where coalesce(expire_timestamp <= {own_limit}, counts_from <= {retention_over(facts)})
+        where coalesce(expire_timestamp <= {own_limit}, counts_from <= {expiry_cutoff_ms(facts)})
     """
     message = format_message(
         "the offset of group %s for %s-%s should have expired", quoted("group"), "topic", "topic_partition"

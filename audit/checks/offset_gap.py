@@ -9,7 +9,7 @@ deletes.
 
 from typing import Final
 
-from audit.checks.base import FOUND_COLUMNS, Check, by_file, format_message, lookup, ranges_where
+from audit.checks.base import FOUND_COLUMNS, Check, by_file, format_message, partition_value_sql, ranges_where
 from audit.facts.facts import Facts
 
 
@@ -32,7 +32,7 @@ def _copied(facts: Facts) -> str:
 
 def _inside(facts: Facts, where: str) -> str:
     """Return a query for gaps within a file, by the newest checkpoint, as a cleaner may have run during the reading."""
-    explained = f"coalesce(at_offset <= {lookup(facts.inventory.cleaned_to)}, false)"
+    explained = f"coalesce(at_offset <= {partition_value_sql(facts.inventory.cleaned_to)}, false)"
     return (
         f"select {FOUND_COLUMNS} from sightings where check = 'offset_gap' and not {explained} and ({where})"
     )
@@ -42,7 +42,7 @@ def _across(facts: Facts, where: str) -> str:
     """Return a query for gaps between ranges, and before the first batch of a log that has its first segment."""
     first = f"greatest({_log_start(facts)}, {_oldest_segment(facts)})"
     expected = f"if(number = 1, {first}, expected_offset)"
-    cleaned_to = f"coalesce({lookup(facts.inventory.cleaned_to)}, 0)"
+    cleaned_to = f"coalesce({partition_value_sql(facts.inventory.cleaned_to)}, 0)"
     message = format_message("offsets %s to %s are missing", expected, "first_base_offset - 1")
     return ranges_where(
         f"first_base_offset > {expected} and first_base_offset > {cleaned_to} and ({where})", message
@@ -58,15 +58,15 @@ def _at_the_start(facts: Facts, written: str) -> str:
 
 def _written_here(facts: Facts) -> str:
     """Return the offset from which on a node wrote the partition; null if a broker wrote all of it."""
-    return lookup(facts.inventory.written_from)
+    return partition_value_sql(facts.inventory.written_from)
 
 
 def _log_start(facts: Facts) -> str:
-    return f"coalesce({lookup(facts.inventory.log_start)}, 0)"
+    return f"coalesce({partition_value_sql(facts.inventory.log_start)}, 0)"
 
 
 def _oldest_segment(facts: Facts) -> str:
-    return f"coalesce({lookup(facts.inventory.oldest_segment)}, segment)"
+    return f"coalesce({partition_value_sql(facts.inventory.oldest_segment)}, segment)"
 
 
 CHECKS: Final = (

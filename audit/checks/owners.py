@@ -36,7 +36,7 @@ here: subscriptions are not among the columns.)
 """
 
 
-def retention_over(facts: Facts) -> int:
+def expiry_cutoff_ms(facts: Facts) -> int:
     """Return the time (ms) before which everything must have expired, with the next expiry job being due as well."""
     limits = facts.options.limits
     return (

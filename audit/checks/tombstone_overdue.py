@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for tombstones that compaction could have dropped."""
 
-from audit.checks.base import Check, by_partition, format_message, lookup, quoted
+from audit.checks.base import Check, by_partition, format_message, partition_value_sql, quoted
 from audit.facts.facts import Facts
 
 
@@ -10,9 +10,10 @@ def _query(facts: Facts) -> str:
     limits = facts.options.limits
     oldest = facts.options.as_of_ms - 2 * limits.delete_retention_ms - limits.compaction_grace_ms
     columns = "partition, group, file, last_position as position, log_offset, timestamp, tombstone"
+    cleaned_to = partition_value_sql(facts.inventory.cleaner_checkpoint)
     rows = f"""
         select * from (select {columns} from offsets union all select {columns} from groups)
-        where tombstone and timestamp <= {oldest} and log_offset < {lookup(facts.inventory.cleaner_checkpoint)}
+        where tombstone and timestamp <= {oldest} and log_offset < {cleaned_to}
     """
     return by_partition(
         rows, format_message("a tombstone of group %s is past delete.retention.ms", quoted("group"))

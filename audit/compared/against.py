@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from audit.checks.owners import NO_BOOK
 from audit.compared import QUOTED_CHARS_MAX
-from audit.compared.live import Live, LiveGroup, LiveOffset, OffsetKey
+from audit.compared.live import LiveGroup, LiveOffset, LiveState, OffsetKey
 from audit.facts.facts import Facts
 from audit.facts.inventory import Inventory
 from audit.options import AuditOptions
@@ -46,7 +46,7 @@ _LIVE: Final = pa.schema(
 Kind = Literal["differs", "meanwhile", "stuck"]
 Place = tuple[int | None, str | None, int | None]
 """The partition, file and position of a record in the log."""
-Ask = Callable[[Collection[str] | None], Live]
+Ask = Callable[[Collection[str] | None], LiveState]
 Gather = Callable[[SparkSession, AuditOptions, Inventory], Facts]
 """The function that reads a log: `audit.run.reading.gather`."""
 
@@ -92,11 +92,13 @@ class Difference(msgspec.Struct, frozen=True):
     """True if the log's value is the one that the cluster reported at one of the two times."""
 
 
-def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Difference]:
+def differences(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
     """Compare with `before`, the cluster's state before the log was read; `gather` reads parts of the log again."""
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
-    first = list(compare(logged(facts, suspicious), _only(before, suspicious), _only(after, suspicious)))
+    first = list(
+        compare(read_logged_state(facts, suspicious), _only(before, suspicious), _only(after, suspicious))
+    )
     doubtful = {found.group for found in first if found.kind == "differs" or not found.known}
     again = set(sorted(doubtful)[:LOOKED_AT_AGAIN])
     if not again:
@@ -104,7 +106,7 @@ def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Di
     time.sleep(PAUSE_S)
     looked = ask(again)
     time.sleep(PAUSE_S)
-    second_log = logged(_narrowed(facts, again, gather), again, only=True)
+    second_log = read_logged_state(_narrowed(facts, again, gather), again, only=True)
     second = list(compare(second_log, looked, ask(again)))
     stood_still = _stood_still(first, second)
     settled = [found for found in first if found.group not in again]
@@ -114,7 +116,7 @@ def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Di
     ]
 
 
-def _only(live: Live, groups: Collection[str]) -> Live:
+def _only(live: LiveState, groups: Collection[str]) -> LiveState:
     """Return a report with the offsets of these groups alone."""
     offsets = {key: value for key, value in live.offsets.items() if key[0] in groups}
     return msgspec.structs.replace(live, offsets=offsets)
@@ -150,7 +152,7 @@ def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
     return gather(facts.spark, options, facts.inventory)
 
 
-def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
+def _suspicious(facts: Facts, before: LiveState, after: LiveState) -> set[str]:
     """Return the groups with any difference or change: found by Spark, so that no other groups are collected."""
     spark = facts.spark
     rows = [(*key, value.offset, value.leader_epoch, value.metadata) for key, value in after.offsets.items()]
@@ -168,7 +170,7 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
     return suspects
 
 
-def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
+def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
     """Return the log's state: all stored groups, and the offsets of `groups`; with `only`, nothing of other groups.
 
     Groups in a partition where the cluster does not search for them are left out.
@@ -205,7 +207,7 @@ def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logg
     return Logged(offsets, found, frozenset(row["group"] for row in facts.other_groups.collect()))
 
 
-def compare(log: Logged, before: Live, after: Live) -> Iterator[Difference]:
+def compare(log: Logged, before: LiveState, after: LiveState) -> Iterator[Difference]:
     """Yield the differences between the log and the cluster."""
     for name in sorted(log.groups.keys() | before.groups.keys() | after.groups.keys()):
         yield from _compare_group(name, log, before, after)
@@ -244,7 +246,7 @@ def _quoted(metadata: str) -> str:
     return f"{metadata[:QUOTED_CHARS_MAX]!r}... ({len(metadata)} characters)"
 
 
-def _compare_group(name: str, log: Logged, before: Live, after: Live) -> Iterator[Difference]:
+def _compare_group(name: str, log: Logged, before: LiveState, after: LiveState) -> Iterator[Difference]:
     stored, first, last = log.groups.get(name), before.groups.get(name), after.groups.get(name)
     if name in log.others or any(live is not None and not live.classic for live in (first, last)):
         return  # for groups of other protocols only the offsets are compared

@@ -25,9 +25,9 @@ from audit.facts.state import (
     KEY,
     NEWEST_GROUP,
     NEWEST_OFFSET,
+    apply_transaction_markers,
     groups_state,
     offsets_state,
-    resolved,
 )
 from audit.fold import PARTIALS, SUMMARY
 from audit.fold.partials import partial_rows
@@ -164,7 +164,7 @@ def _compared(facts: Facts, rows: DataFrame) -> DataFrame:
         summary = rows.where(flag)
         keys = summary.where("kind in ('offset', 'group')")
         keys = keys.coalesce(1) if facts.spread == 1 else keys.repartition(facts.spread, "partition")
-        counting = resolved(of_kind(keys, "offset"), of_kind(summary, "transaction"))
+        counting = apply_transaction_markers(of_kind(keys, "offset"), of_kind(summary, "transaction"))
         states.append((offsets_state(counting), groups_state(of_kind(keys, "group"))))
     (offsets, groups), (offsets_left, groups_left) = states
     offset = "concat('group \\'', group, '\\', ', topic, '-', topic_partition)"

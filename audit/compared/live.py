@@ -46,7 +46,7 @@ class LiveGroup(msgspec.Struct, frozen=True):
     members: frozenset[str] | None
 
 
-class Live(msgspec.Struct, frozen=True):
+class LiveState(msgspec.Struct, frozen=True):
     """The state of a cluster, which was read from `started_ms` to `ended_ms`."""
 
     groups: dict[str, LiveGroup]
@@ -83,7 +83,7 @@ def _ask_versions(host: str, port: int) -> None:
         raise OSError("what listens there does not speak Kafka's protocol")
 
 
-def ask(address: str, only: Collection[str] | None = None) -> Live:
+def read_live_state(address: str, only: Collection[str] | None = None) -> LiveState:
     """Ask all brokers of the cluster at `address` for their groups, or for `only` these. Raises AuditError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
@@ -103,7 +103,7 @@ def ask(address: str, only: Collection[str] | None = None) -> Live:
         admin.close()
 
 
-def _ask(admin: Any, only: Collection[str] | None) -> Live:
+def _ask(admin: Any, only: Collection[str] | None) -> LiveState:
     started = _now()
     listed = {group["group_id"]: group for group in _patiently(admin.list_groups)}
     chosen = sorted(listed if only is None else listed.keys() & set(only))
@@ -118,7 +118,7 @@ def _ask(admin: Any, only: Collection[str] | None) -> Live:
                     committed.offset, committed.leader_epoch, committed.metadata or ""
                 )
     groups = {name: _group(listed[name], described.get(name)) for name in chosen}
-    return Live(groups, offsets, started, _now())
+    return LiveState(groups, offsets, started, _now())
 
 
 def _described(admin: Any, names: Sequence[str]) -> dict[str, Any]:

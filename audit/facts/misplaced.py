@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from audit.facts.facts import Facts
 from audit.schema import MISPLACED, local_table
 from protocol.names import GroupId, Partition
-from protocol.placement import Placement, earlier_count, in_wrong_place
+from protocol.placement import Placement, find_swapped_directories, infer_earlier_partition_count
 
 
 class Misplaced(enum.StrEnum):
@@ -23,7 +23,7 @@ class Misplaced(enum.StrEnum):
     """Any other cause of misplaced groups."""
 
 
-def misplaced(facts: Facts) -> DataFrame | None:
+def find_misplaced_groups(facts: Facts) -> DataFrame | None:
     """Return a row of MISPLACED for each partition with such groups, or None if the fold has seen no such partition."""
     seen = facts.sightings.where("check = 'wrong_partition'").orderBy("partition", "file").collect()
     count = facts.inventory.num_partitions(facts.options.num_partitions)
@@ -31,7 +31,7 @@ def misplaced(facts: Facts) -> DataFrame | None:
         return None
     first = {row.partition: row for row in reversed(seen)}
     placements = [each for each in _placements(facts, list(first), count) if each.elsewhere]
-    wrong, earlier = in_wrong_place(placements), earlier_count(placements)
+    wrong, earlier = find_swapped_directories(placements), infer_earlier_partition_count(placements)
     rows = []
     for each in placements:
         kind, message = _meaning(each, wrong.get(each.partition), earlier)

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import Inventory
-from audit.facts.state import groups_state, offsets_state, resolved
+from audit.facts.state import apply_transaction_markers, groups_state, offsets_state
 from audit.fold import FoldRules
 from audit.options import AuditOptions
 
@@ -64,7 +64,7 @@ def with_neighbours(ranges: DataFrame) -> DataFrame:
     )
 
 
-def planned(
+def plan_facts(
     options: AuditOptions,
     inventory: Inventory,
     summary: DataFrame,
@@ -79,22 +79,24 @@ def planned(
     keys = summary.where("kind in ('offset', 'group')")
     # Each partition of the log is in one task as a whole: so no query on a group needs a shuffle.
     keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
-    small = kept(summary.where("kind not in ('offset', 'group')").coalesce(1))
+    small = checkpoint_lazily(summary.where("kind not in ('offset', 'group')").coalesce(1))
     transactions = of_kind(small, "transaction")
     return Facts(
         options=options,
         inventory=inventory,
         folded=summary,
         spread=spread,
-        ranges=kept(with_neighbours(of_kind(small, "range"))),
-        sightings=kept(sightings_by_file(of_kind(small, "sighting"))),
+        ranges=checkpoint_lazily(with_neighbours(of_kind(small, "range"))),
+        sightings=checkpoint_lazily(sightings_by_file(of_kind(small, "sighting"))),
         hours=of_kind(small, "hour"),
         rebalances=of_kind(small, "rebalances"),
         arrivals=of_kind(small, "arrivals"),
         transactions=transactions,
         other_groups=of_kind(small, "other").select("partition", "group").distinct(),
-        offsets=kept(offsets_state(resolved(of_kind(keys, "offset"), transactions))),
-        groups=kept(groups_state(of_kind(keys, "group"))),
+        offsets=checkpoint_lazily(
+            offsets_state(apply_transaction_markers(of_kind(keys, "offset"), transactions))
+        ),
+        groups=checkpoint_lazily(groups_state(of_kind(keys, "group"))),
         previous_runs=previous_runs,
         previous_offsets=previous_offsets,
     )
@@ -107,7 +109,7 @@ def of_kind(summary: DataFrame, kind: str) -> DataFrame:
     )
 
 
-def kept(table: DataFrame) -> DataFrame:
+def checkpoint_lazily(table: DataFrame) -> DataFrame:
     """Return the table, to be computed once, when it is first used; its source is no part of later plans.
 
     Plans over a cached table would still hold everything below it, and there are dozens of them.

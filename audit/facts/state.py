@@ -22,7 +22,7 @@ NEWEST_GROUP: Final = (
 )  # fmt: skip
 
 
-def resolved(offsets: DataFrame, transactions: DataFrame) -> DataFrame:
+def apply_transaction_markers(offsets: DataFrame, transactions: DataFrame) -> DataFrame:
     """Return the partial offsets that count: those outside of transactions, and those whose next marker is a commit."""
     return offsets.sparkSession.sql(
         """

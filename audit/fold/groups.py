@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, Runs, codes, combine_keys
+from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, RowsByKey, codes, combine_keys
 from audit.fold.rules import FoldRules
 
 
@@ -21,7 +21,7 @@ def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> 
         return
     group, groups = rows.codes("group", numbers)
     placement.look(groups, group, numbers)
-    runs = Runs(combine_keys([group]))
+    runs = RowsByKey(combine_keys([group]))
     ordered = numbers[runs.order]
     generation, tombstone = rows.longs("generation")[ordered], rows.bools("tombstone")[ordered]
     follows = ~runs.new & ~tombstone & ~np.roll(tombstone, 1)
@@ -35,7 +35,7 @@ def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> 
 
 
 def _group_rows(
-    rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs, back: Bools, count_rebalance: Bools
+    rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs, back: Bools, count_rebalance: Bools
 ) -> pa.RecordBatch:
     first, last = ordered[runs.starts], ordered[runs.starts + runs.sizes - 1]
     offset, tombstone, generation = rows.longs("offset"), rows.bools("tombstone"), rows.longs("generation")
@@ -74,7 +74,7 @@ def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
         return
     group, _ = rows.codes("group", numbers)
     hour = rows.longs("timestamp")[numbers] // HOUR_MS
-    runs = Runs(combine_keys([group, hour]))
+    runs = RowsByKey(combine_keys([group, hour]))
     yield partial_rows(
         "rebalances",
         rows.place,
@@ -86,7 +86,7 @@ def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     )
 
 
-def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> Iterator[pa.RecordBatch]:
+def _arrivals(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> Iterator[pa.RecordBatch]:
     """Yield the members whose id was not in their group's record before the current one.
 
     The first record of a group in a range has no record before it, so its members have not arrived.
@@ -98,7 +98,7 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> I
     record = pc.list_parent_indices(members).to_numpy(zero_copy_only=False).astype(np.int64)
     member, _ = codes(inside.field("member_id"))
     key = np.repeat(np.arange(len(runs.starts)), runs.sizes)[record]
-    sightings = Runs(combine_keys([key, member]))
+    sightings = RowsByKey(combine_keys([key, member]))
     at = record[sightings.order]
     new = np.ones(len(record), np.bool_)
     new[1:] = sightings.new[1:] | (at[1:] != at[:-1] + 1)
@@ -109,10 +109,10 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> I
     time = rows.longs("timestamp")[ordered][record]
     arrived &= time >= rules.since_ms
     name, _ = codes(who)
-    together = Runs(combine_keys([name, record]))  # the members of one name in one record
+    together = RowsByKey(combine_keys([name, record]))  # the members of one name in one record
     at_once = np.zeros(len(record), np.int64)
     at_once[together.order] = np.repeat(together.sizes, together.sizes)
-    hours = Runs(combine_keys([key, name, time // HOUR_MS]))
+    hours = RowsByKey(combine_keys([key, name, time // HOUR_MS]))
     arrivals = hours.sums(arrived[hours.order])
     some = arrivals > 1
     if not some.any():

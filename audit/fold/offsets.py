@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import FoldRows, Longs, Runs, combine_keys
+from audit.fold.rows import FoldRows, Longs, RowsByKey, combine_keys
 from audit.fold.rules import FoldRules
 from audit.fold.transactions import NO_PRODUCER, TransactionStatus
 
@@ -25,7 +25,7 @@ def fold_offsets(
     topic, _ = rows.codes("topic", numbers)
     placement.look(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
-    runs = Runs(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
+    runs = RowsByKey(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
     first, last = numbers[runs.first], numbers[runs.last]
     waits = pending_of[runs.first]
     offset, tombstone = rows.longs("offset"), rows.bools("tombstone")
@@ -58,7 +58,7 @@ def fold_offsets(
     )
 
 
-def _backwards(rows: FoldRows, rules: FoldRules, runs: Runs, ordered: Longs) -> dict[str, pa.Array]:
+def _backwards(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> dict[str, pa.Array]:
     """Return the columns about commits that are lower than the commit before, with no tombstone between."""
     committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
     back = np.zeros(len(ordered), np.bool_)

@@ -124,7 +124,7 @@ def combine_keys(parts: Sequence[Longs]) -> Longs:
     return result
 
 
-class Runs:
+class RowsByKey:
     """Rows sorted by key and, within a key, in their order: `order` has the rows, `starts` where each key begins."""
 
     def __init__(self, keys: Longs) -> None:

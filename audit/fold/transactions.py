@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, FoldRows, Longs, Runs, combine_keys
+from audit.fold.rows import Bools, FoldRows, Longs, RowsByKey, combine_keys
 
 NO_PRODUCER = -1
 
@@ -96,5 +96,5 @@ def _first_rows(rows: FoldRows, events: Longs) -> dict[int, int]:
     if not len(events):
         return {}
     producer = rows.longs("producer_id")[events]
-    runs = Runs(combine_keys([producer]))
+    runs = RowsByKey(combine_keys([producer]))
     return dict(zip(producer[runs.first].tolist(), events[runs.first].tolist(), strict=True))

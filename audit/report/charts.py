@@ -59,7 +59,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     right: float = WIDTH - _RIGHT
 
 
-def pictures(report: Report) -> list[Chart]:
+def draw_charts(report: Report) -> list[Chart]:
     """Return all charts, in the order of the page."""
     return [
         *([_findings(report)] if report.findings else []),
@@ -156,7 +156,10 @@ def _columns(
         x = _LEFT + index * pitch + gap / 2
         bars.append(Bar(x=x, y=base - height, width=min(pitch - gap, 40.0), height=height, says=words))
     steps = [top * part for part in (0, 0.5, 1)]
-    scale = [Text(x=_LEFT - 6, y=_y(step, top) + 4, words=short(step), anchor="end") for step in steps]
+    scale = [
+        Text(x=_LEFT - 6, y=_y(step, top) + 4, words=format_scale_number(step), anchor="end")
+        for step in steps
+    ]
     feet = [
         Text(x=_LEFT + (index + 0.5) * pitch, y=base + 16, words=words, anchor=_anchor(index, len(values)))
         for index, words in marks
@@ -221,7 +224,7 @@ def nice_ceiling(value: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value)
 
 
-def short(value: float) -> str:
+def format_scale_number(value: float) -> str:
     """Return a number for a scale: 1.5k, 20M."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:

@@ -30,7 +30,7 @@ def html_page(report: Report) -> str:
             sections=[(severity, TITLES[severity], report.of(severity)) for severity in reversed(SEVERITIES)],
             shown=ROWS_SHOWN,
             most=ROWS_MAX,
-            pictures=charts.pictures(report),
+            pictures=charts.draw_charts(report),
         )
     )
 

@@ -127,7 +127,7 @@ def offsets_of(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | Non
     return spark.read.parquet(str(path)) if path.exists() else None
 
 
-def described() -> Mapping[str, str]:
+def describe_tables() -> Mapping[str, str]:
     """Return the content of each table, for people."""
     return {
         "records": "one row for each file: batches, records by kind, bytes, times",

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from audit.checks import findings
 from audit.compared.against import PAUSE_S, differences
 from audit.compared.compaction import compacted_differences
-from audit.compared.live import Live, ask
+from audit.compared.live import LiveState, read_live_state
 from audit.errors import AuditError
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import take_inventory
@@ -21,11 +21,11 @@ from audit.report import tables
 from audit.report.collect import collect_findings, collect_report, completed
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.run.reading import AuditedLog, gather
+from audit.run.reading import AuditedLog, read_facts
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted import check_work_dir
-from audit.source.directory_snapshot import look
-from audit.source.remote import is_url, look_at
+from audit.source.directory_snapshot import DirectorySnapshot, take_directory_snapshot
+from audit.source.remote import is_url, take_url_snapshot
 
 Step = Callable[[str], None]
 """The callback that gets a description of the next step."""
@@ -34,26 +34,27 @@ Step = Callable[[str], None]
 def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
     """Read the log, run every check, and write all results to `options.out`.
 
-    Raises AuditError if the audit cannot be done; then nothing is written except, perhaps, tables of a run that is in
-    no list.
+    Raises AuditError if the audit cannot be done; then at most tables of a run that no list names are written.
     """
     started = time.monotonic()
     out = _directory_made(options.out)
-    looks = {place: look_at(spark, place) if is_url(place) else look(place) for place in options.log_dirs}
+    looks = {place: _take_snapshot(spark, place) for place in options.log_dirs}
     inventory = take_inventory(looks)
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     before = None
     if options.against is not None:
         step("asking the cluster")
-        before = ask(options.against)
+        before = read_live_state(options.against)
         time.sleep(PAUSE_S)  # the reported state is on its way into the segments
     step("reading the log")
     reading = AuditedLog(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)
     facts = reading.finish()
     # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
-    now = take_inventory({place: seen if is_url(place) else look(place) for place, seen in looks.items()})
+    now = take_inventory(
+        {at: seen if is_url(at) else _take_snapshot(spark, at) for at, seen in looks.items()}
+    )
     if now != inventory:
         facts = msgspec.structs.replace(facts, inventory=now)
     if before is not None:
@@ -72,6 +73,10 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     return report
 
 
+def _take_snapshot(spark: SparkSession, place: str) -> DirectorySnapshot:
+    return take_url_snapshot(spark, place) if is_url(place) else take_directory_snapshot(place)
+
+
 def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started: float) -> Report:
     """Write the tables and the findings; return the report on them."""
     with ThreadPoolExecutor(2) as threads:  # each of these uses less than one core
@@ -85,11 +90,11 @@ def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started
         return completed(collected.result(), listed, time.monotonic() - started)
 
 
-def _to_cluster(facts: Facts, before: Live) -> DataFrame:
+def _to_cluster(facts: Facts, before: LiveState) -> DataFrame:
     """Return the differences from the running cluster."""
     address = facts.options.against
     assert address is not None
-    found = differences(facts, before, lambda only: ask(address, only), gather)
+    found = differences(facts, before, lambda only: read_live_state(address, only), read_facts)
     rows = [(one.kind, *one.place, one.message) for one in found]
     return local_table(facts.spark, DIFFERENCES, rows)
 

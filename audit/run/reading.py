@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import Inventory
-from audit.facts.misplaced import misplaced
-from audit.facts.plan import fold_rules, kept, planned
+from audit.facts.misplaced import find_misplaced_groups
+from audit.facts.plan import checkpoint_lazily, fold_rules, plan_facts
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
-from audit.source import folded
+from audit.source import fold_log_dirs
 
 
 class AuditedLog:
@@ -32,11 +32,11 @@ class AuditedLog:
         previous_offsets: DataFrame | None = None,
     ) -> None:
         rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
-        summary = kept(folded(spark, options.log_dirs, SUMMARY, rules))
+        summary = checkpoint_lazily(fold_log_dirs(spark, options.log_dirs, SUMMARY, rules))
         _compile_queries(spark, False)
         self._thread = ThreadPoolExecutor(1)
         self._rows = self._thread.submit(_read, summary)
-        self._plan = partial(planned, options, inventory, summary, previous_runs, previous_offsets)
+        self._plan = partial(plan_facts, options, inventory, summary, previous_runs, previous_offsets)
         self.facts = self._plan(1)
         """The tables, planned for a summary that one task can hold, as it seldom is larger."""
 
@@ -47,11 +47,11 @@ class AuditedLog:
         if spread > 1:
             _compile_queries(self.facts.spark, True)
         facts = self._plan(spread) if spread > 1 else self.facts
-        elsewhere = misplaced(facts)
+        elsewhere = find_misplaced_groups(facts)
         return facts if elsewhere is None else msgspec.structs.replace(facts, misplaced=elsewhere)
 
 
-def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
+def read_facts(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
     """Read the log, and plan the tables from it."""
     return AuditedLog(spark, options, inventory).finish()
 

@@ -19,7 +19,7 @@ from audit.source.remote import is_url, read_urls
 __all__ = ["folded"]
 
 
-def folded(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str = "") -> DataFrame:
+def fold_log_dirs(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str = "") -> DataFrame:
     """Return the rows that `fold` makes of every range of the log by these rules.
 
     The reading of local directories is planned now. Raises AuditError if there is no log.

@@ -23,7 +23,7 @@ from storage.journal.journal_registry import is_as_left
 from storage.recovery.recovery import UNKNOWN_END
 
 
-class LookedAt(NamedTuple):
+class PartitionSnapshot(NamedTuple):
     """One partition: its directory, and the base offsets of its oldest and newest segment, if it has any."""
 
     partition: int
@@ -39,20 +39,20 @@ class DirectorySnapshot(msgspec.Struct, frozen=True):
     has the offset from which on a node of this kind wrote a partition; None if a broker was the last to write.
     """
 
-    partitions: Sequence[LookedAt]
+    partitions: Sequence[PartitionSnapshot]
     cleaner_checkpoint: Mapping[int, int] | None
     log_start: Mapping[int, int] | None
     written_from: Mapping[int, int] | None
 
 
-def look(log_dir: str) -> DirectorySnapshot:
+def take_directory_snapshot(log_dir: str) -> DirectorySnapshot:
     """Read the state of a local log directory. Raises AuditError."""
     place = Path(log_dir)
     partitions = []
     for partition, directory in partition_dirs(place):
         offsets = [segment.base_offset for segment in list_segments(directory)]
         oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
-        partitions.append(LookedAt(partition, str(directory), oldest, newest))
+        partitions.append(PartitionSnapshot(partition, str(directory), oldest, newest))
     home = _home(place)
     written_from = None
     if _is_ours(home):

@@ -13,7 +13,7 @@ from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
 from audit.source.segments import SegmentFile, list_segments, opened
 from storage.columns.decode import decode
-from storage.columns.walk import CHUNK_BYTES, BadPiece, Chunk, Read, check_at, walk
+from storage.columns.walk import CHUNK_BYTES, BadPiece, Chunk, Read, check_at, iter_segment_chunks
 from storage.format.batch_format import EXTENT_BYTES, BatchExtent, batch_extent
 from storage.journal.journal import ENTRY
 
@@ -26,13 +26,15 @@ FileChunk = tuple[str, Chunk]
 def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
     if isinstance(part, JournalDamage):
-        yield from rows(part.path, None, damaged(part.position, part.reason), columns)
+        yield from decode_chunk_rows(part.path, None, damaged(part.position, part.reason), columns)
         return
     for path, chunk in read_range(part):
-        yield from rows(path, part.partition, chunk, columns)
+        yield from decode_chunk_rows(path, part.partition, chunk, columns)
 
 
-def rows(path: str, partition: int | None, chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def decode_chunk_rows(
+    path: str, partition: int | None, chunk: Chunk, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, with the columns about its file."""
     names = [name for name in columns if name not in FILE_COLUMNS.names]
     for decoded in decode(chunk, names or ["position"]):
@@ -54,7 +56,7 @@ def damaged(position: int, reason: str) -> Chunk:
 def read_range(part: Range) -> Iterator[FileChunk]:
     """Yield the pieces of a range, in the order of the log. Raises OSError."""
     reached = part.first_offset
-    for path, chunk in from_start(_segment_or_offsets(part), part.first_offset, part.log_start):
+    for path, chunk in skip_before_log_start(_segment_or_offsets(part), part.first_offset, part.log_start):
         yield path, chunk
         reached = max(reached, next_offset(chunk))
     for journal in part.journal:
@@ -63,7 +65,9 @@ def read_range(part: Range) -> Iterator[FileChunk]:
             reached = max(reached, next_offset(chunk))
 
 
-def from_start(chunks: Iterable[FileChunk], first_offset: int, log_start: int) -> Iterator[FileChunk]:
+def skip_before_log_start(
+    chunks: Iterable[FileChunk], first_offset: int, log_start: int
+) -> Iterator[FileChunk]:
     """Yield the chunks, from `first_offset` on, without the pieces that end before the log starts.
 
     Bytes that are no batch are left out, too, if a batch behind them shows that they end before the start.
@@ -107,7 +111,7 @@ def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
     try:
         with opened(segment.path) as (read, file_id):
             if file_id == segment.file_id:
-                for chunk in walk(read, part.start, part.end, newest=part.last):
+                for chunk in iter_segment_chunks(read, part.start, part.end, newest=part.last):
                     yield segment.path, chunk
                 return
     except FileNotFoundError:
@@ -124,7 +128,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
         try:
             for segment, newest in _holding(segments, first, stop):
                 with opened(segment.path) as (read, _):
-                    for chunk in walk(read, 0, segment.size_bytes, newest=newest):
+                    for chunk in iter_segment_chunks(read, 0, segment.size_bytes, newest=newest):
                         cut = _within(chunk, first, stop)
                         if cut.starts:
                             yield segment.path, cut

@@ -21,11 +21,11 @@ from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import arrow_schema
-from audit.source.directory_snapshot import DirectorySnapshot, LookedAt, offsets_in, resume_offsets
+from audit.source.directory_snapshot import DirectorySnapshot, PartitionSnapshot, offsets_in, resume_offsets
 from audit.source.journals import journals
 from audit.source.plan import Range
-from audit.source.read import from_start, next_offset, read_range, rows
-from storage.columns.walk import Read, walk
+from audit.source.read import decode_chunk_rows, next_offset, read_range, skip_before_log_start
+from storage.columns.walk import Read, iter_segment_chunks
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
@@ -65,7 +65,7 @@ def is_url(log_dir: str) -> bool:
     return _URL.match(log_dir) is not None
 
 
-def look_at(spark: SparkSession, url: str) -> DirectorySnapshot:
+def take_url_snapshot(spark: SparkSession, url: str) -> DirectorySnapshot:
     """Read the state of a log directory that a URL names. Raises AuditError."""
     url = url.rstrip("/")
     segments: dict[int, list[_Segment]] = {}
@@ -73,7 +73,9 @@ def look_at(spark: SparkSession, url: str) -> DirectorySnapshot:
         segments.setdefault(segment.partition, []).append(segment)
     return DirectorySnapshot(
         [
-            LookedAt(partition, found[0].path.rsplit("/", 1)[0], found[0].base_offset, found[-1].base_offset)
+            PartitionSnapshot(
+                partition, found[0].path.rsplit("/", 1)[0], found[0].base_offset, found[-1].base_offset
+            )
             for partition, found in segments.items()
         ],
         _offsets(spark, f"{url}/{CLEANER_OFFSET_FILE}"),
@@ -234,10 +236,11 @@ def _segment_rows(
     segment: _Segment, content: memoryview, columns: Sequence[str], log_start: int
 ) -> Iterator[pa.RecordBatch]:
     chunks = (
-        (segment.path, chunk) for chunk in walk(_reader(content), 0, len(content), newest=segment.newest)
+        (segment.path, chunk)
+        for chunk in iter_segment_chunks(_reader(content), 0, len(content), newest=segment.newest)
     )
-    for path, chunk in from_start(chunks, segment.base_offset, log_start):
-        yield from rows(path, segment.partition, chunk, columns)
+    for path, chunk in skip_before_log_start(chunks, segment.base_offset, log_start):
+        yield from decode_chunk_rows(path, segment.partition, chunk, columns)
 
 
 def _reader(content: memoryview) -> Read:
@@ -254,7 +257,7 @@ def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
     def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for path, content in _files(batches):
             segment, end = newest[path], newest[path].base_offset
-            for chunk in walk(_reader(content), 0, len(content), newest=True):
+            for chunk in iter_segment_chunks(_reader(content), 0, len(content), newest=True):
                 end = max(end, next_offset(chunk))
             yield pa.RecordBatch.from_pydict({"partition": [segment.partition], "end": [end]})
 
@@ -309,5 +312,5 @@ def _journal_rows(
             yield from fold(
                 batch
                 for path, chunk in read_range(part)
-                for batch in rows(urls[path], partition, chunk, columns)
+                for batch in decode_chunk_rows(urls[path], partition, chunk, columns)
             )

@@ -30,7 +30,7 @@ from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import Partition
-from protocol.placement import in_wrong_place
+from protocol.placement import find_swapped_directories
 from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
@@ -244,7 +244,7 @@ GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = 
     (requests.CONNECTIONS, lambda it: it.connections()),
     (log.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
     (log.PARTITIONS_UNWRITABLE, lambda it: it.partitions_unwritable),
-    (log.PARTITIONS_IN_WRONG_PLACE, lambda it: len(in_wrong_place(it.manager.misplaced))),
+    (log.PARTITIONS_IN_WRONG_PLACE, lambda it: len(find_swapped_directories(it.manager.misplaced))),
     (log.MISPLACED_GROUPS, lambda it: sum(each.misplaced for each in it.manager.misplaced)),
     (log.LOG_REFUSING, lambda it: it.stats.log_refusing_since_ms / 1e3),
     (log.LAST_FLUSH, lambda it: it.stats.last_flush_ms / 1e3),

@@ -11,7 +11,7 @@ from coordinator.partitions.misplaced import PUT_IN_PLACE
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.telemetry.stats import Stats
-from protocol.placement import in_wrong_place
+from protocol.placement import find_swapped_directories
 from storage.log_manager import LogManager
 
 
@@ -57,7 +57,7 @@ class Readiness:
     def shown(self) -> NodeReady:
         """Return the fields of /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
         manager, failed = self._manager, self._log.failed
-        wrong = in_wrong_place(manager.misplaced)
+        wrong = find_swapped_directories(manager.misplaced)
         now_ms = self._clock.mono_ms()
         waiting = manager.waiting_partitions
         since_ms = self._stats.log_refusing_since_ms

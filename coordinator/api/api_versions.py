@@ -33,7 +33,7 @@ def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiV
     version = ctx.api_version
     if not is_valid(request, version):
         return error_response(request, ErrorCode.INVALID_REQUEST, version)
-    if not is_meant(request, node.cluster_id, node.node_id):
+    if not is_for_this_node(request, node.cluster_id, node.node_id):
         return error_response(request, ErrorCode.REBOOTSTRAP_REQUIRED, version)
     return ApiVersionsResponse(version=version, api_keys=_versions_of(node.offers, version))
 
@@ -51,7 +51,7 @@ def is_valid(request: ApiVersionsRequest, version: int) -> bool:
     )
 
 
-def is_meant(request: ApiVersionsRequest, cluster_id: str | None, node_id: int) -> bool:
+def is_for_this_node(request: ApiVersionsRequest, cluster_id: str | None, node_id: int) -> bool:
     """Return whether the client means this node, or any (KIP-1242). None as cluster id is unknown, and matches all."""
     if request.cluster_id is None:
         return True

@@ -13,7 +13,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import as_stream
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.steps import Steps, counted, in_steps
+from coordinator.catalogue.steps import Steps, count_in_steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -79,14 +79,14 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[WantedTopic]
 
 def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
     """Delete topics as ControllerApis.deleteTopics: one named twice, by name or id, stays and gets one result."""
-    times = yield from counted(wanted)
+    times = yield from count_in_steps(wanted)
     targets: dict[WantedTopic, Topic | Refusal] = {}
     for each in in_steps(times):
         if each is None:
             yield
         else:
             targets[each] = _find(catalogue, each)
-    found = yield from counted(target.id for target in targets.values() if isinstance(target, Topic))
+    found = yield from count_in_steps(target.id for target in targets.values() if isinstance(target, Topic))
     deletions: list[Deletion] = []
     for each in in_steps(targets):
         if each is None:

@@ -21,7 +21,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.fetch_answers import FetchableTopicResponse, PartitionData, nothing_new, refusal
 from coordinator.api.fetch_log import FetchPartition, LogFetch
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import as_stream, in_slices, moments
+from coordinator.api.slices import as_stream, in_slices, iterate_with_pauses
 from coordinator.api.topics import find_topic, id_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -82,7 +82,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
     errors: set[ErrorCode] = set()
     for wanted in request.topics:
-        for partition in moments(_partitions(node, request, wanted, version, errors)):
+        for partition in iterate_with_pauses(_partitions(node, request, wanted, version, errors)):
             if partition is None:
                 yield
         yield

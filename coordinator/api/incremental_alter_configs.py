@@ -16,7 +16,7 @@ from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.config_values import ConfigType
 from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.names import invalid_reason
-from coordinator.catalogue.steps import Steps, counted, in_steps
+from coordinator.catalogue.steps import Steps, count_in_steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -66,7 +66,7 @@ def error_response(
 
 
 def _alter_all(topics: Topics, resources: Sequence[AlterConfigsResource]) -> Steps[Altered]:
-    times = yield from counted((each.resource_type, each.resource_name) for each in resources)
+    times = yield from count_in_steps((each.resource_type, each.resource_name) for each in resources)
     outcome = []
     for each in in_steps(resources):
         if each is None:

@@ -16,7 +16,7 @@ from coordinator.node import Node
 from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
 from protocol.messages import JoinGroupResponse as StreamedResponse
@@ -38,7 +38,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
     if not _fits_the_answers(request, ctx.client_id):
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
-        request = replaced(request, rebalance_timeout_ms=request.session_timeout_ms)
+        request = copy_with_fields(request, rebalance_timeout_ms=request.session_timeout_ms)
     kept = group_access.enter_classic_to_change(ctx, request.group_id)
     if isinstance(kept, GroupAbsent):
         kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.begin(kept)
@@ -78,7 +78,7 @@ def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) ->
 def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     """Return the response in the form of a version: below v7 the protocol name is empty instead of null."""
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
-        return replaced(response, protocol_name="")
+        return copy_with_fields(response, protocol_name="")
     return response
 
 

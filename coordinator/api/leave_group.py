@@ -13,7 +13,7 @@ from coordinator.node import Node
 from coordinator.partitions.group_access import GroupAbsent, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS_AT_ONCE
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import (
     SCHEMA,
@@ -35,7 +35,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if not isinstance(kept, (GroupEntry, GroupAbsent)):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
-        request = replaced(request, members=[MemberIdentity(member_id=request.member_id)])
+        request = copy_with_fields(request, members=[MemberIdentity(member_id=request.member_id)])
     if isinstance(kept, GroupAbsent):
         answers = [_unknown(member) for member in request.members]
     else:

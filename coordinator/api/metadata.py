@@ -17,7 +17,7 @@ from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices, moments
+from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices, iterate_with_pauses
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.authorization.authorizer import authorized_operations
 from coordinator.authorization.permissions import CLUSTER_NAME, Resource
@@ -68,7 +68,7 @@ def _asked(wanted: Iterable[MetadataRequestTopic], version: int) -> Generator[No
     are_possible = True
     ids: dict[uuid.UUID, None] = {}
     names: dict[str, None] = {}
-    for topic in moments(wanted):
+    for topic in iterate_with_pauses(wanted):
         if topic is None:
             yield
             continue

@@ -16,7 +16,7 @@ from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
 from coordinator.api.topics import find_topic, look_for
-from coordinator.catalogue.steps import all_at_once
+from coordinator.catalogue.steps import run_all_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.membership import prolong_session
@@ -116,7 +116,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         _decide(node, request, topic, ctx.api_version, now, decided)
     error = _commit(group_access, request, ctx, decided, now)
     if error is not _NONE:
-        all_at_once(_refuse_in_steps(decided, error))
+        run_all_steps(_refuse_in_steps(decided, error))
     response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
     if not decided.whole:
         count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)

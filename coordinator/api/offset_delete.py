@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
-from coordinator.api.slices import moments, work_in_slices
+from coordinator.api.slices import iterate_with_pauses, work_in_slices
 from coordinator.api.topics import look_for
 from coordinator.groups.offsets.commits import delete_offsets
 from coordinator.groups.outcome import Outcome
@@ -46,7 +46,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         known = node.catalogue.get(topic.name)
         existing: list[int] = []
         missing: list[int] = []
-        for partition in moments(topic.partitions):
+        for partition in iterate_with_pauses(topic.partitions):
             if partition is None:
                 yield
             else:

@@ -62,7 +62,7 @@ def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Wor
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
     if ctx.api.counts_part_errors:
-        for code in moments(part_errors(ctx.api.error_parts, response)):
+        for code in iterate_with_pauses(part_errors(ctx.api.error_parts, response)):
             if code is None:
                 yield
             else:
@@ -89,7 +89,7 @@ def as_stream(items: Iterable[T | None]) -> list[T]:
     return cast("list[T]", items)
 
 
-def moments(items: Iterable[T]) -> Iterator[T | None]:
+def iterate_with_pauses(items: Iterable[T]) -> Iterator[T | None]:
     """Yield the items, and None after every ITEMS_PER_SLICE of them, at which the caller yields to the event loop."""
     for index, item in enumerate(items):
         yield item

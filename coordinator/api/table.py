@@ -16,8 +16,13 @@ from coordinator.api.slices import ANSWER_BYTES_MAX
 from protocol import hot
 from protocol.apis import PRIVATE_FROM, ApiKey, Offer
 from protocol.codec import Codec
-from protocol.compiled_struct import replaced
-from protocol.headers import has_flexible_response_header, route, route_of, unsupported
+from protocol.compiled_struct import copy_with_fields
+from protocol.headers import (
+    api_version_prefix,
+    has_flexible_response_header,
+    route_of,
+    unsupported_version_error,
+)
 from protocol.wire import MAX_INT32
 
 AnyApi: TypeAlias = Api[Any, Any]
@@ -34,7 +39,7 @@ class Capabilities:
         """Limit responses that are made in slices to `answer_bytes_max` bytes."""
         self._apis = sorted(apis, key=lambda api: api.key)
         self.routes: dict[int, VersionedApi] = {
-            route(api.key, version): _handled(api, version, answer_bytes_max)
+            api_version_prefix(api.key, version): _handled(api, version, answer_bytes_max)
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
         }
@@ -71,7 +76,7 @@ class Capabilities:
         """
         api_key, version = struct.unpack_from(">hh", frame)
         if api_key not in self._refused:
-            raise unsupported(frame)
+            raise unsupported_version_error(frame)
         first_flexible, classic, flexible = self._refused[api_key]
         return flexible if version >= first_flexible else classic
 
@@ -127,7 +132,7 @@ def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, Ver
     """Return how unserved versions are answered: the first flexible version, and the apis below and from it on."""
     refuse = api.refuse_version
     assert refuse is not None
-    answer = replaced(
+    answer = copy_with_fields(
         _handled(api, 0, answer_bytes_max),
         decode=_unread,
         decode_in_steps=partial(_in_one_step, _unread),
@@ -135,7 +140,11 @@ def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, Ver
         handle_in_steps=None,
         flexible_response=False,
     )
-    return api.schema.first_flexible, replaced(answer, flexible=False), replaced(answer, flexible=True)
+    return (
+        api.schema.first_flexible,
+        copy_with_fields(answer, flexible=False),
+        copy_with_fields(answer, flexible=True),
+    )
 
 
 def _unread(_frame: bytes, _pos: int) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.catalogue_writer import ChangesClosed
-from coordinator.catalogue.steps import Steps, counted
+from coordinator.catalogue.steps import Steps, count_in_steps
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.node import Node
@@ -54,7 +54,7 @@ def answer_after_change(
 def repeated(names: Iterable[str]) -> Steps[dict[str, Refusal]]:
     """Return a refusal for each name that a request holds more than once, in the order of the request."""
     refusal = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    times = yield from counted(names)
+    times = yield from count_in_steps(names)
     return {name: refusal for name, count in times.items() if count > 1}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from coordinator.authorization.permissions import Operation, Permission, group_permission
 from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
 from coordinator.authorization.topics import TopicsPart
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -73,7 +73,7 @@ class OffsetFetchRule(Rule):
             return PASSES
         fields = {"groups": left} if version >= GROUPS_FROM else {"topics": left[0].topics}
         return AuthorizationResult(
-            request=None if is_whole else replaced(request, **fields),
+            request=None if is_whole else copy_with_fields(request, **fields),
             merge=lambda response: self._with_refused(response, request, version, decide),
             needed=(lambda response: self._seen(response, version)) if sees_all else None,
             visible=(lambda response, decide: self._visible(response, version, decide)) if sees_all else None,
@@ -88,7 +88,7 @@ class OffsetFetchRule(Rule):
         if group.topics is None:
             return group
         left = self._topics.left(group.topics, version, decide)
-        return group if len(left) == len(group.topics) else replaced(group, topics=left)
+        return group if len(left) == len(group.topics) else copy_with_fields(group, topics=left)
 
     def _with_refused(
         self, response: OffsetFetchResponse, request: OffsetFetchRequest, version: int, decide: Decide
@@ -98,7 +98,7 @@ class OffsetFetchRule(Rule):
             if response.error_code:
                 return response
             refused = self._topics.refusals(request.topics, version, decide)
-            return replaced(response, topics=[*response.topics, *refused])
+            return copy_with_fields(response, topics=[*response.topics, *refused])
         answered = iter(response.groups)
         groups = []
         for group in request.groups:
@@ -109,9 +109,9 @@ class OffsetFetchRule(Rule):
             row = next(answered)
             if not row.error_code:
                 refused = self._topics.refusals(group.topics, version, decide)
-                row = replaced(row, topics=[*row.topics, *refused])
+                row = copy_with_fields(row, topics=[*row.topics, *refused])
             groups.append(row)
-        return replaced(response, groups=groups)
+        return copy_with_fields(response, groups=groups)
 
     def _seen(self, response: OffsetFetchResponse, version: int) -> list[Permission]:
         groups: Sequence[Any] = response.groups if version >= GROUPS_FROM else [response]
@@ -129,7 +129,7 @@ class OffsetFetchRule(Rule):
         if version < GROUPS_FROM:
             seen: OffsetFetchResponse = visible(response)
             return seen
-        return replaced(response, groups=[visible(group) for group in response.groups])
+        return copy_with_fields(response, groups=[visible(group) for group in response.groups])
 
 
 def _fetched(request: OffsetFetchRequest, version: int) -> Sequence[Fetched]:

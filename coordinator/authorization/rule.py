@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.authorization.permissions import Permission
-from protocol.compiled_struct import FieldsValue, replaced
+from protocol.compiled_struct import FieldsValue, copy_with_fields
 from protocol.errors import ErrorCode
 
 Message = TypeVar("Message")
@@ -60,7 +60,7 @@ class Rule(Protocol):
 def changed(message: Message, **fields: Any) -> Message:
     """Return a copy of a message with other values in these fields."""
     if isinstance(message, FieldsValue):
-        return replaced(message, **fields)
+        return copy_with_fields(message, **fields)
     made = copy.copy(message)
     for name, value in fields.items():
         setattr(made, name, value)

@@ -23,7 +23,7 @@ def in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T 
             yield None
 
 
-def counted(items: Iterable[H]) -> Steps[Counter[H]]:
+def count_in_steps(items: Iterable[H]) -> Steps[Counter[H]]:
     """Count how often each item occurs, in the order in which the items come."""
     times: Counter[H] = Counter()
     for item in in_steps(items, COUNTED_PER_STEP):
@@ -34,7 +34,7 @@ def counted(items: Iterable[H]) -> Steps[Counter[H]]:
     return times
 
 
-def all_at_once(steps: Steps[T]) -> T:
+def run_all_steps(steps: Steps[T]) -> T:
     """Run the steps one after the other and return their result."""
     try:
         while True:

@@ -19,7 +19,7 @@ from coordinator.catalogue.limits import (
     refuse_wide_topic,
 )
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, invalid_reason
-from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, all_at_once, in_steps
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps, run_all_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from protocol.errors import ErrorCode
 
@@ -232,7 +232,7 @@ class Draft(Topics):
 
     def changes(self) -> Changes:
         """Return the changes that turn the topics below into these topics."""
-        return all_at_once(self.changes_in_steps())
+        return run_all_steps(self.changes_in_steps())
 
     def changes_in_steps(self) -> Steps[Changes]:
         """Return the same as `changes`, in steps; nothing may change before the last step."""

@@ -42,13 +42,13 @@ def expiring(
     """
     with one_line_errors():
         from coordinator.cli import render
-        from coordinator.jobs.expiry_preview import merged
+        from coordinator.jobs.expiry_preview import merge_previews
 
         within_ms = _milliseconds(within)
         if data_dir is not None:
             found = _read(data_dir, within_ms)
         else:
-            found = merged([_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]])
+            found = merge_previews([_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]])
         if json:
             render.print_json(found)
         else:
@@ -121,7 +121,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
 
 def _print(found: "ExpiryPreview", within: str) -> None:
     from coordinator.cli import render
-    from coordinator.cli.texts import counted
+    from coordinator.cli.texts import format_count
 
     if found.rows:
         rows = sorted(found.rows, key=lambda row: (row.first_ms, row.group, row.topic))
@@ -139,9 +139,9 @@ def _print(found: "ExpiryPreview", within: str) -> None:
         missing = ", ".join(map(str, sorted(found.missing_partitions)))
         typer.echo(f"not all is known of partitions {missing}: they are loading, or damaged", err=True)
     sys.stdout.write(
-        f"{counted(found.offsets, 'offset')} in {counted(found.groups, 'group')} will expire within {within},"
-        f" {found.due} of them at the next check; {counted(found.finished_groups, 'group')} will be left with none, and"
-        " go as well\n"
+        f"{format_count(found.offsets, 'offset')} in {format_count(found.groups, 'group')} will expire within {within},"
+        f" {found.due} of them at the next check; {format_count(found.finished_groups, 'group')} will be left with "
+        "none, and go as well\n"
     )
 
 

@@ -11,7 +11,7 @@ import typer
 from coordinator.cli.data_dir import DataDir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
-from protocol.placement import in_wrong_place
+from protocol.placement import find_swapped_directories
 
 if TYPE_CHECKING:
     from coordinator.config import Settings
@@ -111,7 +111,7 @@ def _import_directories(
         from coordinator.host import real_machine
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
-        from coordinator.importer.target import DirectoryIdentity, make
+        from coordinator.importer.target import DirectoryIdentity, import_data_directory
         from storage.errors import StorageError
 
         machine, settings = real_machine(), settings_for(data_dir)
@@ -121,20 +121,26 @@ def _import_directories(
         imported = None
         try:
             with ExitStack() as stack:
-                sources.hold(machine.fs, log_dirs, stack)
-                source = sources.find(machine.fs, log_dirs)
+                sources.lock_log_dirs(machine.fs, log_dirs, stack)
+                source = sources.find_broker_directories(machine.fs, log_dirs)
                 _check_setting(settings, source)
                 _check_stated(partitions, source)
-                survey = surveys.take(machine.fs, source.offsets, source.num_partitions)
+                survey = surveys.survey_partitions(machine.fs, source.offsets, source.num_partitions)
                 if partitions is None:
                     surveys.refuse_missing_partitions(survey)
                 if not dry_run:
                     identity = DirectoryIdentity(settings.node_id, settings.cluster_id or source.cluster_id)
-                    imported = make(machine, settings.data_dir, source, survey, identity, force=force)
+                    imported = import_data_directory(
+                        machine, settings.data_dir, source, survey, identity, force=force
+                    )
         except (StorageError, sources.CannotImport) as error:
             raise CommandError(str(error)) from error
         _print(source, survey, imported, settings.data_dir)
-    if survey.damaged or in_wrong_place(survey.placements) or (imported is not None and imported.failed):
+    if (
+        survey.damaged
+        or find_swapped_directories(survey.placements)
+        or (imported is not None and imported.failed)
+    ):
         raise typer.Exit(EXIT_FAILED)
 
 

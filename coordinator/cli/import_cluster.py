@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from coordinator.cli.cluster import groups, offsets, topics
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, raise_if_refused
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_takeover
 from coordinator.cli.options import addresses, connect
-from coordinator.cli.texts import counted, some
+from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
 _WITH_OFFSETS: Final = ("", "classic", "consumer")
@@ -56,7 +56,7 @@ def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> 
     _print(plan, source, dry_run)
     failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
     failed += [
-        f"group {group} has other offsets here, of {some(places)}: --force overwrites them"
+        f"group {group} has other offsets here, of {format_first_few(places)}: --force overwrites them"
         for group, places in plan.differs.items()
     ]
     if failed:
@@ -78,8 +78,8 @@ def _read(client: Client, wanted: ImportOptions) -> SourceCluster:
         )
     chosen = [each.group for each in listed if each.type in _WITH_OFFSETS]
     committed = {
-        group: expect(answer, f"reading the offsets of group {group}")
-        for group, answer in offsets.committed(client, chosen).items()
+        group: raise_if_refused(answer, f"reading the offsets of group {group}")
+        for group, answer in offsets.fetch_committed_offsets(client, chosen).items()
     }
     return SourceCluster(
         {
@@ -145,23 +145,25 @@ def _print(plan: ImportPlan, source: SourceCluster, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     count = sum(map(len, plan.offsets.values()))
     done = [
-        f"{would}created: topic {name} with {counted(number, 'partition')}"
+        f"{would}created: topic {name} with {format_count(number, 'partition')}"
         for name, number in plan.create.items()
     ]
     done += [
-        f"{would}grown: topic {name} to {counted(number, 'partition')}" for name, number in plan.grow.items()
+        f"{would}grown: topic {name} to {format_count(number, 'partition')}"
+        for name, number in plan.grow.items()
     ]
     done += [
-        f"{would}set: group {group}, {counted(len(rows), 'offset')}" for group, rows in plan.offsets.items()
+        f"{would}set: group {group}, {format_count(len(rows), 'offset')}"
+        for group, rows in plan.offsets.items()
     ]
     done.append(
-        f"{counted(len(plan.create), 'topic')} {would}created, {len(plan.grow)} grown; "
-        f"{counted(count, 'offset')} of {counted(len(plan.offsets), 'group')} {would}set; "
+        f"{format_count(len(plan.create), 'topic')} {would}created, {len(plan.grow)} grown; "
+        f"{format_count(count, 'offset')} of {format_count(len(plan.offsets), 'group')} {would}set; "
         f"already the same: {plan.same}"
     )
     notes = [f"topic {name} has more partitions here, and keeps them" for name in plan.larger]
     notes += [
-        f"left out of group {group}, as there are no such partitions: {some(places)}"
+        f"left out of group {group}, as there are no such partitions: {format_first_few(places)}"
         for group, places in plan.homeless.items()
     ]
     notes += [f"left out: group {group}, of a type that keeps more than offsets" for group in source.left_out]

@@ -13,7 +13,7 @@ from coordinator.cli.data_dir import DataDir, is_data_dir, require_directory, se
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line
 from coordinator.config import Settings
 from protocol.names import Partition
-from protocol.placement import in_wrong_place, later_count
+from protocol.placement import find_swapped_directories, infer_later_partition_count
 
 if TYPE_CHECKING:
     from coordinator.host import HostResources
@@ -65,7 +65,7 @@ def check_log(
             render.print_json(_as_json(found, placements))
         else:
             _print_check(found, placements)
-    if not found.clean or in_wrong_place(placements):
+    if not found.clean or find_swapped_directories(placements):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -89,7 +89,7 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
             return []
         count = stated or len(there)
         placements = [find_placement(read_shard(fs, p, loader).shard, count) for p in found.partitions]
-        return [] if stated is None and later_count(placements) is not None else placements
+        return [] if stated is None and infer_later_partition_count(placements) is not None else placements
     except OSError as error:
         raise storage_error(directory, error, "reading") from error
 
@@ -205,12 +205,12 @@ def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
 
 
 def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
-    from coordinator.importer.lost_catalogue import carry_out, plan
+    from coordinator.importer.lost_catalogue import plan, replace_lost_catalogue
 
     count = settings.offsets_topic_num_partitions
     lost = plan(machine, settings.data_dir, count)
     if lost is not None and accept:
-        carry_out(machine, settings.data_dir, lost, count)
+        replace_lost_catalogue(machine, settings.data_dir, lost, count)
     _print_catalogue(lost, count, accepted=accept)
     if lost is not None and not accept:
         raise typer.Exit(EXIT_FAILED)
@@ -218,7 +218,7 @@ def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: b
 
 def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> dict[str, object]:
     groups = {each.partition: each for each in placements}
-    wrong = in_wrong_place(placements)
+    wrong = find_swapped_directories(placements)
 
     def damage(one: "Damage") -> dict[str, object]:
         return {
@@ -262,7 +262,7 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
 
 def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -> None:
     from coordinator.cli import render
-    from coordinator.cli.texts import counted
+    from coordinator.cli.texts import format_count
     from coordinator.partitions.misplaced import describe_misplaced
 
     columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]
@@ -295,7 +295,7 @@ def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -
     if found.in_use is not None:
         lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
     damaged = sum(bool(p.damages) for p in found.partitions)
-    lines.append(f"{counted(len(found.partitions), 'partition')}, {damaged} damaged")
+    lines.append(f"{format_count(len(found.partitions), 'partition')}, {damaged} damaged")
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
 
 

@@ -58,7 +58,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     value of more than LINES_MAX lines are printed so after the others, which may still be a table. In a pipe each row
     is one line, however long.
     """
-    cells = [[shown(value) for value in row] for row in rows]
+    cells = [[escape_cell(value) for value in row] for row in rows]
     if not sys.stdout.isatty():
         sys.stdout.write(_as_lines(columns, cells))
         return
@@ -112,6 +112,6 @@ def as_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(blocks)
 
 
-def shown(value: Cell) -> str:
+def escape_cell(value: Cell) -> str:
     """Return the value as text, with control characters, which clients may have chosen, as escapes."""
     return ABSENT if value is None or value == "" else escape_unprintable(str(value))

@@ -7,12 +7,12 @@ from typing import Final
 NAMED_MAX: Final = 5
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """Return a count with its noun: `1 group`, `2 groups`; `thing` is the singular."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-def some(things: Sequence[object]) -> str:
+def format_first_few(things: Sequence[object]) -> str:
     """Return the first few things as a text, with the number of further ones."""
     more = len(things) - NAMED_MAX
     return f"{', '.join(map(str, things[:NAMED_MAX]))}{f' and {more} more' if more > 0 else ''}"

@@ -59,7 +59,7 @@ DELETE: Final = 1
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
-def handled(frame: bytes) -> VersionedApi:
+def find_request_api(frame: bytes) -> VersionedApi:
     """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
     return DECLARED.routes[route_of(frame)]
 
@@ -70,23 +70,23 @@ def versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
     return {offer.key: VersionRange(offer.min, offer.max) for offer in DECLARED.offers if offer.key in keys}
 
 
-def decoded(frame: bytes) -> Any:
+def decode_coordinator_request(frame: bytes) -> Any:
     """Decode a request of `DECLARED`. Raises ProtocolError."""
-    api = handled(frame)
+    api = find_request_api(frame)
     _, pos = decode_request_header(frame, api.flexible)
     return api.decode(frame, pos)
 
 
-def answer(frame: bytes, response: object) -> bytes:
+def encode_coordinator_response(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
-    api = handled(frame)
+    api = find_request_api(frame)
     header, _ = decode_request_header(frame, api.flexible)
     if api.adapt is not None:
         response = api.adapt(response, header.api_version)
     return encode_response(header.correlation_id, api.encode(response), api.flexible_response)
 
 
-def request(frame: bytes, changed: object) -> bytes:
+def encode_changed_request(frame: bytes, changed: object) -> bytes:
     """Return the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
     codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
@@ -98,10 +98,15 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
 
     Raises ProtocolError for bytes that are no request.
     """
-    return answer(frame, handled(frame).error_response(decoded(frame), error, route_of(frame) & 0xFFFF))
+    return encode_coordinator_response(
+        frame,
+        find_request_api(frame).error_response(
+            decode_coordinator_request(frame), error, route_of(frame) & 0xFFFF
+        ),
+    )
 
 
-def forwarded(frame: bytes) -> Any:
+def decode_broker_request(frame: bytes) -> Any:
     """Decode a request that any broker may get. Raises ProtocolError."""
     codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
@@ -116,7 +121,7 @@ def with_body(frame: bytes, body: bytes) -> bytes:
     return encode_response(header.correlation_id, body, has_flexible_response_header(api_key, flexible))
 
 
-def empty(frame: bytes) -> bytes:
+def make_empty_response(frame: bytes) -> bytes:
     """Return a response without items and without an error. Raises ProtocolError."""
     return with_body(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
 
@@ -134,7 +139,9 @@ def _empty_body(api_key: ApiKey, version: int) -> bytes:
     return codec_for(api_key, version).encode_response(make(version=version, **fields))
 
 
-def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]) -> bytes:
+def make_empty_configs_response(
+    frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]
+) -> bytes:
     """Return the response to a DescribeConfigs that none of these resources has a setting. Raises ProtocolError."""
     version = route_of(frame) & 0xFFFF
     results = [
@@ -152,7 +159,7 @@ def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.Describ
     return with_body(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
 
 
-def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
+def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes:
     """Return the response to an IncrementalAlterConfigs of these nodes of ours. Raises ProtocolError.
 
     Removing settings succeeds at once, since none is set: kafka-reassign-partitions does so at every node when it ends

@@ -11,7 +11,7 @@ from typing import Final
 from coordinator.api import api_versions
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.offload import Offloader, changed, is_long
+from coordinator.gateway.offload import Offloader, is_long, rewrite_whole_response
 from coordinator.gateway.rewriting import OfferedVersions
 from coordinator.gateway.routing import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
@@ -39,21 +39,21 @@ class ApiVersions:
     ) -> None:
         """Report the versions in `offered`; `asks_for_login` if brokers accept no request before a login."""
         self._book = book
-        self._changes = cache(partial(rewriting.api_versions, offered))
+        self._changes = cache(partial(rewriting.make_api_versions_rewriter, offered))
         self._offloader = offloader
         self._asks_for_login = asks_for_login
 
     async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
         """Ask the broker, unless the request itself is wrong. Raises ProtocolError for an unreadable request."""
-        request: ApiVersionsRequest = answers.forwarded(frame)
+        request: ApiVersionsRequest = answers.decode_broker_request(frame)
         if not api_versions.is_valid(request, route.version):
             return _error(frame, request, ErrorCode.INVALID_REQUEST, route.version)
         # A broker checks the names only after the login, and closes the connection if it is asked twice before.
         is_checked = session.login_has_begun or not self._asks_for_login
         asked, answer = await self._ask(session, frame, request)
-        if is_checked and not api_versions.is_meant(request, self._book.cluster_id, session.node_id):
+        if is_checked and not api_versions.is_for_this_node(request, self._book.cluster_id, session.node_id):
             return _error(frame, request, ErrorCode.REBOOTSTRAP_REQUIRED, route.version)
-        work = partial(changed, self._changes(asked, route.version), answer)
+        work = partial(rewrite_whole_response, self._changes(asked, route.version), answer)
         made, _ = await self._offloader.run(session, work, is_long=is_long(answer))
         return Verdict(HERE, made)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.api.describe_groups import not_found_message
 from coordinator.api.offset_fetch import unknown_topic_id
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -40,11 +40,13 @@ def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> Off
         if group.topics is None:
             return group
         topics = [
-            replaced(topic, name=names[topic.topic_id]) for topic in group.topics if topic.topic_id in names
+            copy_with_fields(topic, name=names[topic.topic_id])
+            for topic in group.topics
+            if topic.topic_id in names
         ]
-        return replaced(group, topics=topics)
+        return copy_with_fields(group, topics=topics)
 
-    return replaced(request, groups=[named(group) for group in request.groups])
+    return copy_with_fields(request, groups=[named(group) for group in request.groups])
 
 
 def named_by_ids(
@@ -65,9 +67,11 @@ def named_by_ids(
 
     def named(group: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
         topics = [
-            replaced(topic, name="", topic_id=ids[topic.name]) for topic in group.topics if topic.name in ids
+            copy_with_fields(topic, name="", topic_id=ids[topic.name])
+            for topic in group.topics
+            if topic.name in ids
         ]
         rest = [] if group.error_code else unknown.get(group.group_id, [])
-        return replaced(group, topics=[*topics, *rest])
+        return copy_with_fields(group, topics=[*topics, *rest])
 
-    return replaced(response, groups=[named(group) for group in response.groups])
+    return copy_with_fields(response, groups=[named(group) for group in response.groups])

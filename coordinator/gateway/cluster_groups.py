@@ -26,7 +26,7 @@ from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.broker_connection import decoded
+from coordinator.upstream.broker_connection import decode_upstream_answer
 from coordinator.upstream.cluster_requests import UpstreamAnswer
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupAnswer, GroupQuestions, TopicIds
@@ -121,7 +121,7 @@ class ClusterGroups:
         self, session: ClientSession, route: Route, frame: bytes, groups: Sequence[str], absent: list[str]
     ) -> bytes:
         run, long = self._offloader.run, is_long(frame)
-        request = await run(session, partial(answers.decoded, frame), is_long=long)
+        request = await run(session, partial(answers.decode_coordinator_request, frame), is_long=long)
         rows, are_long = await self._at_cluster(session, route, frame, request, absent)
         still_absent = set(await self._absent(session, absent, discard_readings=route.changes))
         here = set(groups) - still_absent
@@ -227,17 +227,21 @@ def _not_here(groups: list[str], answer: bytes) -> list[str]:
 
 def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> bytes:
     """Return the part of a request that is about these groups, with its length."""
-    return answers.request(frame, group_parts_for(route.api_key, route.version).part(request, groups))
+    return answers.encode_changed_request(
+        frame, group_parts_for(route.api_key, route.version).part(request, groups)
+    )
 
 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
     parts = group_parts_for(route.api_key, route.version)
-    nothing = answers.handled(frame).error_response(parts.part(request, ()), ErrorCode.NONE, route.version)
+    nothing = answers.find_request_api(frame).error_response(
+        parts.part(request, ()), ErrorCode.NONE, route.version
+    )
     if own is not None:
         response = decoded_answer(route.api_key, route.version, own)
         rows = [*rows, *parts.rows(request, response)]
-    return answers.answer(frame, parts.joined(request, nothing, rows))
+    return answers.encode_coordinator_response(frame, parts.joined(request, nothing, rows))
 
 
 def _request(route: Route, request: Any, groups: Sequence[str], version: int, ids: TopicIds | None) -> Any:
@@ -296,14 +300,14 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
         return []
     parts = group_parts_for(route.api_key, route.version)
     part = parts.part(request, groups)
-    return parts.rows(part, answers.handled(frame).error_response(part, error, route.version))
+    return parts.rows(part, answers.find_request_api(frame).error_response(part, error, route.version))
 
 
 def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
     """Return the rows of a broker's response in the client's version. Raises UpstreamNotKafka."""
     parts = group_parts_for(route.api_key, route.version)
     part = parts.part(request, set(found.groups))
-    response = decoded(answer, f"broker {found.node_id}")
+    response = decode_upstream_answer(answer, f"broker {found.node_id}")
     if found.topic_ids is not None:
         response = named_by_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:

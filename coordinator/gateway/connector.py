@@ -12,7 +12,7 @@ from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import broker_context
 from coordinator.runtime.handshake import shake_hands
-from coordinator.runtime.sockets import STREAM, UNIX, send_at_once
+from coordinator.runtime.sockets import STREAM, UNIX, set_no_delay
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
@@ -95,7 +95,7 @@ class Connector:
                 except OSError as error:
                     failure = error
                 else:
-                    send_at_once(sock)
+                    set_no_delay(sock)
                     return sock
             raise failure
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
 from coordinator.runtime.turns import in_turns
+from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
 from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult
-from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
-from protocol.client_frames import LENGTH_BYTES, decode_answer, framed
+from protocol.client_frames import LENGTH_BYTES, decode_answer, frame_request
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
@@ -94,7 +94,7 @@ class Coordinators:
         self, node: OurNode, api: ApiKey, version: int, codec: Codec[Asked, Answered], body: list[bytes]
     ) -> Answered:
         """Send a request whose body is in pieces; return the response."""
-        asked = framed(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
+        asked = frame_request(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
             connected_socket = await self._connector.coordinator(node, None, None)
             with connected_socket.sock as sock:

@@ -19,8 +19,8 @@ from coordinator.gateway.permission_gate import (
     Adopt,
     AnswerAbsent,
     PermissionGate,
-    all_are_here,
-    all_are_ours,
+    skip_adoption,
+    skip_cluster_answer,
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
@@ -66,8 +66,8 @@ class Gateway:
         loop: asyncio.AbstractEventLoop,
         machine: HostResources,
         *,
-        adopt: Adopt = all_are_ours,
-        answer_absent: AnswerAbsent = all_are_here,
+        adopt: Adopt = skip_adoption,
+        answer_absent: AnswerAbsent = skip_cluster_answer,
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:

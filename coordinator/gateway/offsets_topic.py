@@ -97,7 +97,7 @@ class OffsetsTopic:
 
 def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tuple[Verdict, str | None]:
     """Return the verdict on a Fetch, and the id of its client if the Fetch names the topic."""
-    request = answers.forwarded(frame)
+    request = answers.decode_broker_request(frame)
     named = [topic for topic in request.topics if _is_offsets_topic(topic, version, topic_id)]
     if not named:
         return Verdict(BROKER), None
@@ -113,7 +113,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
     request.topics = [topic for topic in request.topics if topic not in named]
     request.session_id, request.session_epoch = NO_SESSION, SESSIONLESS
     rewrite = partial(_with_refusals, version, _refusals(version, named), len(named))
-    return Verdict(BROKER, answers.request(frame, request), rewrite), client_id
+    return Verdict(BROKER, answers.encode_changed_request(frame, request), rewrite), client_id
 
 
 def _is_offsets_topic(topic: Any, version: int, topic_id: bytes | None) -> bool:

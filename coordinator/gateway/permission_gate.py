@@ -36,7 +36,7 @@ Adopt = Callable[[str, Wake, int], Coroutine[Any, Any, ErrorCode]]
 """(group, wake, api key) -> NONE once the group is taken over or ours, else the error for a request of this api."""
 
 
-async def all_are_ours(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
+async def skip_adoption(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
     """Return NONE: the `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
@@ -46,7 +46,9 @@ AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any,
 all groups are here. Raises NoResponse."""
 
 
-async def all_are_here(_session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]) -> None:
+async def skip_cluster_answer(
+    _session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]
+) -> None:
     """Return None: the `AnswerAbsent` of a gateway that takes no groups over."""
 
 
@@ -89,8 +91,8 @@ class PermissionGate:
         self,
         authorizer_of: Callable[[ClientSession], Authorizer],
         offloader: Offloader,
-        adopt: Adopt = all_are_ours,
-        answer_absent: AnswerAbsent = all_are_here,
+        adopt: Adopt = skip_adoption,
+        answer_absent: AnswerAbsent = skip_cluster_answer,
     ) -> None:
         """Take groups over with `adopt` before a JoinGroup, or a commit without a member, passes.
 
@@ -176,7 +178,7 @@ class PermissionGate:
 
 
 def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> NeededPermissions | None:
-    request = answers.decoded(frame)
+    request = answers.decode_coordinator_request(frame)
     # The broker gets a query even if the request names nothing: the client may not have logged in.
     permissions = RULES[route.api_key].needed_permissions(request, route.version) or [DESCRIBE_CLUSTER]
     return _unless_many(request, permissions, is_long, has_slot)
@@ -191,8 +193,8 @@ def _unless_many(
 
 
 def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> Restricted:
-    request = answers.decoded(frame) if request is None else request
-    rule, refuse = RULES[route.api_key], answers.handled(frame).error_response
+    request = answers.decode_coordinator_request(frame) if request is None else request
+    rule, refuse = RULES[route.api_key], answers.find_request_api(frame).error_response
     return Restricted(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 
@@ -201,10 +203,10 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> 
     if result.error is not None:
         return GateDecision(answers.refusal(frame, result.error), None, [], False)
     if result.response is not None:
-        return GateDecision(answers.answer(frame, result.response), None, [], False)
+        return GateDecision(answers.encode_coordinator_response(frame, result.response), None, [], False)
     sent = None
     if result.request is not None:
-        request, sent = result.request, answers.request(frame, result.request)
+        request, sent = result.request, answers.encode_changed_request(frame, result.request)
     is_filtered = result.merge is not None or result.visible is not None
     groups = (
         [] if _is_of_member(route.api_key, request) else RULES[route.api_key].groups(request, route.version)

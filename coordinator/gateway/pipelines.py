@@ -26,7 +26,7 @@ from coordinator.gateway.routing import (
     read_head,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import Promise, run
+from coordinator.runtime.promise import Promise, run_until_waiting
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 from protocol.fixed import int32_at
 
@@ -327,7 +327,7 @@ def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data
         if made is None or isinstance(made, tuple):
             return made
         pipeline.rewriting = made
-    rewritten = run(pipeline.rewriting)
+    rewritten = run_until_waiting(pipeline.rewriting)
     if rewritten is not None:
         pipeline.rewriting = None
     return rewritten

@@ -27,10 +27,10 @@ from coordinator.gateway.routing import (
     with_length,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import run
+from coordinator.runtime.promise import run_until_waiting
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed import int32_at
-from protocol.non_kafka import stranger
+from protocol.non_kafka import detect_other_protocol
 from protocol.produce_endpoints import HEAD_BYTES_MAX
 
 PENDING_MAX: Final = 1_000
@@ -245,7 +245,7 @@ class RequestReader:
     def _check_length(self, length: int) -> None:
         if _SMALLEST_REQUEST <= length <= self._bytes_max:
             return
-        known = stranger(length)
+        known = detect_other_protocol(length)
         if known is not None:
             raise known
         if length < _SMALLEST_REQUEST:
@@ -285,7 +285,7 @@ class RequestReader:
 
     def _decide(self, deciding: PendingVerdict) -> bool:
         """Carry out the verdict on the request that waited; return False if it waits again."""
-        verdict = run(deciding.coroutine)
+        verdict = run_until_waiting(deciding.coroutine)
         self.is_waiting = verdict is None
         if verdict is None:
             return False

@@ -40,7 +40,7 @@ class OfferedVersions(NamedTuple):
     """The versions of apis that are answered here, whatever the brokers have."""
 
 
-def metadata(book: AddressBook, version: int) -> Callable[[object, bytes], Rewritten]:
+def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object, bytes], Rewritten]:
     """Return a rewriter for Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def rewrite(_client: object, frame: bytes) -> Rewritten:
@@ -52,12 +52,12 @@ def metadata(book: AddressBook, version: int) -> Callable[[object, bytes], Rewri
     return rewrite
 
 
-def produce(book: AddressBook, version: int) -> Change:
+def make_produce_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of Produce from v10 on: the addresses of the leaders that it names become the gateway's."""
     return endpoint_mover(version, book.move)
 
 
-def describe_cluster(book: AddressBook, version: int) -> Change:
+def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
     def change(response: DescribeClusterResponse) -> None:
@@ -76,7 +76,7 @@ def describe_cluster(book: AddressBook, version: int) -> Change:
     return _decoded(ApiKey.DESCRIBE_CLUSTER, version, change)
 
 
-def find_coordinator(book: AddressBook, version: int) -> Change:
+def make_coordinator_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of FindCoordinator for transactions: the brokers' addresses become the gateway's."""
 
     def change(response: FindCoordinatorResponse) -> None:
@@ -90,7 +90,7 @@ def find_coordinator(book: AddressBook, version: int) -> Change:
     return _decoded(ApiKey.FIND_COORDINATOR, version, change)
 
 
-def sasl_handshake(version: int, *, refused: bool) -> Change:
+def make_handshake_rewriter(version: int, *, refused: bool) -> Change:
     """Return a change of SaslHandshake that removes Kerberos from the mechanisms, and sets the error if `refused`."""
 
     def change(response: SaslHandshakeResponse) -> None:
@@ -101,7 +101,7 @@ def sasl_handshake(version: int, *, refused: bool) -> Change:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def api_versions(ours: OfferedVersions, asked: int, answered: int) -> Change:
+def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int) -> Change:
     """Return a change of ApiVersions: the versions that both the broker and `ours` have, and all answered here.
 
     The first version is that of the response that is changed, the second that of the new response.

@@ -32,7 +32,7 @@ from coordinator.gateway.routing import (
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.headers import decode_request_header, route
+from protocol.headers import api_version_prefix, decode_request_header
 from protocol.produce_endpoints import ENDPOINTS_FROM, has_answer
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
@@ -154,7 +154,7 @@ class PortRoutes:
         return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
 
     def _put(self, added: Route) -> None:
-        self.found[route(added.api_key, added.version)] = added
+        self.found[api_version_prefix(added.api_key, added.version)] = added
 
     def _add(self, key: ApiKey, versions: VersionRange) -> None:
         for version in range(versions.min, versions.max + 1):
@@ -185,30 +185,36 @@ class PortRoutes:
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
         """Return the function that rewrites the responses of a broker, or None."""
         if key is ApiKey.METADATA:
-            return rewriting.metadata(self._book, version)
+            return rewriting.make_metadata_rewriter(self._book, version)
         if key is ApiKey.API_VERSIONS:
-            return self._offloader.rewriting(rewriting.api_versions(self.offered, version, version))
+            return self._offloader.rewriting(
+                rewriting.make_api_versions_rewriter(self.offered, version, version)
+            )
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
-            return self._offloader.rewriting(rewriting.produce(self._book, version))
+            return self._offloader.rewriting(rewriting.make_produce_rewriter(self._book, version))
         if key is ApiKey.DESCRIBE_CLUSTER:
-            return self._offloader.rewriting(rewriting.describe_cluster(self._book, version))
+            return self._offloader.rewriting(rewriting.make_cluster_rewriter(self._book, version))
         return None
 
     def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
         """Return the handler of requests that do not simply pass, or None."""
         if key is ApiKey.FIND_COORDINATOR:
-            rewrite = self._offloader.rewriting(rewriting.find_coordinator(self._book, version))
+            rewrite = self._offloader.rewriting(rewriting.make_coordinator_rewriter(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
         if key is ApiKey.API_VERSIONS and version >= JUDGED_FROM:
             return self._api_versions.judge
         if key is ApiKey.SASL_HANDSHAKE:
             return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:
-            return self._after_login(partial(_here, answers.empty))
+            return self._after_login(partial(_here, answers.make_empty_response))
         if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
-            return self._after_login(partial(_settings_of_nodes, self._book, answers.nothing_set))
+            return self._after_login(
+                partial(_settings_of_nodes, self._book, answers.make_empty_configs_response)
+            )
         if self._ours and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
-            return self._after_login(partial(_settings_of_nodes, self._book, answers.nothing_altered))
+            return self._after_login(
+                partial(_settings_of_nodes, self._book, answers.make_alter_configs_response)
+            )
         return None
 
     def _ask_about_groups(self, api: AnyApi) -> Ask:
@@ -217,7 +223,7 @@ class PortRoutes:
         if self._ours:
             return self._gate
         if api.key is ApiKey.LIST_GROUPS:
-            return self._after_login(partial(_here, answers.empty))
+            return self._after_login(partial(_here, answers.make_empty_response))
         return self._after_login(partial(_refused, self._offloader, ErrorCode.NOT_COORDINATOR))
 
 
@@ -231,7 +237,7 @@ def _settings_of_nodes(
     """Answer a request about our nodes alone, as of tools that ask every node; a broker would refuse their ids."""
     if len(frame) > OF_NODES_BYTES_MAX:
         return Verdict(BROKER)
-    request = answers.forwarded(frame)
+    request = answers.decode_broker_request(frame)
     ours = {str(node_id) for node_id in book.nodes}
     if not request.resources or any(
         each.resource_type not in NODE_RESOURCES or each.resource_name not in ours
@@ -260,13 +266,13 @@ def _find_coordinator(
 def _key_type(version: int, frame: bytes) -> int:
     """Return the type of key for which a coordinator is wanted. Raises ProtocolError."""
     if version >= SEVERAL_KEYS_FROM:  # the key type comes first, and the rest may be long
-        _, pos = decode_request_header(frame, answers.handled(frame).flexible)
+        _, pos = decode_request_header(frame, answers.find_request_api(frame).flexible)
         return frame[pos] if pos < len(frame) else GROUP
-    return GROUP if version < KEY_TYPE_FROM else int(answers.decoded(frame).key_type)
+    return GROUP if version < KEY_TYPE_FROM else int(answers.decode_coordinator_request(frame).key_type)
 
 
 def _sasl_handshake(offloader: Offloader, session: ClientSession, asked: Route, frame: bytes) -> Verdict:
     session.login_has_begun = True
-    refused = answers.forwarded(frame).mechanism == KERBEROS
-    change = rewriting.sasl_handshake(asked.version, refused=refused)
+    refused = answers.decode_broker_request(frame).mechanism == KERBEROS
+    change = rewriting.make_handshake_rewriter(asked.version, refused=refused)
     return Verdict(BROKER, rewrite=offloader.rewriting(change))

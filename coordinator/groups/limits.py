@@ -75,7 +75,7 @@ def _refuse(
     return error
 
 
-def new_group(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
+def check_group_limits(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
     """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
@@ -84,14 +84,14 @@ def new_group(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCod
     return _NONE
 
 
-def new_offsets(limits: Limits, usage: GroupTotals, count: int) -> ErrorCode:
+def check_offset_limits(limits: Limits, usage: GroupTotals, count: int) -> ErrorCode:
     """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
-def new_pending_member(limits: Limits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
+def check_pending_member_limits(limits: Limits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
     """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
@@ -100,17 +100,21 @@ def new_pending_member(limits: Limits, usage: GroupTotals, member_id: MemberId) 
     return _NONE
 
 
-def new_member(limits: Limits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
+def check_member_limits(
+    limits: Limits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata
+) -> ErrorCode:
     """Return NONE if the node and the group have room for one more member, else COORDINATOR_NOT_AVAILABLE.
 
     If the group's members would be too large together it is GROUP_MAX_SIZE_REACHED: its own clients have to change.
     """
     if usage.members >= limits.max_members:
         return _refuse(usage, "max.members")
-    return more_member_bytes(limits, usage, group, member.count_bytes())
+    return check_member_bytes_limits(limits, usage, group, member.count_bytes())
 
 
-def more_member_bytes(limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int) -> ErrorCode:
+def check_member_bytes_limits(
+    limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
+) -> ErrorCode:
     """Return NONE if a group's members may take `more_bytes`, else an error as `new_member`."""
     if more_bytes <= 0:
         return _NONE

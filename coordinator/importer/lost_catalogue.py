@@ -14,10 +14,10 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.host import HostResources
 from coordinator.importer.source import CannotImport
-from coordinator.importer.survey import Survey, take
-from coordinator.importer.target import topics_of
+from coordinator.importer.survey import Survey, survey_partitions
+from coordinator.importer.target import merge_known_topics
 from coordinator.partitions.misplaced import describe_misplaced
-from protocol.placement import earlier_count, later_count
+from protocol.placement import infer_earlier_partition_count, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
 from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
@@ -61,16 +61,23 @@ def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCat
         partitions = partitions_on_disk(fs, data_dir, OFFSETS_TOPIC)
     except OSError as error:
         raise storage_error(data_dir, error, "looking for partitions") from error
-    survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
-    if later_count(survey.placements) is not None or earlier_count(survey.placements) is None:
+    survey = survey_partitions(fs, dict.fromkeys(partitions, data_dir), num_partitions)
+    if (
+        infer_later_partition_count(survey.placements) is not None
+        or infer_earlier_partition_count(survey.placements) is None
+    ):
         # A topic whose partitions were increased has such groups, too.
         for line in describe_misplaced(survey.placements):
             raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
     skipped: list[str] = []
-    return LostCatalogue(damage, list(topics_of({}, survey, skipped, machine.new_topic_id)), skipped, survey)
+    return LostCatalogue(
+        damage, list(merge_known_topics({}, survey, skipped, machine.new_topic_id)), skipped, survey
+    )
 
 
-def carry_out(machine: HostResources, data_dir: Path, lost: LostCatalogue, num_partitions: int) -> None:
+def replace_lost_catalogue(
+    machine: HostResources, data_dir: Path, lost: LostCatalogue, num_partitions: int
+) -> None:
     """Put the new catalogue in place; a damaged one is kept under another name. Raises StorageError."""
     fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)

@@ -51,7 +51,7 @@ class BrokerDirectories(msgspec.Struct):
         return len(self.offsets)
 
 
-def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
+def lock_log_dirs(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
     """Keep brokers out of these directories until the stack is closed. Raises CannotImport if a broker runs on one.
 
     Only existing lock files are locked, and nothing is written.
@@ -66,7 +66,7 @@ def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
             raise CannotImport(f"{DirectoryLocked(log_dir, None)}: stop the broker first")
 
 
-def find(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
+def find_broker_directories(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
     """Return the contents of all log directories of a broker.
 
     Raises CannotImport if they do not hold all groups of one broker, and StorageError.

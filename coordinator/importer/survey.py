@@ -11,7 +11,7 @@ from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline_shard import find_placement, read_shard
 from coordinator.partitions.shard import Shard
 from protocol.names import Partition
-from protocol.placement import Placement, later_count
+from protocol.placement import Placement, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
 from storage.format.loader import RecordLoader
@@ -36,7 +36,7 @@ class Survey(msgspec.Struct):
     unsettled: dict[Partition, list[Damage]] = {}
 
 
-def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
+def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
     """Read partitions, one after the other; changes nothing. Raises StorageError.
 
     `offsets` has the log directory of each, `num_partitions` is the topic's number of them. Reading goes on behind
@@ -75,7 +75,7 @@ def _count(shard: Shard, survey: Survey) -> None:
 
 def refuse_missing_partitions(survey: Survey) -> None:
     """Raise CannotImport if a larger number of partitions than were found explains where the groups are."""
-    count = later_count(survey.placements)
+    count = infer_later_partition_count(survey.placements)
     if count is not None:
         there = len(survey.placements)
         raise CannotImport(

@@ -66,7 +66,7 @@ class DirectoryIdentity(msgspec.Struct, frozen=True):
     cluster_id: str | None
 
 
-def make(
+def import_data_directory(
     machine: HostResources,
     data_dir: Path,
     source: BrokerDirectories,
@@ -178,12 +178,12 @@ def _settle(
     manager.close()
     load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
     skipped: list[str] = []
-    topics = list(topics_of(source.topics, survey, skipped, machine.new_topic_id))
+    topics = list(merge_known_topics(source.topics, survey, skipped, machine.new_topic_id))
     CatalogueFile(fs, staging).make(offsets_topic, topics)
     return ImportResult(len(topics), skipped, cuts, failed)
 
 
-def topics_of(
+def merge_known_topics(
     known: Mapping[str, DirectoryTopic], survey: Survey, skipped: list[str], new_topic_id: Callable[[], bytes]
 ) -> Iterator[Topic]:
     """Yield the known topics, and those that only offsets name, to which clients could not commit otherwise.

@@ -79,7 +79,7 @@ def build_preview(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> Expir
     return preview
 
 
-def merged(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
+def merge_previews(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
     """Return the previews of several nodes as one."""
     whole = previews[0]
     for other in previews[1:]:

@@ -24,14 +24,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from coordinator.groups.limits import new_group, new_offsets
+from coordinator.groups.limits import check_group_limits, check_offset_limits
 from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.partitions.append_errors import append_error
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_book
+from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import ReplyDependencies, later
+from coordinator.tickets import ReplyDependencies, find_later_ticket
 from protocol import names
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -174,9 +174,9 @@ class Adoptions:
 
     def _adopt(self, shard: Shard, group_id: GroupId, reading: AdoptionReading) -> Steps:
         env = self._manager.env
-        error = new_group(env.config.limits, env.usage, group_id)
+        error = check_group_limits(env.config.limits, env.usage, group_id)
         if error is ErrorCode.NONE:
-            error = new_offsets(env.config.limits, env.usage, len(reading.offsets) + 1)
+            error = check_offset_limits(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
         if reading.is_unknown and self._end_confirmed_absence(shard, group_id):
@@ -396,7 +396,7 @@ class Adoptions:
     # --- partitions ---
 
     def _shard(self, group_id: GroupId) -> Shard | ErrorCode:
-        return ErrorCode.INVALID_GROUP_ID if is_book(group_id) else self._manager.shard_for(group_id)
+        return ErrorCode.INVALID_GROUP_ID if is_markers_group(group_id) else self._manager.shard_for(group_id)
 
     def _is_ours(self, shard: Shard) -> bool:
         return self._manager.owned_partitions.get(shard.partition) is shard
@@ -410,7 +410,9 @@ class Adoptions:
     def _wait(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> None:
         waiting.wait_for(shard.book.ticket)
         kept = shard.groups.get(group_id)
-        waiting.wait_for(shard.absence_ticket if kept is None else later(kept.ticket, shard.book.ticket))
+        waiting.wait_for(
+            shard.absence_ticket if kept is None else find_later_ticket(kept.ticket, shard.book.ticket)
+        )
 
 
 def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[MarkRecord]) -> None:

@@ -20,7 +20,7 @@ from coordinator.partitions.group_log import (
     LogFenced,
     LogUnavailable,
     LogWriter,
-    ended,
+    wait_for_ticket_end,
 )
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Thread
@@ -143,7 +143,7 @@ class FileLog:
         writer = self._writers.get(partition)
         if writer is not None:
             writer.end(error)
-            await ended(writer.newest)
+            await wait_for_ticket_end(writer.newest)
             if self._writers.get(partition) is writer:
                 del self._writers[partition]
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import Environment
-from coordinator.groups.limits import new_group
+from coordinator.groups.limits import check_group_limits
 from coordinator.groups.outcome import Outcome
 from coordinator.partitions.adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.ownership_markers import is_book
+from coordinator.partitions.ownership_markers import is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.tickets import ReplyDependencies
@@ -72,7 +72,7 @@ class GroupAccess:
         if isinstance(kept, GroupAbsent):
             needs_mark = self._manager.needs_marks
             may_begin = kept.shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
-            if not may_begin and not is_book(group_id):
+            if not may_begin and not is_markers_group(group_id):
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return kept
 
@@ -177,10 +177,10 @@ class GroupAccess:
 
     def begin(self, absent: GroupAbsent) -> GroupEntry | ErrorCode:
         """Return a new group in place of the absent one, Empty; it is kept once it holds something."""
-        if is_book(absent.group_id):
+        if is_markers_group(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
         env = self.env
-        error = new_group(env.config.limits, env.usage, absent.group_id)
+        error = check_group_limits(env.config.limits, env.usage, absent.group_id)
         return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
 
     def run(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:

@@ -168,7 +168,7 @@ class _WaitingTask:
             self._future.set_result(None)
 
 
-async def ended(ticket: DurabilityTicket) -> None:
+async def wait_for_ticket_end(ticket: DurabilityTicket) -> None:
     """Return once a ticket is durable or has failed."""
     if ticket.is_pending:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -181,5 +181,5 @@ async def wait_until_durable(waiting: ReplyDependencies) -> bool:
     while (blocker := waiting.blocker()) is not None:
         if blocker.error is not None:
             return False
-        await ended(blocker)
+        await wait_for_ticket_end(blocker)
     return True

@@ -14,7 +14,7 @@ from coordinator.partitions.group_log import (
     LogFenced,
     LogUnavailable,
     LogWriter,
-    ended,
+    wait_for_ticket_end,
 )
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -25,7 +25,7 @@ from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.names import LeaderEpoch, Partition
-from protocol.placement import in_wrong_place
+from protocol.placement import find_swapped_directories
 
 log = get_logger("leadership")
 
@@ -197,7 +197,7 @@ class Leadership:
         while self._is_wanted(shard):
             ticket = manager.deleted.find_undurable(partition)
             if ticket is not None:
-                await ended(ticket)
+                await wait_for_ticket_end(ticket)
                 if ticket.error is not None:
                     raise LogUnavailable(
                         "offsets of deleted topics were not dropped", {"partition": partition}
@@ -228,7 +228,7 @@ class Leadership:
     def _report_misplaced(self, *partitions: Partition) -> None:
         """Log the groups of newly served partitions that belong to other partitions; they are served, as in Kafka."""
         misplaced = self._manager.misplaced
-        wrong = in_wrong_place(misplaced)
+        wrong = find_swapped_directories(misplaced)
         for each in misplaced:
             if each.partition not in partitions:
                 continue

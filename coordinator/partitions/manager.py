@@ -11,7 +11,7 @@ from coordinator.groups.outcome import Outcome, Reply
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
-from coordinator.partitions.ownership_markers import book_of
+from coordinator.partitions.ownership_markers import markers_group_id
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import Unloading
 from coordinator.runtime.clock import Clock
@@ -24,7 +24,7 @@ from protocol.names import GroupId, Partition
 from protocol.placement import Placement, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
-from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_of
+from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_committed_offsets
 from storage.format.records import OffsetCommits, Record
 
 LOGGER: Final = "groups"
@@ -130,7 +130,7 @@ class GroupMetadataManager:
     def begin_load(self, partition: Partition) -> Shard:
         """Begin to lead a partition: requests for it get COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
-        book_id = book_of(partition, self.num_partitions)
+        book_id = markers_group_id(partition, self.num_partitions)
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
         shard.readings_from_ms = self.clock.mono_ms()
         self.unreadable_partitions.pop(partition, None)
@@ -232,7 +232,7 @@ class GroupMetadataManager:
         shard.append_offsets(kept, commits)
         if not kept.is_kept:
             shard.add(kept)  # a simple group begins with its first commit
-        count = count_of(commits)
+        count = count_committed_offsets(commits)
         kept.commits += count
         self.stats.offset_commits += count
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from protocol.placement import Placement, earlier_count, in_wrong_place
+from protocol.placement import Placement, find_swapped_directories, infer_earlier_partition_count
 
 DIRECTORY_IN_WRONG_PLACE: Final = "the directory of a partition seems to be that of another one"
 PUT_IN_PLACE: Final = (
@@ -15,7 +15,7 @@ PUT_IN_PLACE: Final = (
 def describe_misplaced(placements: Iterable[Placement]) -> Iterator[str]:
     """Yield a line for each partition with misplaced groups, and one if the topic has got more partitions since."""
     misplaced = [each for each in placements if each.elsewhere]
-    wrong = in_wrong_place(misplaced)
+    wrong = find_swapped_directories(misplaced)
     for each in misplaced:
         home = wrong.get(each.partition)
         if home is None:
@@ -25,7 +25,7 @@ def describe_misplaced(placements: Iterable[Placement]) -> Iterator[str]:
                 f"partition {each.partition} has only {_groups(each)}, and all belong to partition {home}: "
                 f"its directory seems to be that of partition {home}; {PUT_IN_PLACE}"
             )
-    earlier = earlier_count(misplaced)
+    earlier = infer_earlier_partition_count(misplaced)
     if earlier is not None and len(wrong) < len(misplaced):
         yield (
             f"these groups were placed by {earlier} partitions: the topic has got more since, and Kafka does not find "

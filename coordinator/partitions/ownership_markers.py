@@ -27,12 +27,12 @@ BEGUN: Final = 2
 OURS: Final = (ADOPTED, BEGUN)
 
 
-def is_book(group_id: GroupId) -> bool:
+def is_markers_group(group_id: GroupId) -> bool:
     """Return whether a group id is the name of a book, which clients cannot use."""
     return group_id.startswith(BOOK_PREFIX)
 
 
-def book_of(partition: Partition, num_partitions: int) -> GroupId:
+def markers_group_id(partition: Partition, num_partitions: int) -> GroupId:
     """Return the name of one partition's book."""
     return _names(num_partitions).of(partition)
 

@@ -12,8 +12,8 @@ from coordinator.groups.group import Group
 from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.partitions.group_log import LogWriter
-from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_book
-from coordinator.tickets import DURABLE, DurabilityTicket, later
+from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
+from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
 from protocol.names import GroupId, Offset, Partition
 from protocol.placement import Placement
 from storage.format.records import (
@@ -213,7 +213,7 @@ class Shard:
 
     def open_book(self) -> Iterator[None]:
         """Take the book and hidden groups out of `groups`, in steps, once the log has been applied."""
-        book_id = self.book.group_id or next(filter(is_book, self.groups), None)
+        book_id = self.book.group_id or next(filter(is_markers_group, self.groups), None)
         found = None if book_id is None else self.groups.pop(book_id, None)
         if found is None:
             return
@@ -344,4 +344,4 @@ class Shard:
             kept.is_kept = False
             kept.group.leave_memory()
             kept.offsets.leave_memory()
-            self.absence_ticket = later(self.absence_ticket, kept.ticket)
+            self.absence_ticket = find_later_ticket(self.absence_ticket, kept.ticket)

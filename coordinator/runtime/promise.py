@@ -46,7 +46,7 @@ class Promise(Generic[T]):
         return result
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T | None:
+def run_until_waiting(coroutine: Coroutine[Any, Any, T]) -> T | None:
     """Run a coroutine until it waits or ends; return its result, or None if it waits.
 
     The coroutine must not return None. Raises whatever the coroutine raises.

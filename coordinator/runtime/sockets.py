@@ -77,14 +77,14 @@ UNIX: Final[int] = socket.AF_UNIX
 STREAM: Final[int] = socket.SOCK_STREAM
 
 
-def unconnected(family: int) -> socket.socket:
+def make_stream_socket(family: int) -> socket.socket:
     """Return a stream socket of this family that does not block. Raises OSError."""
     sock = socket.socket(family, STREAM)
     sock.setblocking(False)
     return sock
 
 
-def send_at_once(sock: socket.socket) -> None:
+def set_no_delay(sock: socket.socket) -> None:
     """Make a TCP socket non-blocking, and have it send all data at once (TCP_NODELAY)."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

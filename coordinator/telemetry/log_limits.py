@@ -22,7 +22,7 @@ EVENTS_MAX: Final = 1_000
 """The number of events that are counted separately; ours are some dozens."""
 
 
-def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
+def shorten_value(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
     """Return the value with all long parts cut, and the number of characters or elements that were cut."""
     if isinstance(value, str | bytes):
         if len(value) <= characters_max:
@@ -34,12 +34,15 @@ def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
         return value
     if isinstance(value, Mapping):
         kept_items = list(value.items())[:ELEMENTS_MAX]
-        return {shortened(key) if isinstance(key, str) else key: shortened(item) for key, item in kept_items}
+        return {
+            shorten_value(key) if isinstance(key, str) else key: shorten_value(item)
+            for key, item in kept_items
+        }
     if isinstance(value, list | tuple | set | frozenset):
-        elements = [shortened(element) for element in list(value)[:ELEMENTS_MAX]]
+        elements = [shorten_value(element) for element in list(value)[:ELEMENTS_MAX]]
         more = len(value) - ELEMENTS_MAX
         return [*elements, f"... ({more} more)"] if more > 0 else elements
-    return shortened(str(value), characters_max)
+    return shorten_value(str(value), characters_max)
 
 
 class EventCount(msgspec.Struct):

@@ -24,7 +24,7 @@ from coordinator.telemetry.log_limits import (
     EVENT_CHARACTERS_MAX,
     TRACEBACK_CHARACTERS_MAX,
     RateLimit,
-    shortened,
+    shorten_value,
 )
 from coordinator.telemetry.log_writer import DirectSink, LineSink, QueuedSink
 
@@ -244,16 +244,16 @@ def _shorten(_logger: object, _method: str, fields: Fields) -> Fields:
     """Cut long values, because clients choose the length of an id or a reason."""
     for key, value in fields.items():
         if key == "event":
-            fields[key] = shortened(value, EVENT_CHARACTERS_MAX)
+            fields[key] = shorten_value(value, EVENT_CHARACTERS_MAX)
         elif key != "exc_info" and not key.startswith("_"):  # fields that structlog passes on within a line
-            fields[key] = shortened(value)
+            fields[key] = shorten_value(value)
     return fields
 
 
 def _shorten_traceback(_logger: object, _method: str, fields: Fields) -> Fields:
     """Cut the traceback that `format_exc_info` has written."""
     if "exception" in fields:
-        fields["exception"] = shortened(fields["exception"], TRACEBACK_CHARACTERS_MAX)
+        fields["exception"] = shorten_value(fields["exception"], TRACEBACK_CHARACTERS_MAX)
     return fields
 
 

@@ -63,7 +63,7 @@ def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
         raise storage_error(path, error, "noting who leads what") from error
 
 
-def of_partitions(fs: FileSystem, data_dir: Path, count: int) -> list[Leader]:
+def read_partition_leaders(fs: FileSystem, data_dir: Path, count: int) -> list[Leader]:
     """Return the stored leader of each of `count` partitions, with no epoch below that of the log. Blocks.
 
     Raises CorruptLeaders and StorageError.
@@ -82,7 +82,9 @@ def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int)
     """
     if read(fs, data_dir) is None:
         return _epochs_of_the_log(fs, data_dir, count)
-    leaders = [Leader(node_id, LeaderEpoch(each.epoch + 1)) for each in of_partitions(fs, data_dir, count)]
+    leaders = [
+        Leader(node_id, LeaderEpoch(each.epoch + 1)) for each in read_partition_leaders(fs, data_dir, count)
+    ]
     write(fs, data_dir, leaders)
     return [leader.epoch for leader in leaders]
 

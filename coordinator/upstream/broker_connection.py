@@ -147,7 +147,7 @@ class BrokerConnection:
             ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
         )
         try:
-            response = decoded(await self.ask(asked), self.address)
+            response = decode_upstream_answer(await self.ask(asked), self.address)
         except Unreachable:
             if self._config.uses_sasl:
                 raise
@@ -161,21 +161,21 @@ class BrokerConnection:
         return {each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys}
 
 
-def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
+def decode_upstream_answer(answer: UpstreamAnswer, address: Address | str) -> Any:
     """Return the decoded message of a response. Raises UpstreamNotKafka if the bytes hold none."""
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
     except ProtocolError as error:
-        raise not_kafka(answer, address, error) from None
+        raise not_kafka_error(answer, address, error) from None
 
 
-async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
+async def decode_answer_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
     """Return the decoded message of a response; a long one takes several turns of the event loop.
 
     A cluster may have 100,000 partitions, and a group offsets in all of them. Raises UpstreamNotKafka.
     """
     if len(answer.frame) <= LONG_BYTES:
-        return decoded(answer, address)
+        return decode_upstream_answer(answer, address)
     from protocol.messages import decode_response_in_steps
 
     try:
@@ -183,10 +183,10 @@ async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> An
             decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
         )
     except ProtocolError as error:
-        raise not_kafka(answer, address, error) from None
+        raise not_kafka_error(answer, address, error) from None
 
 
-def not_kafka(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> UpstreamNotKafka:
+def not_kafka_error(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> UpstreamNotKafka:
     """Return the error for a response that cannot be decoded."""
     what = f"sent what is no {answer.api.name} response of Kafka: {error}"
     return UpstreamNotKafka(Address(address, 0) if isinstance(address, str) else address, what)

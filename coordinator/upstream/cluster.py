@@ -9,7 +9,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config import Address
-from coordinator.upstream.broker_connection import BrokerConnection, Credentials, decoded, decoded_in_turns
+from coordinator.upstream.broker_connection import (
+    BrokerConnection,
+    Credentials,
+    decode_answer_in_turns,
+    decode_upstream_answer,
+)
 from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
@@ -150,7 +155,7 @@ class UpstreamCluster:
 
     def take_metadata(self, answer: UpstreamAnswer) -> "MetadataResponse":
         """Decode the response of `metadata_bytes`. Raises UpstreamError if the cluster cannot be used."""
-        response: MetadataResponse = decoded(answer, self.name)
+        response: MetadataResponse = decode_upstream_answer(answer, self.name)
         self.note_brokers(response)
         return response
 
@@ -184,7 +189,7 @@ class UpstreamCluster:
 
     async def call(self, question: UpstreamQuestion, *, node_id: int | None = None) -> Any:
         """Send a request as `ask` does, and return the decoded response."""
-        return await decoded_in_turns(await self.ask(question, node_id=node_id), self.name)
+        return await decode_answer_in_turns(await self.ask(question, node_id=node_id), self.name)
 
     async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
         """Send a request to a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
@@ -282,7 +287,7 @@ class UpstreamCluster:
         if known is not None:
             return known
         (found,) = await self._find_coordinators([group])
-        check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
+        raise_for_code(found.error_code, found.error_message, f"finding the coordinator of group {group}")
         return int(found.node_id)
 
     async def _find_coordinators(self, groups: list[str]) -> Sequence[Any]:
@@ -316,7 +321,7 @@ class UpstreamCluster:
                 raise UpstreamIsOurselves(f"{server} is an address of this node itself")
 
 
-def check(code: int, message: str | None, doing: str) -> None:
+def raise_for_code(code: int, message: str | None, doing: str) -> None:
     """Return for NONE; raise RetryLater for a retriable error, and PermissionDenied for all others."""
     if code in PATIENCE:
         raise RetryLater(code)

@@ -19,7 +19,7 @@ from coordinator.upstream.errors import (
     UpstreamError,
     UpstreamNotKafka,
 )
-from coordinator.upstream.protocol_probe import look_at
+from coordinator.upstream.protocol_probe import diagnose_address
 
 EXPECTED: Final = (
     OSError,
@@ -49,7 +49,7 @@ async def explain_error(
         return UpstreamNotKafka(address, f"does not speak TLS ({describe_reason(error)})", SECURITY)
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         return Unreachable(address, describe_reason(error))
-    found = await look_at(address, context, timeout_ms, describe_reason(error))
+    found = await diagnose_address(address, context, timeout_ms, describe_reason(error))
     return error if isinstance(error, Unreachable) and type(found) is Unreachable else found
 
 

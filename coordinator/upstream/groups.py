@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from coordinator.upstream.adoption import ClusterGroupState, Offset, Offsets, TopicPartition
-from coordinator.upstream.cluster import UpstreamCluster, check
+from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
 from coordinator.upstream.cluster_requests import UpstreamQuestion
 from coordinator.upstream.errors import UpstreamTooOld
 from coordinator.upstream.open_offsets import AllPartitions, Named
@@ -151,7 +151,7 @@ class UpstreamGroups:
             response = await self._cluster.call(
                 UpstreamQuestion.of(ApiKey.LIST_GROUPS, request), node_id=node_id
             )
-            check(response.error_code, None, doing)
+            raise_for_code(response.error_code, None, doing)
             return [
                 ListedGroup(
                     GroupId(g.group_id),
@@ -302,7 +302,7 @@ class UpstreamGroups:
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:
             self._cluster.forget_coordinator(group)
-        check(code, message, doing)
+        raise_for_code(code, message, doing)
 
 
 _NO_SUCH_GROUP: Final = frozenset(

@@ -13,8 +13,8 @@ from coordinator.upstream.topic_diff import (
     TopicDiff,
     UnconfirmedChanges,
     apply,
-    difference,
-    questions,
+    diff_topics,
+    list_topics_to_confirm,
 )
 from coordinator.upstream.topics import UpstreamTopics
 
@@ -94,10 +94,10 @@ class UpstreamMonitor:
     async def look(self) -> TopicDiff:
         """Look once, report what changed, and return it. Raises UpstreamError; then nothing has changed."""
         look = await self._topics.look()
-        asked = questions(self._known, look)
+        asked = list_topics_to_confirm(self._known, look)
         answered_by = self._next_broker() if asked else None
         answers = await self._topics.by_name(asked, node_id=answered_by) if asked else {}
-        change, doubts = difference(
+        change, doubts = diff_topics(
             self._known,
             look,
             answers,

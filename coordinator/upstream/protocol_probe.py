@@ -26,7 +26,7 @@ _TLS_ALERT: Final = b"\x15\x03"
 _RESPONSE_BYTES_MAX: Final = 1 << 20
 
 
-async def look_at(
+async def diagnose_address(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
     """Return what is wrong at an address; `reason` is why the first attempt failed."""

@@ -67,12 +67,12 @@ class UnconfirmedChanges:
     """Ids of topics that are known to be gone, the newest last."""
 
 
-def questions(known: Mapping[str, SeenTopic], look: TopicSnapshot) -> list[str]:
+def list_topics_to_confirm(known: Mapping[str, SeenTopic], look: TopicSnapshot) -> list[str]:
     """Return the topics to ask for by name, in order: known ones that were not seen, or only under another id."""
     return sorted(name for name, topic in known.items() if not _is_same(topic, look.topics.get(name)))
 
 
-def difference(
+def diff_topics(
     known: Mapping[str, SeenTopic],
     look: TopicSnapshot,
     answers: Mapping[str, Verdict],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from coordinator.upstream.broker_connection import decoded_in_turns
+from coordinator.upstream.broker_connection import decode_answer_in_turns
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicSnapshot, Verdict
 from protocol.errors import ErrorCode
@@ -39,7 +39,7 @@ class UpstreamTopics:
         last = self._last
         if last is not None and answer.body == last.body:
             return last.look
-        response = await decoded_in_turns(answer, self._cluster.name)
+        response = await decode_answer_in_turns(answer, self._cluster.name)
         self._cluster.note_brokers(response)
         look = TopicSnapshot(
             {

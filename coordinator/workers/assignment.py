@@ -37,7 +37,7 @@ class ResignOrder(NamedTuple):
 Command = LeadOrder | ResignOrder
 
 
-class Unmovable(ValueError):
+class OrderRefused(ValueError):
     """An order that cannot be carried out; the text says why, for the operator who gave it."""
 
 
@@ -116,25 +116,29 @@ class Assignment:
     def move(self, partition: Partition, to: int) -> None:
         """Let another node lead a partition. Raises Unmovable if that cannot be done."""
         if not 0 <= partition < len(self.places):
-            raise Unmovable(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
+            raise OrderRefused(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
         if to in self.draining:
-            raise Unmovable(f"node {to} is being drained")
+            raise OrderRefused(f"node {to} is being drained")
         if to not in self.up:
-            raise Unmovable(f"node {to} does not serve; those that do are {_listed(self.up - self.draining)}")
+            raise OrderRefused(
+                f"node {to} does not serve; those that do are {_listed(self.up - self.draining)}"
+            )
         place = self.places[partition]
         if place.failed:
-            raise Unmovable(f"partition {partition} is damaged, so no node can lead it")
+            raise OrderRefused(f"partition {partition} is damaged, so no node can lead it")
         place.target = to
 
     def drain(self, node: int) -> None:
         """Take all partitions from a node. Raises Unmovable if it does not serve, or no other node does."""
         others = self.up - self.draining - {node}
         if node not in self.up:
-            raise Unmovable(
+            raise OrderRefused(
                 f"node {node} does not serve; those that do are {_listed(self.up - self.draining)}"
             )
         if not others:
-            raise Unmovable(f"node {node} is the last one that serves: no other node can take its partitions")
+            raise OrderRefused(
+                f"node {node} is the last one that serves: no other node can take its partitions"
+            )
         self.draining.add(node)
 
     def is_empty(self, node: int) -> bool:

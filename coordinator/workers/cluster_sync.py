@@ -27,7 +27,7 @@ from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.silent_brokers import REASON, MissedBrokers
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
-from coordinator.workers.cluster_changes import again, compute_changes
+from coordinator.workers.cluster_changes import add_left_out, compute_changes
 from coordinator.workers.gateways import ClusterUnusable
 from coordinator.workers.topic_changes import apply_changes
 from storage.disk.filesystem import FileSystem, read_file
@@ -175,7 +175,7 @@ class ClusterSync:
         except StorageError as error:
             raise TopicsNotStored(str(error)) from None
         done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
-        wanted = again(self._left_out, change)
+        wanted = add_left_out(self._left_out, change)
         changes, left_out = compute_changes(self._store.catalogue, wanted)
         if not self._left_out.keys() >= set(left_out):
             log.error(

@@ -12,7 +12,7 @@ import msgspec
 from coordinator.config import Address
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.view import NO_NODE
-from coordinator.workers.assignment import Unmovable
+from coordinator.workers.assignment import OrderRefused
 from coordinator.workers.channel import Channel
 from coordinator.workers.orders import (
     ORDER_BYTES_MAX,
@@ -74,7 +74,7 @@ class ControlSocket:
                     supervisor.assignment.drain(order.node)
                 case ListPartitions():
                     return Answer(partition_states(supervisor), node_states(supervisor))
-        except Unmovable as error:
+        except OrderRefused as error:
             return Answer(refused=str(error))
         log.info("received an order", order=type(order).__name__, **msgspec.structs.asdict(order))
         supervisor.advance()

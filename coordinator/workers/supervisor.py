@@ -160,7 +160,7 @@ class Supervisor:
 
     def _last_assignment(self) -> Assignment:
         count = self.settings.offsets_topic_num_partitions
-        last = leaders_file.of_partitions(self.fs, self.settings.data_dir, count)
+        last = leaders_file.read_partition_leaders(self.fs, self.settings.data_dir, count)
         assignment = Assignment(last, self.nodes)
         for partition in self.shared.failed:
             assignment.places[partition].failed = True

@@ -22,7 +22,7 @@ from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
 from coordinator.jobs.committed_offsets import all_committed
 from coordinator.node import EndsByTopic, Node, Partitions
-from coordinator.partitions.group_log import ended, wait_until_durable
+from coordinator.partitions.group_log import wait_for_ticket_end, wait_until_durable
 from coordinator.runtime.sockets import private_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
@@ -198,7 +198,7 @@ class WorkerApp(App):
             if version == reported:
                 return
             reported = version
-            await ended(self.deletion_acks.report(version, [partition]))
+            await wait_for_ticket_end(self.deletion_acks.report(version, [partition]))
 
     def drop_offsets(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets in deleted topics, in steps, until the drop is durable and the supervisor has stored it."""

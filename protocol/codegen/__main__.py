@@ -20,7 +20,7 @@ def render() -> dict[str, str]:
     return {"__init__.py": render_package(modules), **sources}
 
 
-def stale(target: Path, wanted: dict[str, str]) -> list[str]:
+def find_stale_modules(target: Path, wanted: dict[str, str]) -> list[str]:
     """Return the modules in `target` that are missing, differ from `wanted`, or are left over."""
     present = {path.name: path.read_text() for path in target.glob("*.py")}
     return sorted(name for name in present.keys() | wanted.keys() if present.get(name) != wanted.get(name))
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None, target: Path = TARGET) -> int:
     parser.add_argument("--check", action="store_true", help="change nothing, fail if something would change")
     options = parser.parse_args(arguments)
     wanted = render()
-    outdated = stale(target, wanted)
+    outdated = find_stale_modules(target, wanted)
     if options.check:
         for name in outdated:
             sys.stderr.write(f"{name} is not what python -m protocol.codegen writes\n")

@@ -12,7 +12,7 @@ import msgspec
 
 from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
-from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
+from storage.cleaner.plan import Candidate, CleanerSettings, find_cleanable_part, make_cleaning_job
 from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.disk.checkpoint_file import TopicPartition, read_highest, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
@@ -85,7 +85,7 @@ class LogCleaner:
         """Return the log to clean next, or None (LogCleanerManager.grabFilthiestCompactedLog)."""
         now_ms, settings = self._now_ms(), self._settings
         found = [
-            candidate(rolled, self._offset(rolled.partition), settings, now_ms)
+            find_cleanable_part(rolled, self._offset(rolled.partition), settings, now_ms)
             for rolled in self._manager.rolled_logs()
             if rolled.partition not in self.uncleanable and self._stuck.get(rolled.partition) != rolled.bound
         ]
@@ -129,7 +129,7 @@ class LogCleaner:
         settings = self._manager.settings
         try:
             return self._run(
-                job(
+                make_cleaning_job(
                     found,
                     self._settings,
                     self._now_ms(),

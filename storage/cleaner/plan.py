@@ -53,7 +53,9 @@ def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
     return noted
 
 
-def candidate(rolled: RolledLog, noted: Offset | None, settings: CleanerSettings, now_ms: int) -> Candidate:
+def find_cleanable_part(
+    rolled: RolledLog, noted: Offset | None, settings: CleanerSettings, now_ms: int
+) -> Candidate:
     """Return the cleanable part of a log that was cleaned up to the offset `noted`. Raises OSError."""
     first_dirty = first_dirty_offset(rolled, noted)
     segments, bound = list(rolled.segments), rolled.bound
@@ -92,7 +94,7 @@ def _oldest(segments: Sequence[Segment]) -> int:
     return oldest
 
 
-def job(
+def make_cleaning_job(
     found: Candidate, settings: CleanerSettings, now_ms: int, *, segment_bytes: int, index_interval_bytes: int
 ) -> CleaningJob:
     """Return the job that cleans a log and merges small segments up to `segment_bytes`."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.names import Offset
 from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
@@ -33,7 +33,7 @@ from storage.format.batch_format import (
     record_count,
     summarize,
 )
-from storage.partition.index import summaries
+from storage.partition.index import iter_summaries
 from storage.partition.segment import BatchRun, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -335,10 +335,10 @@ def _add(run: BatchRun, data: bytes | None) -> int:
         count = record_count(data)
         summary = summarize(data)
         # An empty batch keeps its time, but no record has that time any more.
-        run.add(data, summary if count else replaced(summary, max_timestamp=NONE))
+        run.add(data, summary if count else copy_with_fields(summary, max_timestamp=NONE))
         return count
     # A wrapper may have become several messages.
-    messages = list(summaries(data, 0))
+    messages = list(iter_summaries(data, 0))
     for message in messages:
         run.add(data[message.position : message.end], message)
     return len(messages)

@@ -48,7 +48,7 @@ class Bodies(msgspec.Struct):
     """The errors of pieces whose checksum is right."""
 
 
-def gather(
+def find_records(
     chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: Bounds = BOUNDS
 ) -> Bodies:
     """Return the rows of a chunk from piece `first` on, up to the bounds; the pieces in `slowly` are read slowly."""

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from protocol.names import Offset
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import BOUNDS, Bodies, Bounds, gather
+from storage.columns.bodies import BOUNDS, Bodies, Bounds, find_records
 from storage.columns.numbers import Bools, Longs
-from storage.columns.offsets import Keys, Values, envelopes, offset_keys, offset_values
+from storage.columns.offsets import Keys, Values, offset_keys, offset_values, read_record_fields
 from storage.columns.one_by_one import Row, record_row
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
 from storage.columns.walk import Chunk
@@ -31,11 +31,11 @@ def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Ite
     first = 0
     while first < len(chunk.starts):
         slowly: set[int] = set()
-        decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
+        decoded = _Decoded(batches, find_records(chunk, batches, first, slowly, bounds))
         # Seldom: the slow way reports the errors of these pieces.
         while decoded.damaged:
             slowly |= decoded.damaged
-            decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
+            decoded = _Decoded(batches, find_records(chunk, batches, first, slowly, bounds))
         yield pa.RecordBatch.from_arrays([decoded.column(name) for name in columns], list(columns))
         first = decoded.bodies.stop
 
@@ -47,7 +47,7 @@ class _Decoded:
         self.bodies = bodies
         self._batches = batches
         self._buffer = bodies.buffer
-        self._records = envelopes(self._buffer, bodies.starts, bodies.ends)
+        self._records = read_record_fields(self._buffer, bodies.starts, bodies.ends)
         self._bulk: Bools = bodies.ends >= 0
         bad = np.unique(bodies.pieces[self._bulk & ~self._records.good])
         odd = np.flatnonzero(

@@ -13,7 +13,7 @@ _DELTA_MAX = 1 << 61
 """The limit of the deltas of offsets and timestamps; a larger one is damage."""
 
 
-class Envelopes(msgspec.Struct):
+class RecordFields(msgspec.Struct):
     """The starts of keys and values, and their sizes (negative: null). Records that are not `good` are damaged."""
 
     timestamp_delta: Longs
@@ -51,7 +51,7 @@ class Values(msgspec.Struct):
     good: Bools
 
 
-def envelopes(buffer: Buffer, starts: Longs, ends: Longs) -> Envelopes:
+def read_record_fields(buffer: Buffer, starts: Longs, ends: Longs) -> RecordFields:
     """Read records, each from behind its size to its end."""
     timestamp_delta, position, good = buffer.zigzag(starts + 1)
     offset_delta, position, fine = buffer.zigzag(position)
@@ -61,10 +61,10 @@ def envelopes(buffer: Buffer, starts: Longs, ends: Longs) -> Envelopes:
     value_size, value, fine = buffer.zigzag(key + np.maximum(key_size, 0))
     good &= (np.abs(timestamp_delta) < _DELTA_MAX) & (np.abs(offset_delta) < _DELTA_MAX)
     good &= fine & (value + np.maximum(value_size, 0) <= ends) & (key_size <= ends) & (value_size <= ends)
-    return Envelopes(timestamp_delta, offset_delta, key, key_size, value, value_size, good)
+    return RecordFields(timestamp_delta, offset_delta, key, key_size, value, value_size, good)
 
 
-def offset_keys(buffer: Buffer, records: Envelopes) -> Keys:
+def offset_keys(buffer: Buffer, records: RecordFields) -> Keys:
     """Read the keys; only the keys of offsets, versions 0 and 1, are `good`."""
     end = records.key + records.key_size
     version = buffer.int16(records.key)
@@ -78,7 +78,7 @@ def offset_keys(buffer: Buffer, records: Envelopes) -> Keys:
     return Keys(version, group, group_size, topic, topic_size, buffer.int32(at), good)
 
 
-def offset_values(buffer: Buffer, records: Envelopes, wanted: Bools) -> Values:
+def offset_values(buffer: Buffer, records: RecordFields, wanted: Bools) -> Values:
     """Read the values of the records that are `wanted`; a null value is good as well."""
     count = len(wanted)
     none = np.full(count, -1, np.int64)

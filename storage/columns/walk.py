@@ -70,7 +70,7 @@ class Chunk(msgspec.Struct):
         return self.position + (self.ends[-1] if self.ends else 0)
 
 
-def walk(
+def iter_segment_chunks(
     read: Read,
     start: int,
     end: int,

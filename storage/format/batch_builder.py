@@ -10,10 +10,10 @@ from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
     OFFSET_TAIL_BYTES_MIN,
     PLAIN_VERSION,
-    count_of,
+    count_committed_offsets,
+    encode_plain_records,
+    encode_plain_tail,
     encode_tail,
-    plain_records,
-    plain_tail,
     sized_key_prefix,
 )
 from storage.format.record_body import NO_HEADERS, TWO_BYTE_DELTAS, field, record_start, size_field
@@ -78,7 +78,7 @@ class BatchBuilder:
 
         Raises RecordTooLarge, and changes nothing, as `append` does.
         """
-        added = count_of(commits)
+        added = count_committed_offsets(commits)
         chunk = self._encode_offsets(commits, self._records)
         if self._size + len(chunk) > self.max_bytes:
             if self._records:
@@ -136,17 +136,17 @@ class BatchBuilder:
             # A commit that fits in no batch is refused before it is encoded.
             least_bytes += len(commit.values) * (OFFSET_TAIL_BYTES_MIN + len(names))
             if least_bytes > self.max_bytes:
-                raise _too_large(count_of(commits), least_bytes, self.max_bytes)
+                raise _too_large(count_committed_offsets(commits), least_bytes, self.max_bytes)
             rows = commit.rows
             if rows is not None and version == PLAIN_VERSION and delta + rows.count <= TWO_BYTE_DELTAS:
                 time_ms = next(iter(commit.values.values())).commit_timestamp
-                parts.append(plain_records(names, rows, time_ms, delta))
+                parts.append(encode_plain_records(names, rows, time_ms, delta))
                 delta += rows.count
                 continue
             for partition, value in commit.values.items():
                 start = record_start(delta)
                 if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
-                    tail = plain_tail(partition, value)
+                    tail = encode_plain_tail(partition, value)
                 else:
                     tail = encode_tail(partition, value, version)
                 size = size_field(len(start) + len(names) + len(tail))

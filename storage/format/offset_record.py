@@ -162,7 +162,7 @@ class OffsetCommits(FieldsValue):
         return self.values.pop(partition)
 
 
-def count_of(commits: list[OffsetCommits]) -> int:
+def count_committed_offsets(commits: list[OffsetCommits]) -> int:
     """Return the number of offsets in the commits."""
     count = 0
     for commit in commits:
@@ -276,7 +276,7 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
         return _INT.pack(partition) + field(None) + NO_HEADERS
     if not value.metadata and value.expire_timestamp is None:
         if version == PLAIN_VERSION:
-            return plain_tail(partition, value)
+            return encode_plain_tail(partition, value)
         if version == 4 and not value.topic_id:
             return _PLAIN_TAIL_4.pack(
                 partition,
@@ -292,7 +292,7 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
     return _INT.pack(partition) + field(encode_offset(value, value_version(value, version))) + NO_HEADERS
 
 
-def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
+def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
     """Encode a tail as `encode_tail` does for version 3 and a value without metadata and expiry."""
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
@@ -310,7 +310,7 @@ def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
     return Rows(repeated(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
 
 
-def plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
+def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
     """Encode whole records of plain offsets that were all committed at the same time; rows begin as PLAIN_ROW.
 
     `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first.

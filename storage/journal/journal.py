@@ -193,7 +193,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
     return b"".join(parts)
 
 
-def retire(fs: FileSystem, path: Path, *, spare_bytes_max: int) -> None:
+def remove_or_recycle(fs: FileSystem, path: Path, *, spare_bytes_max: int) -> None:
     """Remove a journal that is no longer needed, or keep its space for the next one. Raises OSError."""
     spare = path.with_name(SPARE_JOURNAL)
     if not fs.exists(spare) and _size(fs, path) <= spare_bytes_max:

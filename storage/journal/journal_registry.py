@@ -102,7 +102,7 @@ class JournalRegistry:
         self.journals = dict(journals)
 
 
-def leave_closed(fs: FileSystem, data_dir: Path, directory: Path) -> None:
+def mark_clean_stop(fs: FileSystem, data_dir: Path, directory: Path) -> None:
     """Mark a clean stop, as a Kafka broker does, and so that a later use of the directory is noticed.
 
     Raises OSError.
@@ -129,7 +129,7 @@ def take_over(fs: FileSystem, data_dir: Path) -> bool:
     return as_left
 
 
-def distrust(fs: FileSystem, data_dir: Path) -> None:
+def remove_clean_mark(fs: FileSystem, data_dir: Path) -> None:
     """Remove the mark of a clean stop from a directory under repair, and keep the list of journals true.
 
     Raises OSError.
@@ -172,7 +172,7 @@ def read_noted_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     return sorted(found)
 
 
-def refuse_strangers(
+def check_journals_match(
     directory: Path,
     journals: Sequence[JournalContents],
     noted: Mapping[int, bytes] | None,
@@ -183,11 +183,11 @@ def refuse_strangers(
     Batches before `points`, each partition's recovery point, are in the segments: a journal with no other
     batches is not needed, whichever version wrote it.
     """
-    for error in strangers(directory, journals, noted, points):
+    for error in find_wrong_journals(directory, journals, noted, points):
         raise error
 
 
-def strangers(
+def find_wrong_journals(
     directory: Path,
     journals: Sequence[JournalContents],
     noted: Mapping[int, bytes] | None,
@@ -218,7 +218,7 @@ def _is_in_segments(journal: JournalContents, points: Mapping[Partition, Offset]
 def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
     """Remove the files that gone nodes have left in `directories`, except those in `kept`. Raises OSError."""
     for directory in directories:
-        note_only(fs, directory, kept)
+        unlist_journals(fs, directory, kept)
         for name in fs.listdir(directory):
             path = directory / name
             if path not in kept and (parse_journal(name) is not None or name in _OTHER_FILES):
@@ -228,7 +228,7 @@ def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection
             fs.fsync_dir(directory.parent)
 
 
-def note_only(fs: FileSystem, directory: Path, kept: Collection[Path]) -> None:
+def unlist_journals(fs: FileSystem, directory: Path, kept: Collection[Path]) -> None:
     """Remove all journals from a directory's list, except those in `kept`."""
     note = read_note(fs, open_journals_file(directory))
     if note is None:

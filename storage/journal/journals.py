@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from storage.health import Health
-from storage.journal.journal import Entry, Journal, retire
+from storage.journal.journal import Entry, Journal, remove_or_recycle
 from storage.journal.log_directory import LogDirectory
 
 
@@ -140,7 +140,7 @@ class Journals:
             self._directory.in_use.note(self._in_use())
             for journal in retired:
                 journal.close()
-                retire(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)
+                remove_or_recycle(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)
             fs.fsync_dir(self._directory.journal_dir)
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ _ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
 
 
-class Batches(Protocol):
+class IndexSource(Protocol):
     """The source of an index: a segment."""
 
     size_bytes: int
@@ -104,7 +104,7 @@ class SegmentIndex:
         for path in self._paths:
             self._fs.remove(path)
 
-    def extend(self, segment: Batches, batches: Iterable[BatchSummary]) -> None:
+    def extend(self, segment: IndexSource, batches: Iterable[BatchSummary]) -> None:
         """Add batches that were written to the end of the segment, whose size does not count them yet."""
         if not self._ready:
             self._resume(segment)
@@ -132,7 +132,7 @@ class SegmentIndex:
             self._times += _TIME_ENTRY.pack(timestamp, offset - self._base_offset)
             self._last_time = timestamp
 
-    def write(self, segment: Batches, *, seal: bool = False, sync: bool = False) -> None:
+    def write(self, segment: IndexSource, *, seal: bool = False, sync: bool = False) -> None:
         """Write the gathered entries to the files.
 
         With `seal` the files are whole afterwards, for other readers of a segment that is not written any more.
@@ -172,7 +172,7 @@ class SegmentIndex:
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
-    def latest(self, segment: Batches) -> tuple[int, Offset]:
+    def latest(self, segment: IndexSource) -> tuple[int, Offset]:
         """Return the segment's largest timestamp, and the last offset of the first batch with it; -1 for none."""
         if self.sealed and not self._ready:
             times = self._load(1) or b""
@@ -227,7 +227,7 @@ class SegmentIndex:
         except FileNotFoundError:
             return None
 
-    def _resume(self, segment: Batches) -> None:
+    def _resume(self, segment: IndexSource) -> None:
         """Read the entries of the files, and add those that they lack."""
         self._reset()
         entries, times = self._load(0), self._load(1)
@@ -239,7 +239,7 @@ class SegmentIndex:
         self._thorough = False
         self._ready = True
 
-    def _take(self, segment: Batches, entries: bytes, times: bytes) -> int:
+    def _take(self, segment: IndexSource, entries: bytes, times: bytes) -> int:
         """Take the right entries of the files; return the position from which on they have none."""
         count = self._good_entries(entries, segment.size_bytes)
         good = _good_times(times) if count else 0
@@ -258,7 +258,7 @@ class SegmentIndex:
         self._stale = self._entries_on_disk != len(entries) or self._times_on_disk != len(times)
         return int(entry[1])
 
-    def _agrees(self, segment: Batches, entry: tuple[int, int], timestamp: int, time_offset: int) -> bool:
+    def _agrees(self, segment: IndexSource, entry: tuple[int, int], timestamp: int, time_offset: int) -> bool:
         """Return whether the batches agree with the last entries of both indexes."""
         is_first = True
         for batch in segment.summaries(entry[1]):
@@ -296,7 +296,7 @@ def _good_times(data: bytes) -> int:
     return good
 
 
-def summaries(data: bytes, position: int) -> Iterator[BatchSummary]:
+def iter_summaries(data: bytes, position: int) -> Iterator[BatchSummary]:
     """Yield the whole batches at the start of `data`, which was read from `position`."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:

@@ -21,7 +21,7 @@ from storage.format.batch_format import (
     batch_extent,
     max_timestamp,
 )
-from storage.partition.index import SegmentIndex, summaries
+from storage.partition.index import SegmentIndex, iter_summaries
 from storage.settings import INDEX_INTERVAL_BYTES_DEFAULT
 
 _SCAN_BYTES: Final = 1 << 20
@@ -195,7 +195,7 @@ class Segment:
         while position < self.size_bytes:
             data = self.read(position, size)
             following = position
-            for summary in summaries(data, position):
+            for summary in iter_summaries(data, position):
                 yield summary
                 following = summary.end
             if following == position:

@@ -24,11 +24,11 @@ from storage.errors import CorruptLog, StorageError, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal
 from storage.journal.journal_registry import (
     clear_journals,
-    distrust,
+    find_wrong_journals,
     is_as_left,
     read_note,
     read_noted_directories,
-    strangers,
+    remove_clean_mark,
     write_note,
 )
 from storage.recovery.log_recovery import DiscardedRange
@@ -81,7 +81,7 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
                     continue
                 read.append(journal)
                 damages += [journal.damage] if journal.damage is not None else []
-        damages += strangers(directory, read, noted, in_segments)
+        damages += find_wrong_journals(directory, read, noted, in_segments)
     return damages
 
 
@@ -127,7 +127,7 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
         for partition in sorted(found.failed):
             advice = f"repair it first: groupkeeper log repair --partition {partition}"
             raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
-        distrust(fs, data_dir)
+        remove_clean_mark(fs, data_dir)
         note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
         for log in found.logs.values():
             log.note_rolled()

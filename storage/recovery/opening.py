@@ -10,8 +10,13 @@ from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position, TopicPartition, gather_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
-from storage.journal.journal import Journal, retire
-from storage.journal.journal_registry import clear_journals, leave_closed, note_only, read_noted_directories
+from storage.journal.journal import Journal, remove_or_recycle
+from storage.journal.journal_registry import (
+    clear_journals,
+    mark_clean_stop,
+    read_noted_directories,
+    unlist_journals,
+)
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, recover_log
@@ -126,7 +131,7 @@ def _clear_away(
     fs = directory.fs
     for old in found.journals:
         if old.path not in kept:
-            retire(fs, old.path, spare_bytes_max=directory.settings.journal_spare_bytes_max)
+            remove_or_recycle(fs, old.path, spare_bytes_max=directory.settings.journal_spare_bytes_max)
     fs.fsync_dir(directory.journal_dir)
     gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
     clear_journals(fs, others, kept)
@@ -179,7 +184,7 @@ def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) 
     Sets no mark while journals are `kept`. Raises OSError.
     """
     fs, journals = directory.fs, directory.journal_dir
-    note_only(fs, journals, kept)
+    unlist_journals(fs, journals, kept)
     for name in fs.listdir(journals):
         path = journals / name
         if name == SPARE_JOURNAL or (parse_journal(name) is not None and path not in kept):
@@ -190,4 +195,4 @@ def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) 
     fs.rmdir(journals)
     fs.fsync_dir(directory.data_dir)
     if mark:
-        leave_closed(fs, directory.data_dir, journals)
+        mark_clean_stop(fs, directory.data_dir, journals)

@@ -39,7 +39,7 @@ from storage.disk.layout import (
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, is_unreadable, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_discarded
-from storage.journal.journal_registry import read_note, refuse_strangers
+from storage.journal.journal_registry import check_journals_match, read_note
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, JournalEntry, position_of, recover_log
 from storage.settings import LogSettings
@@ -234,7 +234,7 @@ def _in_journals(
         else:
             journals = read_journals(fs, directory, last_flush=given.last_flush if is_first else None)
             noted = given.in_use if is_first and given.in_use is not None else _noted(fs, directory, given)
-            refuse_strangers(directory, journals, noted, in_segments)
+            check_journals_match(directory, journals, noted, in_segments)
         read.append(journals)
     journals, others = (read[0], [each for rest in read[1:] for each in rest]) if read else ([], [])
     last_flush = given.last_flush

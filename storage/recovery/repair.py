@@ -30,7 +30,7 @@ from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
 from storage.format.loader import RecordLoader
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.format.transactions import LogReplay
-from storage.journal.journal_registry import distrust
+from storage.journal.journal_registry import remove_clean_mark
 from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition, whole_batches
 
 K = TypeVar("K")
@@ -97,7 +97,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
     first = checked.damages[0]
     aside = checked.directory / f"damaged-{now:%Y%m%dT%H%M%SZ}-at-{first.offset:020d}"
     try:
-        distrust(fs, data_dir)
+        remove_clean_mark(fs, data_dir)
         fs.mkdir(aside)
         fs.fsync_dir(data_dir)
         by_path: dict[Path, list[Damage]] = {}

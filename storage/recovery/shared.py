@@ -37,7 +37,7 @@ from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, storage_error
 from storage.journal.journal_registry import (
     clear_journals,
-    leave_closed,
+    mark_clean_stop,
     read_note,
     read_noted_directories,
     take_over,
@@ -223,7 +223,7 @@ class SharedDirectory:
         """Unlock the directory; `clean` says that every node has released all its partitions and is settled."""
         try:
             if clean and not self.failed and not journal_dirs(self._fs.listdir(self.data_dir), self.data_dir):
-                leave_closed(self._fs, self.data_dir, journal_dir(self.data_dir, None))
+                mark_clean_stop(self._fs, self.data_dir, journal_dir(self.data_dir, None))
         except OSError as error:
             raise storage_error(self.data_dir, error, "closing") from error
         finally:

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from coordinator.admin.reference import cluster, groups, log, node, offsets, page, requests
-from coordinator.admin.reference.metric_help import MetricHelp, described
+from coordinator.admin.reference.metric_help import MetricHelp, list_metric_help
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 METRICS = [metric for section in page.SECTIONS for metric in section.metrics]
@@ -28,7 +28,7 @@ def test_the_page_is_what_the_program_says() -> None:
 
 @pytest.mark.parametrize("module", [cluster, groups, log, node, offsets, requests])
 def test_every_metric_that_is_described_is_on_the_page(module: ModuleType) -> None:
-    assert set(described(vars(module))) <= set(METRICS)
+    assert set(list_metric_help(vars(module))) <= set(METRICS)
 
 
 def test_every_metric_is_described_once() -> None:

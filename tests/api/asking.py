@@ -34,7 +34,7 @@ from coordinator.topology.view import Broker, Cluster
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.headers import route
+from protocol.headers import api_version_prefix
 from protocol.names import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
@@ -223,7 +223,7 @@ class FakeNode:
             correlation_id=1,
             client_id="test",
             client_host="/127.0.0.1",
-            api=CAPABILITIES.routes[route(key, version)],
+            api=CAPABILITIES.routes[api_version_prefix(key, version)],
             request=decoded,
         )
         handle: Callable[..., Any] = APIS[key].handle

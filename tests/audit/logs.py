@@ -10,7 +10,7 @@ from crc32c import crc32c
 
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
-from audit.source.directory_snapshot import look
+from audit.source.directory_snapshot import take_directory_snapshot
 from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
@@ -192,4 +192,4 @@ def healthy(log: Log) -> Log:
 
 def inventory_of(options: AuditOptions) -> Inventory:
     """What there is in the log directories of an audit, all of them local."""
-    return take_inventory({log_dir: look(log_dir) for log_dir in options.log_dirs})
+    return take_inventory({log_dir: take_directory_snapshot(log_dir) for log_dir in options.log_dirs})

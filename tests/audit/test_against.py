@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from audit.compared.against import Logged, LoggedGroup, LoggedOffset, compare
-from audit.compared.live import Live, LiveGroup, LiveOffset, ask
+from audit.compared.live import LiveGroup, LiveOffset, LiveState, read_live_state
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
@@ -83,7 +83,7 @@ def commits_going_on(member: Consumer) -> Iterator[Callable[[], int]]:
 
 
 def audited(spark: SparkSession, log_dir: Path, out: Path, against: str) -> Report:
-    looked = ask(against)
+    looked = read_live_state(against)
     options = AuditOptions(
         log_dirs=(str(log_dir),),
         out=str(out),
@@ -174,8 +174,8 @@ STABLE = LiveGroup("Stable", "consumer", classic=True, members=frozenset({"a"}))
 STORED = LoggedGroup("Stable", "consumer", frozenset({"a"}), 3, "file", 0)
 
 
-def live(offset: LiveOffset | None, group: LiveGroup | None = STABLE) -> Live:
-    return Live({} if group is None else {"g": group}, {} if offset is None else {KEY: offset}, 0, 1_000)
+def live(offset: LiveOffset | None, group: LiveGroup | None = STABLE) -> LiveState:
+    return LiveState({} if group is None else {"g": group}, {} if offset is None else {KEY: offset}, 0, 1_000)
 
 
 def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> Logged:
@@ -183,7 +183,7 @@ def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> Logged
     return Logged(offsets, {} if group is None else {"g": group}, frozenset())
 
 
-def kinds(logged: Logged, before: Live, after: Live) -> list[str]:
+def kinds(logged: Logged, before: LiveState, after: LiveState) -> list[str]:
     return [found.kind for found in compare(logged, before, after)]
 
 

@@ -17,7 +17,7 @@ from audit.compared.compaction import compacted_differences
 from audit.errors import AuditError
 from audit.options import AuditOptions
 from audit.run.audit import audit
-from audit.run.reading import gather
+from audit.run.reading import read_facts
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
 from protocol.names import Offset, Partition
@@ -90,7 +90,7 @@ def compared(spark: SparkSession, log_dir: Path, scratch: Path, clean: Clean = w
     options = AuditOptions(
         log_dirs=(str(log_dir),), out="", as_of_ms=NOW, num_partitions=50, compacted=str(scratch)
     )
-    facts = gather(spark, options, inventory_of(options))
+    facts = read_facts(spark, options, inventory_of(options))
     try:
         rows = compacted_differences(facts, clean).orderBy("partition", "message").collect()
     finally:

@@ -11,7 +11,7 @@ from audit.checks import findings
 from audit.facts.facts import Facts
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
-from audit.run.reading import gather
+from audit.run.reading import read_facts
 from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
@@ -51,7 +51,7 @@ def write_log(manager: LogManager) -> None:
 
 def looked_at(spark: SparkSession, log_dir: Path) -> Facts:
     options = AuditOptions(log_dirs=(str(log_dir),), out="", as_of_ms=NOW, num_partitions=50)
-    return gather(spark, options, inventory_of(options))
+    return read_facts(spark, options, inventory_of(options))
 
 
 def state(facts: Facts) -> list[DataFrame]:

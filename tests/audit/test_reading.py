@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
-from audit.source.read import from_start, read_part
+from audit.source.read import read_part, skip_before_log_start
 from protocol.names import Offset, Partition
-from storage.columns.walk import Chunk, walk
+from storage.columns.walk import Chunk, iter_segment_chunks
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
@@ -113,7 +113,7 @@ def test_a_batch_may_be_longer_than_what_is_read_at_once(chunk_bytes: int) -> No
     data = b"".join(batches(20))
     pieces = [
         (chunk.position + start, chunk.position + end, chunk.damages)
-        for chunk in walk(
+        for chunk in iter_segment_chunks(
             lambda at, size: data[at : at + size], 0, len(data), newest=True, chunk_bytes=chunk_bytes
         )
         for start, end in zip(chunk.starts, chunk.ends, strict=True)
@@ -378,9 +378,10 @@ def test_damage_is_shown_unless_it_ends_before_the_log_starts(chunk_bytes: int) 
                 return data[position : position + size]
 
             return (
-                ("file", chunk) for chunk in walk(read, 0, len(data), newest=False, chunk_bytes=chunk_bytes)
+                ("file", chunk)
+                for chunk in iter_segment_chunks(read, 0, len(data), newest=False, chunk_bytes=chunk_bytes)
             )
 
         for start in range(25):
-            shown = sum(len(chunk.damages) for _, chunk in from_start(chunks(), 0, start))
+            shown = sum(len(chunk.damages) for _, chunk in skip_before_log_start(chunks(), 0, start))
             assert shown == (1 if number == 7 or start < 12 else 0), start

@@ -13,7 +13,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from audit.errors import AuditError
 from audit.schema import SCHEMA, arrow_schema
-from audit.source import folded
+from audit.source import fold_log_dirs
 from audit.source.folding import Fold
 from audit.source.remote import FILE_BYTES_MAX
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
@@ -31,7 +31,9 @@ NOW = 1_700_000_000_000
 def records(spark: SparkSession, log_dirs: Sequence[str], columns: Sequence[str] = SCHEMA.names) -> DataFrame:
     """The rows themselves, which is what a fold makes that changes nothing."""
     schema = arrow_schema(StructType([SCHEMA[name] for name in columns]))
-    return folded(spark, log_dirs, Fold(columns, schema, lambda rows, _: (row.cast(schema) for row in rows)))
+    return fold_log_dirs(
+        spark, log_dirs, Fold(columns, schema, lambda rows, _: (row.cast(schema) for row in rows))
+    )
 
 
 @pytest.fixture

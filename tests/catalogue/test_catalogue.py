@@ -19,7 +19,7 @@ from coordinator.catalogue.changes import (
 )
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_reason
-from coordinator.catalogue.steps import COUNTED_PER_STEP, all_at_once
+from coordinator.catalogue.steps import COUNTED_PER_STEP, run_all_steps
 from coordinator.catalogue.topic import MESSAGE_LENGTH_MAX, Refusal, Topic
 from coordinator.catalogue.topics import UNDONE_PER_STEP
 from protocol.errors import ErrorCode
@@ -166,7 +166,7 @@ def test_the_settings_of_a_topic_are_replaced() -> None:
     draft = catalogue.draft()
     mark = draft.mark()
     draft.configure("a", {"flush.ms": "100"})
-    all_at_once(draft.undo_in_steps(mark))
+    run_all_steps(draft.undo_in_steps(mark))
     assert not draft.changes()
     draft.configure("a", {"flush.ms": "1"})
     draft.configure("a", {"retention.ms": "22"})
@@ -366,7 +366,7 @@ class CatalogueMachine(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         mark, self.model = self.marks.pop()
-        all_at_once(self.draft.undo_in_steps(mark))
+        run_all_steps(self.draft.undo_in_steps(mark))
 
     @rule(target=deleted_ids)
     def keep(self) -> bytes:

@@ -267,7 +267,9 @@ def test_a_coordinator_that_is_not_known_yet_is_looked_for_again(node: FakeNode)
     node.answers[ApiKey.FIND_COORDINATOR] = lambda *_: next(answers)
     node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(t={0: 1})
     with Patience().client(node) as client:
-        assert committing.committed(client, ["g"]) == {"g": [CommittedOffset("t", 0, 1, 2, "m")]}
+        assert committing.fetch_committed_offsets(client, ["g"]) == {
+            "g": [CommittedOffset("t", 0, 1, 2, "m")]
+        }
 
 
 @pytest.mark.parametrize("code", RETRIABLE)

@@ -23,9 +23,9 @@ from coordinator.cli.resets.strategy import (
     ToLatest,
     ToOffset,
     ToTime,
-    kept,
-    needed,
+    find_clamped_partitions,
     plan,
+    required_facts,
 )
 from coordinator.cli.resets.times import parse_datetime, parse_duration
 
@@ -104,7 +104,7 @@ def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
-    wanted = needed(strategy, unchecked=unchecked)
+    wanted = required_facts(strategy, unchecked=unchecked)
     only = PartitionFacts(
         committed=facts.committed if Fact.COMMITTED in wanted else {},
         starts=facts.starts if Fact.START in wanted else {},
@@ -202,6 +202,6 @@ def test_offsets_beyond_start_or_end_are_named() -> None:
     )
     offsets = plan(ShiftBy(20), places, facts)
     assert list(offsets.values()) == [70, 70, 60, 50]
-    assert kept(ShiftBy(20), offsets, facts) == places[2:]
-    assert kept(ToOffset(5), plan(ToOffset(5), places, facts), facts) == places
-    assert kept(ToLatest(), plan(ToLatest(), places, facts), facts) == []
+    assert find_clamped_partitions(ShiftBy(20), offsets, facts) == places[2:]
+    assert find_clamped_partitions(ToOffset(5), plan(ToOffset(5), places, facts), facts) == places
+    assert find_clamped_partitions(ToLatest(), plan(ToLatest(), places, facts), facts) == []

@@ -23,7 +23,7 @@ from coordinator.gateway.routing import (
 from coordinator.gateway.session import Session
 from coordinator.runtime.io_thread import Thread
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.headers import route
+from protocol.headers import api_version_prefix
 
 OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT, FILTERED = range(100, 108)
 QUESTION = 120
@@ -90,7 +90,7 @@ class TestRoutes:
             Route(FILTERED, VERSION, ask=self._filter, bytes_max=collected),
             Route(SILENT, VERSION, has_answer=lambda frame, _version: None if len(frame) < 20 else False),
         )
-        self.found = {route(each.api_key, each.version): each for each in routes}
+        self.found = {api_version_prefix(each.api_key, each.version): each for each in routes}
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
         """Nothing else is offered."""

@@ -14,7 +14,7 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
-from coordinator.gateway.permission_gate import Adopt, all_are_ours
+from coordinator.gateway.permission_gate import Adopt, skip_adoption
 from coordinator.gateway.routing import COORDINATOR, Ask, ClientSession, Route, Verdict
 from coordinator.host import real_machine
 from protocol.apis import ApiKey
@@ -139,7 +139,7 @@ class Rig:
     """A gateway with one broker and one node of ours."""
 
     def __init__(self, work: Path, gate: Ask | None = passes, **chosen: Any) -> None:
-        self._adopt: Adopt = chosen.pop("adopt", all_are_ours)
+        self._adopt: Adopt = chosen.pop("adopt", skip_adoption)
         self.base = free_port_run(OURS_AT + 1)
         self.broker = Accepting()
         self.coordinator = Accepting()

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.coordinators import GroupNotServed
-from coordinator.runtime.promise import run
+from coordinator.runtime.promise import run_until_waiting
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
@@ -135,7 +135,7 @@ class Asking:
     def go_on(self) -> None:
         """Look again."""
         if self.error is None:
-            self.error = run(self._asked)
+            self.error = run_until_waiting(self._asked)
             self.has_waited = self.has_waited or self.error is None
 
     def end(self) -> None:

@@ -25,7 +25,7 @@ from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES, Clien
 from coordinator.gateway.session import READ_BYTES, Session
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
@@ -109,7 +109,7 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
         return rewrite(session, frame)
 
     routes.found = {
-        key: replaced(each, rewrite=each.rewrite and looking) for key, each in routes.found.items()
+        key: copy_with_fields(each, rewrite=each.rewrite and looking) for key, each in routes.found.items()
     }
     session = Session(io, routes, 1 << 20)
     content = bytes(3_000)

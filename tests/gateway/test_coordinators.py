@@ -14,7 +14,7 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.connector import Connector
 from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, Coordinators
 from coordinator.partitions import adoption
-from coordinator.runtime.sockets import unconnected
+from coordinator.runtime.sockets import make_stream_socket
 from coordinator.upstream.adoption import (
     ROWS_AT_ONCE,
     ClusterReading,
@@ -137,7 +137,7 @@ async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         book = AddressBook(CONFIG.place, lambda _id, _address: None)
         book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
-        yield Coordinators(loop, book, Connector(loop, CONFIG, unconnected), 30.0)
+        yield Coordinators(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
 
 
 async def test_a_very_large_adoption_is_written_in_many_turns() -> None:

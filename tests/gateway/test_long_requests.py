@@ -13,7 +13,7 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
-from coordinator.gateway.permission_gate import Adopt, PermissionGate, all_are_ours
+from coordinator.gateway.permission_gate import Adopt, PermissionGate, skip_adoption
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
@@ -78,9 +78,9 @@ class Client:
 class Gate:
     """The routes of one kind of port, with a thread that is worked by hand."""
 
-    def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
+    def __init__(self, *, ours: bool = True, adopt: Adopt = skip_adoption) -> None:
         self.thread = HandThread()
-        self.takes_groups = adopt is all_are_ours
+        self.takes_groups = adopt is skip_adoption
         offloader = Offloader(lambda: self.thread)
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(

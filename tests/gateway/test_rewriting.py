@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coordinator.config import Address
 from coordinator.gateway import rewriting
 from coordinator.gateway.address_book import AddressBook, OurNode
-from coordinator.gateway.offload import Change, changed
+from coordinator.gateway.offload import Change, rewrite_whole_response
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, common_offers
 from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, Offer, VersionRange
@@ -58,13 +58,13 @@ def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
 
 def rewritten(change: Change, frame: bytes) -> bytes:
     """All that leaves in place of this whole answer."""
-    head, taken = changed(change, frame)
+    head, taken = rewrite_whole_response(change, frame)
     return head + frame[taken:]
 
 
 def rewritten_metadata(version: int, frame: bytes) -> bytes:
     """All that leaves in place of these bytes of a Metadata response."""
-    done = rewriting.metadata(new_book(), version)(None, frame)
+    done = rewriting.make_metadata_rewriter(new_book(), version)(None, frame)
     assert isinstance(done, tuple)
     head, taken = done
     return bytes(head + frame[taken:])
@@ -106,7 +106,7 @@ def test_of_metadata_no_more_is_waited_for_than_the_brokers(
 ) -> None:
     version, message = drawn
     frame = frame_of(ApiKey.METADATA, message, version)
-    rewrite = rewriting.metadata(new_book(), version)
+    rewrite = rewriting.make_metadata_rewriter(new_book(), version)
     whole = rewritten_metadata(version, frame)
     end = rewrite(None, frame)[1]  # type: ignore[index]
     cut = data.draw(st.integers(8, len(frame)))
@@ -127,7 +127,7 @@ def test_produce_names_leaders_at_the_gateway(drawn: tuple[int, Values]) -> None
     if message["node_endpoints"] and not expected["node_endpoints"]:
         return
     assume(not any(node["host"].endswith("\0") for node in message["node_endpoints"] or []))  # of no broker
-    got = rewritten(rewriting.produce(new_book(), version), frame)
+    got = rewritten(rewriting.make_produce_rewriter(new_book(), version), frame)
     assert got == frame_of(ApiKey.PRODUCE, expected, version)
 
 
@@ -142,7 +142,9 @@ def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
         return
     leader = {"node_id": 3, "host": "", "port": port, "rack": None}
     message |= {"throttle_time_ms": throttle_time_ms, "node_endpoints": [leader]}
-    got = rewritten(rewriting.produce(new_book(), version), frame_of(ApiKey.PRODUCE, message, version))
+    got = rewritten(
+        rewriting.make_produce_rewriter(new_book(), version), frame_of(ApiKey.PRODUCE, message, version)
+    )
     message["node_endpoints"] = [leader | {"host": "gateway.example", "port": 10_003}]
     assert got == frame_of(ApiKey.PRODUCE, message, version)
 
@@ -152,7 +154,9 @@ def test_produce_with_a_new_leader_names_the_gateway() -> None:
     for version in range(10, 14):
         message = sample(struct, version)
         message["node_endpoints"] = [{"node_id": 3, "host": "secret", "port": 1, "rack": "r"}]
-        got = rewritten(rewriting.produce(new_book(), version), frame_of(ApiKey.PRODUCE, message, version))
+        got = rewritten(
+            rewriting.make_produce_rewriter(new_book(), version), frame_of(ApiKey.PRODUCE, message, version)
+        )
         assert b"secret" not in got
         message["node_endpoints"] = [{"node_id": 3, "host": "gateway.example", "port": 10_003, "rack": "r"}]
         assert got == frame_of(ApiKey.PRODUCE, message, version)
@@ -171,7 +175,7 @@ def test_describe_cluster_names_the_gateway_and_our_nodes(drawn: tuple[int, Valu
     brokers = [*moved(message["brokers"], "broker_id"), ours]
     expected = message if message["error_code"] else {**message, "brokers": brokers}
     frame = frame_of(ApiKey.DESCRIBE_CLUSTER, message, version)
-    got = rewritten(rewriting.describe_cluster(new_book(), version), frame)
+    got = rewritten(rewriting.make_cluster_rewriter(new_book(), version), frame)
     assert got == frame_of(ApiKey.DESCRIBE_CLUSTER, expected, version)
 
 
@@ -189,7 +193,7 @@ def test_coordinators_of_transactions_are_found_at_the_gateway(drawn: tuple[int,
     else:
         expected = _found(message)
     frame = frame_of(ApiKey.FIND_COORDINATOR, message, version)
-    got = rewritten(rewriting.find_coordinator(new_book(), version), frame)
+    got = rewritten(rewriting.make_coordinator_rewriter(new_book(), version), frame)
     assert got == frame_of(ApiKey.FIND_COORDINATOR, expected, version)
 
 
@@ -207,7 +211,8 @@ def test_api_versions_is_what_both_have(drawn: tuple[int, Values]) -> None:
     keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in common]
     expected = {**message, "api_keys": keys}
     got = rewritten(
-        rewriting.api_versions(offered, version, version), frame_of(ApiKey.API_VERSIONS, message, version)
+        rewriting.make_api_versions_rewriter(offered, version, version),
+        frame_of(ApiKey.API_VERSIONS, message, version),
     )
     assert got == frame_of(ApiKey.API_VERSIONS, expected, version)
 
@@ -238,7 +243,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
     ):
         message[field] = [{"name": name, low: 1, high: 1} for name in (*sorted(HIDDEN_FEATURES), kept)]
     frame = frame_of(ApiKey.API_VERSIONS, message, 4)
-    got = rewritten(rewriting.api_versions(OfferedVersions({}, {}), 4, 4), frame)
+    got = rewritten(rewriting.make_api_versions_rewriter(OfferedVersions({}, {}), 4, 4), frame)
     read: Any = codec_for(ApiKey.API_VERSIONS, 4).decode_response(got, 8)
     assert [each.name for each in read.supported_features] == [kept]
     assert [each.name for each in read.finalized_features] == [kept]
@@ -252,7 +257,7 @@ def test_a_broker_too_old_for_the_version_says_so_in_version_0() -> None:
     }
     frame = frame_of(ApiKey.API_VERSIONS, message, 0)
     assert cls is not None
-    assert rewritten(rewriting.api_versions(OfferedVersions({}, {}), 4, 4), frame) == frame
+    assert rewritten(rewriting.make_api_versions_rewriter(OfferedVersions({}, {}), 4, 4), frame) == frame
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -261,7 +266,7 @@ def test_kerberos_is_not_among_the_mechanisms(refused: bool) -> None:
     error = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM) if refused else 0
     expected: Values = {"error_code": error, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
     frame = frame_of(ApiKey.SASL_HANDSHAKE, message, 1)
-    got = rewritten(rewriting.sasl_handshake(1, refused=refused), frame)
+    got = rewritten(rewriting.make_handshake_rewriter(1, refused=refused), frame)
     assert got == frame_of(ApiKey.SASL_HANDSHAKE, expected, 1)
 
 
@@ -278,12 +283,12 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
     frame = pack(">ii", 4 + len(body), CORRELATION_ID) + body
     made: dict[ApiKey, Callable[[AddressBook, int], Change]] = {
         ApiKey.METADATA: lambda _book, version: partial(rewritten_metadata, version),
-        ApiKey.PRODUCE: rewriting.produce,
-        ApiKey.DESCRIBE_CLUSTER: rewriting.describe_cluster,
+        ApiKey.PRODUCE: rewriting.make_produce_rewriter,
+        ApiKey.DESCRIBE_CLUSTER: rewriting.make_cluster_rewriter,
     }
     change = made[api](new_book(), version)
     with suppress(ProtocolError):
-        changed(change, frame)
+        rewrite_whole_response(change, frame)
 
 
 @given(

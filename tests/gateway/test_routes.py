@@ -13,7 +13,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.consumer_groups import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
-from protocol.headers import RequestHeader, encode_request_header, route
+from protocol.headers import RequestHeader, api_version_prefix, encode_request_header
 from protocol.messages import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
@@ -74,14 +74,16 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
     port = routes(ours=ours)
     for offered in (port.offered.forwarded, port.offered.here):
         for key, versions in offered.items():
-            assert all(route(key, each) in port.found for each in range(versions.min, versions.max + 1)), key
+            assert all(
+                api_version_prefix(key, each) in port.found for each in range(versions.min, versions.max + 1)
+            ), key
 
 
 @pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("key", [*sorted(NOT_OFFERED), 30_001, 30_002, 30_003, 30_004])
 def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
     port = routes(ours=ours)
-    assert all(port.found.get(route(key, version)) is None for version in range(20))
+    assert all(port.found.get(api_version_prefix(key, version)) is None for version in range(20))
     assert port.unrouted(key, 0) is None
 
 
@@ -89,7 +91,7 @@ def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
     book = AddressBook(lambda _: None, lambda *_: None)
     port = PortRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
     for api in answers.COORDINATED:
-        found = port.found[route(api.key, api.versions.max)]
+        found = port.found[api_version_prefix(api.key, api.versions.max)]
         assert found.bytes_max == api.frame.of(100 * MIB)
 
 

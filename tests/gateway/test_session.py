@@ -19,9 +19,9 @@ from coordinator.gateway.routing import (
 )
 from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
-from protocol.headers import route
+from protocol.headers import api_version_prefix
 from protocol.non_kafka import NotKafka
 from tests.gateway.peers import (
     ANSWERED,
@@ -184,8 +184,10 @@ def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> N
 def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     io = RecordedIO()
     routes = TestRoutes()
-    coordinated = route(COORDINATED, VERSION)
-    routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
+    coordinated = api_version_prefix(COORDINATED, VERSION)
+    routes.found[coordinated] = copy_with_fields(
+        routes.found[coordinated], refusal=lambda _, error: refused(error)
+    )
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
@@ -248,8 +250,10 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
 
 def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
     io, routes = RecordedIO(), TestRoutes()
-    coordinated = route(COORDINATED, VERSION)
-    routes.found[coordinated] = replaced(routes.found[coordinated], refusal=lambda _, error: refused(error))
+    coordinated = api_version_prefix(COORDINATED, VERSION)
+    routes.found[coordinated] = copy_with_fields(
+        routes.found[coordinated], refusal=lambda _, error: refused(error)
+    )
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
@@ -288,7 +292,7 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
         await promises[0]
         raise KeyError("not foreseen")
 
-    routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
+    routes.found[api_version_prefix(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(GATED, 1, b"")))
     promises[0].resolve(1)

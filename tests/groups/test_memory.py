@@ -63,10 +63,10 @@ def test_what_is_shared_is_not_changed_by_what_a_group_gets() -> None:
 
 def test_sets_of_topics_are_shared_up_to_a_bound() -> None:
     for number in range(2 * subscriptions.SHARED_TOPICS_MAX):
-        subscriptions.shared(frozenset([f"t{number}"]))
+        subscriptions.share_topics(frozenset([f"t{number}"]))
     assert len(subscriptions._shared_topics) <= subscriptions.SHARED_TOPICS_MAX
     long = frozenset(map(str, range(11)))
-    assert subscriptions.shared(long) is long
+    assert subscriptions.share_topics(long) is long
     assert long not in subscriptions._shared_topics
 
 

@@ -17,9 +17,9 @@ from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.startup_checks import STAGING, adapt_to_data
 from coordinator.config import Settings
 from coordinator.host import real_machine
-from coordinator.importer.source import find
-from coordinator.importer.survey import take
-from coordinator.importer.target import DirectoryIdentity, ImportResult, make
+from coordinator.importer.source import find_broker_directories
+from coordinator.importer.survey import survey_partitions
+from coordinator.importer.target import DirectoryIdentity, ImportResult, import_data_directory
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
@@ -234,10 +234,10 @@ class MountedFileSystem(RealFileSystem):
 
 def import_into(fs: FileSystem, source: Path, data_dir: Path, *, force: bool) -> ImportResult:
     """Import as the command does, on this file system."""
-    found = find(fs, [source])
-    survey = take(fs, found.offsets, found.num_partitions)
+    found = find_broker_directories(fs, [source])
+    survey = survey_partitions(fs, found.offsets, found.num_partitions)
     machine = dataclasses.replace(real_machine(), fs=fs)
-    return make(machine, data_dir, found, survey, DirectoryIdentity(1, None), force=force)
+    return import_data_directory(machine, data_dir, found, survey, DirectoryIdentity(1, None), force=force)
 
 
 def test_a_fresh_volume_is_empty(tmp_path: Path) -> None:

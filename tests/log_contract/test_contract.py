@@ -14,7 +14,7 @@ from coordinator.partitions.group_log import (
     LogFenced,
     LogUnavailable,
     LogWriter,
-    ended,
+    wait_for_ticket_end,
 )
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
@@ -40,7 +40,7 @@ from tests.support.idle import idle
 async def append(writer: LogWriter, *numbers: int) -> DurabilityTicket:
     """Append offsets in one call and wait for their end."""
     ticket = writer.append([offset(number, number) for number in numbers])
-    await ended(ticket)
+    await wait_for_ticket_end(ticket)
     return ticket
 
 
@@ -71,7 +71,7 @@ async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
     last = writer.append_offsets(
         [OffsetCommits(GroupId("g"), "t", {7: OffsetAndMetadata(Offset(99), -1, "", WALL_START_MS, None)})]
     )
-    await ended(last)
+    await wait_for_ticket_end(last)
     assert last.is_durable
     batches = await batches_of(await subject.log.claim(Partition(0), LeaderEpoch(0)))
     assert values(records_in(batches)) == [1, 10, 11, 2, 3, 30, 31, 4, 5, 50, 51, 99]
@@ -83,8 +83,8 @@ async def test_partitions_know_nothing_of_each_other(subject: Subject) -> None:
     first, second = await lead(subject.log, Partition(0)), await lead(subject.log, Partition(1))
     one, other = first.append([offset(1)]), second.append([offset(2)])
     assert (one.partition, other.partition) == (0, 1)
-    await ended(one)
-    await ended(other)
+    await wait_for_ticket_end(one)
+    await wait_for_ticket_end(other)
     assert await read_values(subject.log, Partition(0)) == [1]
     assert await read_values(subject.log, Partition(1)) == [2]
     assert await read_values(subject.log, Partition(2)) == []
@@ -94,7 +94,7 @@ async def test_what_one_call_brings_stays_in_one_batch(subject: Subject) -> None
     writer = await lead(subject.log, Partition(0))
     calls = [[offset(10 * number + i, i, metadata="x" * 100) for i in range(3)] for number in range(8)]
     tickets = [writer.append(records) for records in calls]
-    await ended(tickets[-1])
+    await wait_for_ticket_end(tickets[-1])
     batches = await batches_of(await subject.log.claim(Partition(0), LeaderEpoch(0)))
     assert len(batches) > 1, "all of them fit in one batch: nothing is shown"
     where = {value: number for number, batch in enumerate(batches) for value in values(records_in([batch]))}
@@ -118,7 +118,7 @@ async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_t
     }
     with pytest.raises(RecordTooLarge):
         writer.append_offsets([OffsetCommits(GroupId("g"), "t", commits)])
-    await ended(ticket)
+    await wait_for_ticket_end(ticket)
     assert ticket.is_durable
     assert await read_values(subject.log, Partition(0)) == [7]
     assert subject.failed == []
@@ -142,7 +142,7 @@ async def test_other_partitions_are_appended_to_while_one_is_read(subject: Subje
     async for piece in claim.read():
         before = turned
         ticket = other.append([offset(found)])
-        await ended(ticket)
+        await wait_for_ticket_end(ticket)
         assert ticket.is_durable
         assert turned > before
         assert piece.offset < piece.next_offset <= claim.end_offset
@@ -181,7 +181,7 @@ async def test_a_ticket_is_pending_until_its_flush_is_durable(subject: Subject) 
     await idle()
     assert ticket.is_pending
     subject.let_go(Partition(0))
-    await ended(ticket)
+    await wait_for_ticket_end(ticket)
     assert ticket.is_durable
     assert ticket.error is None
     assert await read_values(subject.log, Partition(0)) == [1]
@@ -209,7 +209,7 @@ async def test_appends_gather_while_a_flush_is_under_way_and_are_durable_after_i
     first.wait(Seen(1))
     second.wait(Seen(2))
     subject.let_go(Partition(0))
-    await ended(second)
+    await wait_for_ticket_end(second)
     assert ends == [(1, True), (2, True)]
     assert await read_values(subject.log, Partition(0)) == [1, 2, 3, 4]
 
@@ -227,7 +227,7 @@ async def test_a_failed_append_fails_its_ticket_and_all_that_follow_it(subject: 
     second = writer.append([offset(3)])  # decided on what is lost with the first
     subject.fail_next(Partition(0), kept=kept)
     subject.let_go(Partition(0))
-    await ended(first)
+    await wait_for_ticket_end(first)
     assert first.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert second.error is ErrorCode.KAFKA_STORAGE_ERROR
     third = writer.append([offset(4)])
@@ -268,7 +268,7 @@ async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed
     subject.log.on_failed = failed
     subject.fail_next(Partition(0), kept=False)
     ticket = writer.append([offset(1)])
-    await ended(ticket)
+    await wait_for_ticket_end(ticket)
     await subject.log.available(Partition(0))
     assert seen == [([writer], True)], "a writer that had appended nothing has lost nothing"
     assert (await append(idle, 5)).is_durable
@@ -279,8 +279,8 @@ async def test_a_partition_in_which_nothing_failed_tells_the_truth(subject: Subj
     await append(other, 1)
     subject.fail_next(Partition(0), kept=False)
     lost, ticket = writer.append([offset(2)]), other.append([offset(3)])
-    await ended(lost)
-    await ended(ticket)
+    await wait_for_ticket_end(lost)
+    await wait_for_ticket_end(ticket)
     assert lost.error is not None
     named = {each for writers, _ in subject.failed for each in writers}
     assert (other in named) == (ticket.error is not None)
@@ -457,7 +457,7 @@ async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject:
     writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
     ticket = writer.append([OffsetCommitRecord(GroupId("g"), "t", 1, None)])
-    await ended(ticket)
+    await wait_for_ticket_end(ticket)
     records = await records_of(await (await subject.restart()).claim(Partition(0), LeaderEpoch(1)))
     assert [isinstance(record, OffsetCommitRecord) and record.value is None for record in records] == [
         False,

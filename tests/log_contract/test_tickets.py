@@ -5,8 +5,8 @@ import asyncio
 
 import pytest
 
-from coordinator.partitions.group_log import LogError, LogFenced, ended
-from coordinator.tickets import DURABLE, DurabilityTicket, later, settle
+from coordinator.partitions.group_log import LogError, LogFenced, wait_for_ticket_end
+from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket, settle
 from protocol.errors import ErrorCode
 from protocol.names import Partition
 
@@ -46,9 +46,9 @@ def test_a_ticket_has_one_end(error: ErrorCode | None) -> None:
 
 
 async def test_a_task_waits_for_the_end_whichever_it_is() -> None:
-    await ended(DURABLE)
+    await wait_for_ticket_end(DURABLE)
     durable, failed, cancelled = (DurabilityTicket(Partition(0), number) for number in range(3))
-    tasks = [asyncio.create_task(ended(ticket)) for ticket in (durable, failed, cancelled)]
+    tasks = [asyncio.create_task(wait_for_ticket_end(ticket)) for ticket in (durable, failed, cancelled)]
     await asyncio.sleep(0)
     tasks[2].cancel()
     assert not any(task.done() for task in tasks[:2])
@@ -61,13 +61,13 @@ async def test_a_task_waits_for_the_end_whichever_it_is() -> None:
 
 def test_the_later_of_two_tickets_is_the_one_that_is_durable_last() -> None:
     first, second = DurabilityTicket(Partition(0), 1), DurabilityTicket(Partition(0), 2)
-    assert later(first, second) is second
-    assert later(second, first) is second
-    assert later(first, DURABLE) is first
-    assert later(DURABLE, first) is first
+    assert find_later_ticket(first, second) is second
+    assert find_later_ticket(second, first) is second
+    assert find_later_ticket(first, DURABLE) is first
+    assert find_later_ticket(DURABLE, first) is first
     settle([first])
-    assert later(first, second) is second
-    assert later(second, first) is second
+    assert find_later_ticket(first, second) is second
+    assert find_later_ticket(second, first) is second
 
 
 def test_what_a_ticket_is_can_be_read() -> None:

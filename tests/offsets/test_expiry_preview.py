@@ -8,7 +8,7 @@ from coordinator.jobs.expiry_preview import (
     ExpiringTopic,
     ExpiryPreview,
     build_preview,
-    merged,
+    merge_previews,
     preview_expiry,
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
@@ -87,6 +87,6 @@ async def test_nodes_are_added_up_and_partitions_that_are_away_are_named() -> No
     ]
     assert (two.offsets, two.missing_partitions) == (0, [0, 4])
     expected = (one.offsets, one.groups, one.finished_groups, len(one.rows))
-    both = merged([one, two])
+    both = merge_previews([one, two])
     assert (both.offsets, both.groups, both.finished_groups, len(both.rows)) == expected
     assert both.missing_partitions == [4, 0, 4]

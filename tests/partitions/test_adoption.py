@@ -24,7 +24,7 @@ from coordinator.partitions.adoption import (
     AdoptionReading,
     Adoptions,
 )
-from coordinator.partitions.ownership_markers import book_of, is_book
+from coordinator.partitions.ownership_markers import is_markers_group, markers_group_id
 from coordinator.partitions.shard import CONFIRMED_ABSENT_MAX
 from coordinator.tickets import ReplyDependencies
 from protocol.apis import ApiKey
@@ -354,7 +354,7 @@ async def test_a_group_that_is_only_being_taken_over_is_not_here(gateway: Gatewa
 
 
 async def test_of_what_the_node_does_not_serve_it_says_why_itself(gateway: Gateway, group: str) -> None:
-    book = book_of(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
+    book = markers_group_id(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
     assert await gateway.locate(book) == [True]
     for partition in PARTITIONS:
         gateway.led.leadership.resign(partition, LeaderEpoch(1))
@@ -505,7 +505,7 @@ async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: 
     assert await gateway.step(group, step) is ErrorCode.NON_EMPTY_GROUP
     shard = gateway.led.manager.owned_partitions[partition_for(GroupId(group), len(PARTITIONS))]
     assert shard.closed == {}
-    book = book_of(shard.partition, len(PARTITIONS))
+    book = markers_group_id(shard.partition, len(PARTITIONS))
     assert await gateway.step(book, step) is ErrorCode.INVALID_GROUP_ID
     assert await gateway.step(group, 3) is ErrorCode.INVALID_REQUEST
 
@@ -743,7 +743,7 @@ async def test_the_mark_of_a_group_that_is_there_or_that_came_from_the_cluster_s
 
 async def test_no_client_sees_or_touches_a_book(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
-    book = book_of(Partition(1), len(PARTITIONS))
+    book = markers_group_id(Partition(1), len(PARTITIONS))
     for needs_marks in (True, False):
         gateway.led.manager.needs_marks = needs_marks
         assert await gateway.list() == {group}
@@ -769,7 +769,7 @@ async def test_the_mark_is_a_record_that_kafkas_tools_read(gateway: Gateway, gro
         for record in records
         if isinstance(record, OffsetCommitRecord) and record.value is not None
     ]
-    book = book_of(Partition(1), len(PARTITIONS))
+    book = markers_group_id(Partition(1), len(PARTITIONS))
     assert sorted(found) == [(book, group, 0, 0), (group, requests.TOPIC, 0, 5)]
 
 
@@ -876,10 +876,10 @@ async def test_what_is_no_offset_is_refused(gateway: Gateway, group: str, offset
 
 @pytest.mark.parametrize("partitions", [1, 3, 50])
 def test_each_partition_has_a_book_that_belongs_to_it(partitions: int) -> None:
-    books = [book_of(Partition(partition), partitions) for partition in reversed(range(partitions))]
+    books = [markers_group_id(Partition(partition), partitions) for partition in reversed(range(partitions))]
     assert [partition_for(book, partitions) for book in books] == list(reversed(range(partitions)))
-    assert all(map(is_book, books))
-    assert book_of(Partition(0), 1) == f"{BOOK_PREFIX}0"
+    assert all(map(is_markers_group, books))
+    assert markers_group_id(Partition(0), 1) == f"{BOOK_PREFIX}0"
 
 
 class Story:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.partitions.offline_shard import read_shard
-from coordinator.partitions.ownership_markers import ADOPTED, book_of
+from coordinator.partitions.ownership_markers import ADOPTED, markers_group_id
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
@@ -18,7 +18,7 @@ from storage.recovery.check import check_partition
 from storage.settings import LogSettings
 
 PARTITION = Partition(0)
-BOOK = book_of(PARTITION, 1)
+BOOK = markers_group_id(PARTITION, 1)
 
 
 def write(log_dir: Path, *groups: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, ended
+from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
@@ -107,7 +107,7 @@ async def test_an_append_on_its_way_when_a_repair_ends_is_not_taken_for_lost() -
     node.io.run_all()
     await turn()
     flushes.run_all()
-    await ended(taken)
+    await wait_for_ticket_end(taken)
     assert taken.is_durable
     assert node.lost == [0]
     assert files.end_offset(Partition(1)) == 1

@@ -16,7 +16,7 @@ from kafka.protocol.api_message import ApiMessage
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for, schema_for
 from protocol.codegen.decoder import ITEMS_PER_STEP
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
 from protocol.wire import MAX_STRING_BYTES, uvarint
 from tests.protocol.schemas import (
@@ -347,10 +347,10 @@ def test_a_null_in_a_version_that_has_none_is_not_written(case: Case) -> None:
             continue  # struct takes any object for its truth
         message, null = ours(case, sample(case.schema, case.version)), {field.name: None}
         if field.nullable_for_version_q(case.version):
-            assert getattr(case.decode(case.encode(replaced(message, **null)), 0), field.name) is None
+            assert getattr(case.decode(case.encode(copy_with_fields(message, **null)), 0), field.name) is None
         else:  # where it is compiled, there is not even such a message
             with pytest.raises((UnexpectedNull, TypeError, AttributeError, struct.error)):
-                case.encode(replaced(message, **null))
+                case.encode(copy_with_fields(message, **null))
 
 
 @every_hot_message
@@ -358,7 +358,7 @@ def test_strings_too_long_for_kafka_are_not_written(case: Case) -> None:
     for field in case.schema.untagged_fields(case.version):
         if field.type_str == "string" and not field.is_array():
             too_long = {field.name: "x" * (MAX_STRING_BYTES + 1)}
-            message = replaced(ours(case, sample(case.schema, case.version)), **too_long)
+            message = copy_with_fields(ours(case, sample(case.schema, case.version)), **too_long)
             with pytest.raises(InvalidLength):
                 case.encode(message)
 

@@ -13,13 +13,13 @@ from protocol.apis import ApiKey
 from protocol.errors import InvalidLength, ProtocolError, Truncated
 from protocol.headers import (
     RequestHeader,
+    api_version_prefix,
     decode_request_header,
     encode_request_header,
     encode_response,
     has_flexible_response_header,
-    route,
     route_of,
-    unsupported,
+    unsupported_version_error,
 )
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -54,7 +54,7 @@ def test_headers_of_all_served_versions_agree_with_kafka_python(
     encoded = encode_request_header(header, flexible=flexible)
 
     assert encoded == bytes(theirs.encode(flexible=flexible))
-    assert route_of(encoded + body) == route(api, version)
+    assert route_of(encoded + body) == api_version_prefix(api, version)
     assert decode_request_header(encoded + body, flexible) == (header, len(encoded))
 
 
@@ -106,10 +106,12 @@ def test_a_client_id_of_negative_length_is_refused() -> None:
 def test_the_refusal_of_what_is_not_offered_names_the_api_and_the_version(api_key: int, version: int) -> None:
     frame = header_bytes(api_key, version)
 
-    assert str(unsupported(frame)) == f"version {version} of API key {api_key:d} is not supported"
-    assert route_of(frame) == route(api_key, version)
+    assert (
+        str(unsupported_version_error(frame)) == f"version {version} of API key {api_key:d} is not supported"
+    )
+    assert route_of(frame) == api_version_prefix(api_key, version)
     with pytest.raises(Truncated):
-        unsupported(frame[:-1])
+        unsupported_version_error(frame[:-1])
 
 
 @pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)

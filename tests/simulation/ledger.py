@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.partitions.ownership_markers import UNDER_WAY, is_book
+from coordinator.partitions.ownership_markers import UNDER_WAY, is_markers_group
 from protocol.embedded import decode_assignment
 from protocol.names import GroupId, Partition
 from storage.format.batch import iter_batches, iter_records
@@ -213,10 +213,12 @@ class Ledger:
 
     def _may_go(self, book: PartitionBook, key: OffsetKey) -> bool:
         """Whether this is a mark of a group that was taken over, or of a group that is being given back."""
-        if is_book(GroupId(key.group)):
+        if is_markers_group(GroupId(key.group)):
             return True
         marks = (
-            group.offsets.get((key.group, 0)) for name, group in book.groups.items() if is_book(GroupId(name))
+            group.offsets.get((key.group, 0))
+            for name, group in book.groups.items()
+            if is_markers_group(GroupId(name))
         )
         return any(mark is not None and mark.offset == UNDER_WAY for mark in marks)
 

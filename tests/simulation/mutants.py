@@ -62,7 +62,7 @@ MUTANTS: Final = (
     Mutant(
         "a reload does not wait for what was appended",
         "coordinator.partitions.file_log",
-        "await ended(writer.newest)",
+        "await wait_for_ticket_end(writer.newest)",
         "await asyncio.sleep(0)",
         seed=6,
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
-from coordinator.workers.assignment import Unmovable
+from coordinator.workers.assignment import OrderRefused
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
@@ -249,7 +249,7 @@ class SupervisedHost:
 async def _drain(supervisor: Supervisor, node: int) -> None:
     try:
         supervisor.assignment.drain(node)
-    except Unmovable:
+    except OrderRefused:
         return
     supervisor.advance()
 
@@ -257,6 +257,6 @@ async def _drain(supervisor: Supervisor, node: int) -> None:
 async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
     try:
         supervisor.assignment.move(Partition(partition), to)
-    except Unmovable:
+    except OrderRefused:
         return
     supervisor.advance()

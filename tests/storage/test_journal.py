@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from protocol.names import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
-from storage.journal.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, retire
+from storage.journal.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, remove_or_recycle
 from storage.journal.journal_reader import JournalContents, read_journal, read_journals
 from tests.storage.faulty import FaultyFileSystem
 
@@ -181,7 +181,7 @@ def test_a_frame_in_a_clients_bytes_is_no_frame() -> None:
 
 def test_the_space_of_a_retired_journal_is_used_again_and_its_frames_are_not() -> None:
     fs, path = written([[Entry(Partition(0), Offset(n), b"old" * 50)] for n in range(60)])
-    retire(fs, path, spare_bytes_max=1 << 20)
+    remove_or_recycle(fs, path, spare_bytes_max=1 << 20)
     size = len(fs.inode(ROOT / "spare").data)
     assert size > STEP
     journal = Journal.create(fs, ROOT, 2, step_bytes=STEP)
@@ -196,12 +196,12 @@ def test_the_space_of_a_retired_journal_is_used_again_and_its_frames_are_not() -
 
 def test_a_retired_journal_that_is_too_large_or_one_too_many_is_removed() -> None:
     fs, path = written(FLUSHES)
-    retire(fs, path, spare_bytes_max=STEP - 1)
+    remove_or_recycle(fs, path, spare_bytes_max=STEP - 1)
     assert fs.listdir(ROOT) == []
     fs, path = written(FLUSHES, fs=fs)
-    retire(fs, path, spare_bytes_max=STEP)
+    remove_or_recycle(fs, path, spare_bytes_max=STEP)
     fs.open(path, create=True)
-    retire(fs, path, spare_bytes_max=STEP)
+    remove_or_recycle(fs, path, spare_bytes_max=STEP)
     assert fs.listdir(ROOT) == ["spare"]
 
 

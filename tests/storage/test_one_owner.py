@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from protocol.names import GroupId, LeaderEpoch, Offset
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import gather
-from storage.columns.offsets import envelopes
+from storage.columns.bodies import find_records
+from storage.columns.offsets import read_record_fields
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format import batch_format, loader
 from storage.format.batch import Batch, BatchBuilder, batch_body, check_batch, iter_records, read_batch
@@ -200,7 +200,7 @@ def test_the_fast_ways_are_taken() -> None:
     assert slow == []
     assert len(runs) <= 3  # a longer delta begins another run
     chunk = chunk_of(data)
-    assert gather(chunk, BatchColumns(chunk), 0, ()).slow == {}
+    assert find_records(chunk, BatchColumns(chunk), 0, ()).slow == {}
 
 
 @given(
@@ -370,10 +370,10 @@ def test_records_found_in_bulk_are_those_found_one_by_one(data: bytes) -> None:
         return
     body = batch_body(batch)
     chunk = chunk_of(data)
-    bodies = gather(chunk, BatchColumns(chunk), 0, ())
+    bodies = find_records(chunk, BatchColumns(chunk), 0, ())
     if bodies.slow or not len(bodies.ends):
         return
-    found = envelopes(bodies.buffer, bodies.starts, bodies.ends)
+    found = read_record_fields(bodies.buffer, bodies.starts, bodies.ends)
     plain, damage = outcome(raw_records(batch, body))
     if not found.good.all():
         return  # decoded once more, slowly

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from protocol.java_hash import java_string_hash
 from protocol.names import GroupId, Partition
-from protocol.placement import Placement, earlier_count, in_wrong_place, later_count, partition_for
+from protocol.placement import (
+    Placement,
+    find_swapped_directories,
+    infer_earlier_partition_count,
+    infer_later_partition_count,
+    partition_for,
+)
 
 # From Java: "...".hashCode()
 KNOWN = {
@@ -93,13 +99,17 @@ def test_groups_in_their_places() -> None:
     found = placed(names(500), 50, 50)
     assert sum(each.groups for each in found) == 500
     assert [each.partition for each in found if each.elsewhere or each.names or each.belongs_to] == []
-    assert (in_wrong_place(found), earlier_count(found), later_count(found)) == ({}, None, None)
+    assert (
+        find_swapped_directories(found),
+        infer_earlier_partition_count(found),
+        infer_later_partition_count(found),
+    ) == ({}, None, None)
 
 
 @pytest.mark.parametrize("groups", [20, 100, 1_000])
 def test_two_directories_that_were_exchanged(groups: int) -> None:
     found = placed(names(groups), 8, 8, {1: 0, 0: 1})
-    assert in_wrong_place(found) == {0: 1, 1: 0}
+    assert find_swapped_directories(found) == {0: 1, 1: 0}
     assert [each.belongs_to for each in found[:3]] == [1, 0, None]
     first = found[0]
     assert first.misplaced == first.groups == first.elsewhere[Partition(1)] > 1
@@ -108,9 +118,9 @@ def test_two_directories_that_were_exchanged(groups: int) -> None:
 
 def test_one_group_alone_proves_nothing() -> None:
     home = partition_for(names(1)[0], 8)
-    assert in_wrong_place(placed(names(1), 8, 8, {home: 7 - home})) == {}
+    assert find_swapped_directories(placed(names(1), 8, 8, {home: 7 - home})) == {}
     two = [name for name in names(100) if partition_for(name, 8) == home][:2]
-    assert in_wrong_place(placed(two, 8, 8, {home: 7 - home})) == {7 - home: home}
+    assert find_swapped_directories(placed(two, 8, 8, {home: 7 - home})) == {7 - home: home}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +129,7 @@ def test_one_group_alone_proves_nothing() -> None:
 def test_a_few_groups_of_a_topic_that_has_got_more_partitions(before: int, after: int, groups: int) -> None:
     for start in range(0, 400, 20):
         chosen = names(start + groups)[start:]
-        assert in_wrong_place(placed(chosen, before, after)) == {}
+        assert find_swapped_directories(placed(chosen, before, after)) == {}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -127,7 +137,7 @@ def test_strays_among_many_are_not_taken_for_missing_partitions(seed: int) -> No
     found = placed(names(200), 50, 50)
     for number in range(2):
         found[(seed * 7 + number) % 50].add(GroupId(f"stray-{seed}-{number}"))
-    assert later_count(found) is None
+    assert infer_later_partition_count(found) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 8), (4, 8), (10, 50), (25, 50), (49, 50)])
@@ -135,11 +145,11 @@ def test_a_topic_that_has_got_more_partitions_has_no_directory_in_the_wrong_plac
     before: int, after: int
 ) -> None:
     found = placed(names(200), before, after)
-    assert in_wrong_place(found) == {}
-    assert (earlier_count(found), later_count(found)) == (before, None)
+    assert find_swapped_directories(found) == {}
+    assert (infer_earlier_partition_count(found), infer_later_partition_count(found)) == (before, None)
 
 
 @pytest.mark.parametrize(("whole", "seen"), [(50, 49), (8, 6), (50, 30)])
 def test_directories_that_are_missing_behind_those_that_are_there(whole: int, seen: int) -> None:
     found = placed([name for name in names(300) if partition_for(name, whole) < seen], whole, seen)
-    assert (earlier_count(found), later_count(found)) == (None, whole)
+    assert (infer_earlier_partition_count(found), infer_later_partition_count(found)) == (None, whole)

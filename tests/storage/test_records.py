@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.compiled_struct import replaced
+from protocol.compiled_struct import copy_with_fields
 from protocol.names import GroupId, MemberId, Offset
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
@@ -34,7 +34,7 @@ versions = st.integers(0, 4)
 
 def as_version_keeps(value: OffsetAndMetadata, version: int) -> OffsetAndMetadata:
     """What is left of an offset after it was written in `version`."""
-    return replaced(
+    return copy_with_fields(
         value,
         leader_epoch=value.leader_epoch if version >= 3 else -1,
         expire_timestamp=value.expire_timestamp if version == 1 else None,

@@ -17,7 +17,7 @@ from coordinator.partitions.group_log import (
     LogFenced,
     LogUnavailable,
     LogWriter,
-    ended,
+    wait_for_ticket_end,
 )
 from coordinator.tickets import DURABLE, DurabilityTicket, settle
 from protocol.names import LeaderEpoch, Offset, Partition
@@ -239,7 +239,7 @@ class MemoryLog:
         writer = self._writers.get(partition)
         if writer is not None:
             writer.end(error)
-            await ended(writer.newest)
+            await wait_for_ticket_end(writer.newest)
             self._writers.pop(partition, None)
 
     # --- below it ---

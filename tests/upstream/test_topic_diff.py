@@ -16,8 +16,8 @@ from coordinator.upstream.topic_diff import (
     UnconfirmedChanges,
     Verdict,
     apply,
-    difference,
-    questions,
+    diff_topics,
+    list_topics_to_confirm,
 )
 
 A = SeenTopic(b"a" * 16, 3)
@@ -40,8 +40,8 @@ class Follower:
         answered_by: int | None = 1,
     ) -> TopicDiff:
         look = TopicSnapshot(topics)
-        asked = {name: (answers or {}).get(name, UNSURE) for name in questions(self.known, look)}
-        change, self.doubts = difference(
+        asked = {name: (answers or {}).get(name, UNSURE) for name in list_topics_to_confirm(self.known, look)}
+        change, self.doubts = diff_topics(
             self.known, look, asked, self.doubts, answered_by=answered_by, brokers=self.brokers
         )
         self.known = apply(self.known, change)

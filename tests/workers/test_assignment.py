@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.topology.view import NO_NODE, Leader
-from coordinator.workers.assignment import Assignment, LeadOrder, ResignOrder, Unmovable
+from coordinator.workers.assignment import Assignment, LeadOrder, OrderRefused, ResignOrder
 from protocol.names import LeaderEpoch, Partition
 
 PARTITIONS = 7
@@ -87,7 +87,7 @@ class Cluster:
             self.machine.settled(node, failed=failed, comes_back=comes_back)
 
     def order(self, name: str, *arguments: int) -> None:
-        with suppress(Unmovable):
+        with suppress(OrderRefused):
             getattr(self.machine, name)(*arguments)
 
     def rest(self) -> None:
@@ -218,9 +218,9 @@ def test_a_drained_node_gives_everything_to_the_others() -> None:
     assert cluster.machine.is_empty(1)
     assert counts(cluster) == [0, 3, 4]
     cluster.machine.drain(2)
-    with pytest.raises(Unmovable, match="node 3 is the last one that serves"):
+    with pytest.raises(OrderRefused, match="node 3 is the last one that serves"):
         cluster.machine.drain(3)
-    with pytest.raises(Unmovable, match="node 1 is being drained"):
+    with pytest.raises(OrderRefused, match="node 1 is being drained"):
         cluster.machine.move(Partition(0), 1)
 
 
@@ -232,5 +232,5 @@ def test_a_drained_node_gives_everything_to_the_others() -> None:
     ],
 )
 def test_an_order_that_makes_no_sense_says_why(partition: int, node: int, reason: str) -> None:
-    with pytest.raises(Unmovable, match=reason):
+    with pytest.raises(OrderRefused, match=reason):
         started(2).machine.move(Partition(partition), node)

@@ -684,7 +684,7 @@ def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_we
         Leader(1, LeaderEpoch(2)),
         Leader(1, LeaderEpoch(1)),
     ]
-    assert leaders_file.of_partitions(fs, tmp_path / "new", 1) == [Leader(NO_NODE, LeaderEpoch(0))]
+    assert leaders_file.read_partition_leaders(fs, tmp_path / "new", 1) == [Leader(NO_NODE, LeaderEpoch(0))]
 
 
 def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:
@@ -700,7 +700,7 @@ def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:
     write_offsets(fs, tmp_path / TAKEN_OVER_FILE, ends)
     for _ in range(2):
         assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
-    assert [each.epoch for each in leaders_file.of_partitions(fs, tmp_path, 4)] == [11, 4, 4, 0]
+    assert [each.epoch for each in leaders_file.read_partition_leaders(fs, tmp_path, 4)] == [11, 4, 4, 0]
     leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(3)), Leader(2, LeaderEpoch(7))])
     assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
 

@@ -9,7 +9,7 @@ from coordinator.admin.reference.metric_help import (
     GaugeHelp,
     HistogramHelp,
     Section,
-    described,
+    list_metric_help,
 )
 
 GROUPS: Final = GaugeHelp(
@@ -65,4 +65,4 @@ GROUP_EXPIRATIONS: Final = CounterHelp(
     "groupkeeper_group_expirations_total", "Groups removed because nothing was left of them.", "groups"
 )
 
-SECTION: Final = Section("Groups", described(globals()))
+SECTION: Final = Section("Groups", list_metric_help(globals()))

@@ -9,7 +9,7 @@ from coordinator.admin.reference.metric_help import (
     GaugeHelp,
     HistogramHelp,
     Section,
-    described,
+    list_metric_help,
 )
 
 FLUSH_DURATION: Final = HistogramHelp(
@@ -161,4 +161,4 @@ LOG_CLEANER_LAST_RUN: Final = GaugeHelp(
     elsewhere="`kafka.log:type=LogCleanerManager,name=time-since-last-run-ms`",
 )
 
-SECTION: Final = Section("The log and its disk", described(globals()))
+SECTION: Final = Section("The log and its disk", list_metric_help(globals()))

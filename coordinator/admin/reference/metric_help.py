@@ -76,6 +76,6 @@ class Section:
     """The words before the `elsewhere` of each metric."""
 
 
-def described(module: Mapping[str, object]) -> tuple[MetricHelp, ...]:
+def list_metric_help(module: Mapping[str, object]) -> tuple[MetricHelp, ...]:
     """Return the metrics among the names of a module, in the order of the names."""
     return tuple(value for value in module.values() if isinstance(value, MetricHelp))

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, described
+from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, list_metric_help
 
 SUPERVISED: Final = (
     "It moves under a supervisor: with `workers` of 2 and more, or in front of a Kafka cluster."
@@ -105,4 +105,4 @@ UPSTREAM_BROKER_UP: Final = GaugeHelp(
     more="Only in front of a Kafka cluster. One that has gone from its metadata is shown with 0 for half an hour.",
 )
 
-SECTION: Final = Section("The node", described(globals()))
+SECTION: Final = Section("The node", list_metric_help(globals()))

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, described
+from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, list_metric_help
 
 OFFSETS: Final = GaugeHelp(
     "groupkeeper_offsets",
@@ -51,4 +51,4 @@ WALL_CLOCK_JUMPS: Final = CounterHelp(
     more="See [operations.md](operations.md#when-offsets-expire).",
 )
 
-SECTION: Final = Section("Offsets", described(globals()))
+SECTION: Final = Section("Offsets", list_metric_help(globals()))

@@ -9,7 +9,7 @@ from coordinator.admin.reference.metric_help import (
     GaugeHelp,
     HistogramHelp,
     Section,
-    described,
+    list_metric_help,
 )
 
 REQUESTS: Final = CounterHelp(
@@ -120,4 +120,4 @@ LIMIT_REFUSALS: Final = CounterHelp(
     ("limit",),
 )
 
-SECTION: Final = Section("Requests and connections", described(globals()))
+SECTION: Final = Section("Requests and connections", list_metric_help(globals()))

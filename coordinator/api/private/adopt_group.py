@@ -8,7 +8,7 @@ from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import moments, work_in_slices
+from coordinator.api.slices import iterate_with_pauses, work_in_slices
 from coordinator.node import Node
 from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
 from protocol.apis import VersionRange
@@ -73,7 +73,7 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] |
     """
     offsets: list[AdoptedOffset] = []
     places: set[tuple[str, int]] = set()
-    for found in moments(_rows(topics)):
+    for found in iterate_with_pauses(_rows(topics)):
         if found is None:
             yield
             continue

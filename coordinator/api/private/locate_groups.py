@@ -8,7 +8,7 @@ from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import moments, work_in_slices
+from coordinator.api.slices import iterate_with_pauses, work_in_slices
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -45,7 +45,7 @@ def _locate(
 ) -> Generator[None, None, LocateGroupsResponse]:
     here: list[bool] = []
     adoptions = node.group_access.adoptions
-    for group_id in moments(request.group_ids):
+    for group_id in iterate_with_pauses(request.group_ids):
         if group_id is None:
             yield
         else:

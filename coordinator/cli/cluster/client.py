@@ -216,22 +216,22 @@ class Client:
     def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]) -> T:
         """Ask the coordinator of one group. Raises CommandError if the coordinator refuses."""
         answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
-        return expect(answer, f"{doing} group {group}")
+        return raise_if_refused(answer, f"{doing} group {group}")
 
 
 def _is_not_ready(answer: object) -> bool:
     return isinstance(answer, ServerRefusal) and answer.code in RETRIABLE
 
 
-def expect(answer: T | ServerRefusal, doing: str) -> T:
+def raise_if_refused(answer: T | ServerRefusal, doing: str) -> T:
     """Return the result. Raises CommandError if it is a refusal."""
     if isinstance(answer, ServerRefusal):
         raise CommandError(f"{doing}: {answer}")
     return answer
 
 
-def check(code: int, message: str | None, doing: str) -> None:
+def raise_for_error_code(code: int, message: str | None, doing: str) -> None:
     """Raise ServerNotReady for an error that soon passes, CommandError for any other error."""
     if code in RETRIABLE:
         raise ServerNotReady(doing, code)
-    expect(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)
+    raise_if_refused(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)

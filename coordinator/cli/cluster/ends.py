@@ -40,7 +40,7 @@ def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -
     return client.call_with_retries(attempt)
 
 
-def known(found: Mapping[PartitionRef, Found]) -> dict[PartitionRef, int]:
+def select_known_offsets(found: Mapping[PartitionRef, Found]) -> dict[PartitionRef, int]:
     """Return the entries that are offsets, neither errors nor negative."""
     return {place: offset for place, offset in found.items() if isinstance(offset, int) and offset >= 0}
 

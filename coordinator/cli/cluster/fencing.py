@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.cli.cluster import groups
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, expect
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, raise_if_refused
 from coordinator.cli.cluster.connection import ClusterConnection
-from coordinator.cli.cluster.membership import leaving, remove_on
+from coordinator.cli.cluster.membership import leaving_identity, remove_on
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_on
 from coordinator.cli.errors import CommandError
@@ -45,9 +45,9 @@ def _once(
     if described is not groups.NOT_FOUND:
         if isinstance(described, ServerRefusal):
             return described
-        members = [leaving(member) for member in described.members]
+        members = [leaving_identity(member) for member in described.members]
         refused = (
-            expect(remove_on(connection, group, members), f"removing members of group {group}")
+            raise_if_refused(remove_on(connection, group, members), f"removing members of group {group}")
             if members
             else {}
         )

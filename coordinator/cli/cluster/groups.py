@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal, check
+from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal, raise_for_error_code
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
 from coordinator.config.values import Address
@@ -55,7 +55,7 @@ def _list_on(
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         versions = KnownVersions(5 if types else 4, 5)
         response: ListGroupsResponse = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
-        check(response.error_code, None, doing)
+        raise_for_error_code(response.error_code, None, doing)
         return response
 
     return [

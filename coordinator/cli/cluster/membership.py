@@ -25,7 +25,7 @@ class LeavingMember(NamedTuple):
         return self.member_id or str(self.instance_id)
 
 
-def leaving(member: Member) -> LeavingMember:
+def leaving_identity(member: Member) -> LeavingMember:
     """Return the identity by which a described member is removed."""
     if member.group_instance_id is not None:
         return LeavingMember("", member.group_instance_id)

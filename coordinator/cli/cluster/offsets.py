@@ -37,7 +37,9 @@ Failures = dict[PartitionRef, str]
 """The partitions that were refused, with the name of the error."""
 
 
-def committed(client: Client, groups: Sequence[str]) -> dict[str, list[CommittedOffset] | ServerRefusal]:
+def fetch_committed_offsets(
+    client: Client, groups: Sequence[str]
+) -> dict[str, list[CommittedOffset] | ServerRefusal]:
     """Return the offsets that each group has committed, by topic and partition; none for a missing group."""
     return client.of_groups("reading the offsets of", groups, _committed_on)
 

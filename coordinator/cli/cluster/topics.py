@@ -112,8 +112,8 @@ def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     places = [
         PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
     ]
-    starts = ends.known(ends.offsets_at(client, places, ends.START))
-    ended = ends.known(ends.offsets_at(client, places, ends.END))
+    starts = ends.select_known_offsets(ends.offsets_at(client, places, ends.START))
+    ended = ends.select_known_offsets(ends.offsets_at(client, places, ends.END))
     configs = _configs(client, list(topics))
     return [
         TopicDetails(

@@ -13,7 +13,7 @@ import msgspec
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.options import NOTHING_DONE
-from coordinator.cli.texts import counted, some
+from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -63,21 +63,21 @@ def read_current(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGr
     """Return the state and offsets of groups. Raises CommandError if one cannot be read."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
-    from coordinator.cli.cluster.client import expect
+    from coordinator.cli.cluster.client import raise_if_refused
 
     described = asking.describe(client, groups)
-    committed = offsets.committed(client, groups)
+    committed = offsets.fetch_committed_offsets(client, groups)
     found = {}
     for group in groups:
         answer = described[group]
         exists = answer is not asking.NOT_FOUND
-        members = len(expect(answer, f"describing group {group}").members) if exists else 0
-        rows = expect(committed[group], f"reading the offsets of group {group}")
+        members = len(raise_if_refused(answer, f"describing group {group}").members) if exists else 0
+        rows = raise_if_refused(committed[group], f"reading the offsets of group {group}")
         found[group] = CurrentGroup(members, exists, {row.place: row for row in rows})
     return found
 
 
-def settle(
+def commit_changes(
     client: "Client", changes: Sequence[OffsetChange], *, execute: bool, force: bool
 ) -> "tuple[dict[str, Failures], list[str]]":
     """Commit the changes if `execute` is set.
@@ -142,10 +142,12 @@ def report(
         if not change.current.exists and not execute:
             print_line(f"group {change.group} does not exist yet", err=True)
         if change.current.has_members and force and not execute:
-            members = counted(change.current.members, "member")
+            members = format_count(change.current.members, "member")
             print_line(f"group {change.group} has {members}, which would be removed", err=True)
         if change.kept:
-            print_line(f"group {change.group}: kept between start and end: {some(change.kept)}", err=True)
+            print_line(
+                f"group {change.group}: kept between start and end: {format_first_few(change.kept)}", err=True
+            )
     if not execute:
         print_line(NOTHING_DONE, err=True)
     if failed:

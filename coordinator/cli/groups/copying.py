@@ -37,14 +37,15 @@ def copy(
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.cluster.client import raise_if_refused
         from coordinator.cli.groups import changes
         from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
-            rows = expect(
-                offsets.committed(client, [source])[source], f"reading the offsets of group {source}"
+            rows = raise_if_refused(
+                offsets.fetch_committed_offsets(client, [source])[source],
+                f"reading the offsets of group {source}",
             )
         chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
         if not chosen:
@@ -59,5 +60,5 @@ def copy(
         with there.connect() as client:
             current = changes.read_current(client, [target])
             planned = [changes.OffsetChange(target, current[target], chosen)]
-            refused, failed = changes.settle(client, planned, execute=execute, force=force)
+            refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

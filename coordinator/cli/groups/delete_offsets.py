@@ -37,7 +37,7 @@ def delete_offsets(
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.cluster.client import raise_if_refused
         from coordinator.cli.resets.offsets_file import of_group, read_offsets
         from coordinator.cli.resets.scope import is_wanted, parse_topics
 
@@ -48,7 +48,8 @@ def delete_offsets(
             {row.place for row in of_group(from_file, read_offsets(from_file), group)} if from_file else ()
         )
         with at.connect() as client:
-            rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
+            found = offsets.fetch_committed_offsets(client, [group])[group]
+            rows = raise_if_refused(found, f"reading the offsets of group {group}")
             chosen = [row for row in rows if all_topics or row.place in named or is_wanted(row.place, wanted)]
             if not chosen:
                 raise CommandError(f"group {group} has no such offsets")
@@ -62,13 +63,13 @@ def delete_offsets(
 
 def _report(gone: "Sequence[CommittedOffset]", *, execute: bool) -> None:
     from coordinator.cli.render import print_table
-    from coordinator.cli.texts import counted
+    from coordinator.cli.texts import format_count
 
     if gone:
         rows = [(row.topic, row.partition, row.offset) for row in gone]
         print_table(["TOPIC", "PARTITION", "OFFSET"], rows)
         print_line(
-            f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True
+            f"{'deleted' if execute else 'would be deleted'}: {format_count(len(gone), 'offset')}", err=True
         )
     if not execute:
         print_line(NOTHING_DONE, err=True)

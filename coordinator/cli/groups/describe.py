@@ -95,7 +95,7 @@ def descriptions(
             failed.append(f"describing group {group}: {answer}")
     committed: dict[str, list[CommittedOffset]] = {}
     if parts.need_offsets:
-        for group, offered in offsets.committed(client, list(found)).items():
+        for group, offered in offsets.fetch_committed_offsets(client, list(found)).items():
             if isinstance(offered, ServerRefusal):
                 failed.append(f"reading the offsets of group {group}: {offered}")
             else:
@@ -110,7 +110,7 @@ def known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[Partition
     from coordinator.cli.cluster import ends
 
     try:
-        return ends.known(ends.offsets_at(client, sorted(places), ends.END))
+        return ends.select_known_offsets(ends.offsets_at(client, sorted(places), ends.END))
     except CommandError as error:
         say(f"no lag: {error}")
         return {}

@@ -24,17 +24,17 @@ def export(
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.cluster.client import raise_if_refused
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
         from coordinator.cli.resets.scope import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
-            committed = offsets.committed(client, which.chosen(client))
+            committed = offsets.fetch_committed_offsets(client, which.chosen(client))
         found = []
         for name, answer in committed.items():
-            rows = expect(answer, f"reading the offsets of group {name}")
+            rows = raise_if_refused(answer, f"reading the offsets of group {name}")
             chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
             if chosen:
                 found.append(GroupOffsets(name, chosen))

@@ -53,5 +53,5 @@ def import_offsets(
                 for name, rows in offsets.items()
                 if rows
             ]
-            refused, failed = changes.settle(client, planned, execute=execute, force=force)
+            refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

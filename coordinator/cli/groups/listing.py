@@ -81,10 +81,12 @@ def _like(found: "list[GroupListing]", patterns: "list[str] | tuple[()]") -> "li
 
 
 def _missing(partitions: dict[int, str]) -> str:
-    from coordinator.cli.texts import counted
+    from coordinator.cli.texts import format_count
 
     each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
-    return f"the groups of {counted(len(partitions), 'partition')} are missing, as not served now: {each}"
+    return (
+        f"the groups of {format_count(len(partitions), 'partition')} are missing, as not served now: {each}"
+    )
 
 
 def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:

@@ -30,10 +30,10 @@ from coordinator.cli.resets.strategy import (
     ToLatest,
     ToOffset,
     ToTime,
+    find_clamped_partitions,
     is_numeric,
-    kept,
-    needed,
     plan,
+    required_facts,
 )
 
 _SIMPLE: Mapping[str, Strategy] = {
@@ -88,7 +88,9 @@ def plan_changes(
             hint = "" if asked.unchecked or not is_numeric(strategies[group]) else UNCHECKED
             raise CommandError(f"group {group}: {error}; nothing was changed{hint}") from None
         rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
-        changes.append(OffsetChange(group, now, rows, kept(strategies[group], offsets, known)))
+        changes.append(
+            OffsetChange(group, now, rows, find_clamped_partitions(strategies[group], offsets, known))
+        )
     return changes
 
 
@@ -138,7 +140,9 @@ def _facts(
     places: Iterable[PartitionRef],
 ) -> PartitionFacts:
     """Read the facts from the partitions' leaders, but not the committed offsets, which differ from group to group."""
-    wanted = {fact for each in strategies.values() for fact in needed(each, unchecked=asked.unchecked)}
+    wanted = {
+        fact for each in strategies.values() for fact in required_facts(each, unchecked=asked.unchecked)
+    }
     found: dict[Fact, Mapping[PartitionRef, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:
         found[fact] = ends.offsets_at(client, places, _timestamp(fact, strategies))

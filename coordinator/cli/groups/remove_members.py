@@ -35,7 +35,7 @@ def remove_members(
     """
     with one_line_errors():
         from coordinator.cli.cluster import groups, membership
-        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.cluster.client import raise_if_refused
 
         if all_members == bool(member or instance):
             raise CommandError("expected --member, --instance or --all-members", EXIT_USAGE)
@@ -43,14 +43,14 @@ def remove_members(
             answer = groups.describe(client, [group])[group]
             if answer is groups.NOT_FOUND:
                 raise CommandError(f"group {group} not found")
-            there = expect(answer, f"describing group {group}").members
+            there = raise_if_refused(answer, f"describing group {group}").members
             chosen = there if all_members else _named(there, member or (), instance or ())
             refused = {}
             if execute and chosen:
-                leaving = [membership.leaving(each) for each in chosen]
+                leaving = [membership.leaving_identity(each) for each in chosen]
                 refused = membership.remove_members(client, group, leaving)
         for each in chosen:
-            if membership.leaving(each) not in refused:
+            if membership.leaving_identity(each) not in refused:
                 print_line(
                     f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})"
                 )

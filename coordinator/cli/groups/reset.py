@@ -85,7 +85,7 @@ def reset(
             chosen = which.chosen(client)
             current = changes.read_current(client, chosen)
             planned = plan_changes(client, asked, current)
-            refused, failed = changes.settle(client, planned, execute=execute, force=force)
+            refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)
         if export:
             offsets = [GroupOffsets(each.group, list(each.wanted)) for each in planned]
             typer.echo(to_csv(offsets, named=which.all_groups or len(which.group or ()) > 1), nl=False)

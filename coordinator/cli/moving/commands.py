@@ -121,7 +121,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     """Run `work` and print its results, even if it could not be brought to an end."""
     import asyncio
 
-    from coordinator.cli.moving.results import GIVEN, described, print_results
+    from coordinator.cli.moving.results import GIVEN, describe_error, print_results
     from coordinator.upstream.errors import UpstreamError
     from storage.errors import StorageError
 
@@ -130,7 +130,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     try:
         asyncio.run(_with_both(settings, timeout_s, work, done))
     except (UpstreamError, StorageError, CommandError) as error:
-        stopped = described(error)
+        stopped = describe_error(error)
     if done or stopped is None:
         print_results(done, json=json)
     if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):

@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator.cli.errors import CommandError
 from coordinator.cli.moving.private import PrivateNodes
-from coordinator.cli.moving.results import MovedGroup, of_adopting, of_failing, of_giving_back
+from coordinator.cli.moving.results import MovedGroup, adopt_outcome, failure_outcome, give_back_outcome
 from coordinator.upstream.adoption import adopt_group, give_back_group
 from coordinator.upstream.errors import PermissionDenied, RetryTimeout
 from coordinator.upstream.groups import UpstreamGroups
@@ -42,7 +42,7 @@ async def adopt_all(
 
     async def one(group: GroupId) -> MovedGroup:
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
-        return of_adopting(result, dry_run=move.dry_run)
+        return adopt_outcome(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
@@ -55,7 +55,7 @@ async def give_back_all(
 
     async def one(group: GroupId) -> MovedGroup:
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
-        return of_giving_back(result, dry_run=move.dry_run)
+        return give_back_outcome(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
@@ -67,4 +67,4 @@ async def _each(
         try:
             done.append(await one(group))
         except (PermissionDenied, RetryTimeout, CommandError) as error:
-            done.append(of_failing(group, error))
+            done.append(failure_outcome(group, error))

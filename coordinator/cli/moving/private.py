@@ -16,6 +16,7 @@ from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
+from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
 from coordinator.upstream.adoption import (
     ClusterReading,
     GiveBackAnswer,
@@ -27,7 +28,6 @@ from coordinator.upstream.adoption import (
     TopicPartition,
     as_topics,
 )
-from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId

@@ -64,7 +64,7 @@ class MovedGroup(msgspec.Struct, frozen=True):
     """The offsets that the cluster has taken although the group is not given back."""
 
 
-def of_adopting(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
+def adopt_outcome(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
     """Return the result of `adopt` for a group."""
     outcome = result.outcome
     words = "would be adopted" if dry_run and outcome is AdoptStatus.ADOPTED else outcome.value
@@ -72,7 +72,7 @@ def of_adopting(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
     return MovedGroup(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
-def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
+def give_back_outcome(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
     """Return the result of `give-back` for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
@@ -93,12 +93,12 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
     )
 
 
-def of_failing(group: str, error: Exception) -> MovedGroup:
+def failure_outcome(group: str, error: Exception) -> MovedGroup:
     """Return the result for a group that an error kept from being moved."""
-    return MovedGroup(group, FAILED, False, described(error), [])
+    return MovedGroup(group, FAILED, False, describe_error(error), [])
 
 
-def described(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return an error in one line, with the notes added to it."""
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 

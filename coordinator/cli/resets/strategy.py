@@ -77,7 +77,7 @@ class ToGiven(msgspec.Struct, frozen=True):
 Strategy = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToGiven
 
 
-def needed(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
+def required_facts(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
     """Return the facts that `plan` may use; with `unchecked`, offsets by number need neither start nor end."""
     bounds = frozenset() if unchecked else frozenset({Fact.START, Fact.END})
     match strategy:
@@ -107,7 +107,7 @@ def is_numeric(strategy: Strategy) -> bool:
     return isinstance(strategy, ToOffset | ShiftBy | ToGiven)
 
 
-def kept(
+def find_clamped_partitions(
     strategy: Strategy, planned: Mapping[PartitionRef, int], facts: PartitionFacts
 ) -> list[PartitionRef]:
     """Return the partitions that are set to their start or end, because the given number lies beyond it."""

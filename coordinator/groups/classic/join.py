@@ -20,7 +20,11 @@ from coordinator.groups.classic.rebalance import (
 from coordinator.groups.classic.replay import replaced_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
+from coordinator.groups.limits import (
+    check_member_bytes_limits,
+    check_member_limits,
+    check_pending_member_limits,
+)
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
@@ -136,7 +140,7 @@ class _Join:
 
     def _hand_out(self, member_id: MemberId) -> Outcome:
         """Give the id out first, so that a client that never gets the response leaves no member behind."""
-        error = new_pending_member(self.env.config.limits, self.env.usage, member_id)
+        error = check_pending_member_limits(self.env.config.limits, self.env.usage, member_id)
         if error is not _NONE:
             return self._refuse(error)
         self.group.expect(member_id, self.now.mono + self.request.session_timeout_ms)
@@ -156,7 +160,7 @@ class _Join:
             is_new=True,
         )
         member.awaiting_join = self.caller
-        error = new_member(self.env.config.limits, self.env.usage, group, member)
+        error = check_member_limits(self.env.config.limits, self.env.usage, group, member)
         if error is not _NONE:
             return self._refuse(error)
         if group.state is _PREPARING and group.previous_state is _EMPTY:
@@ -190,7 +194,7 @@ class _Join:
             group=group.group_id,
             instance=old.group_instance_id,
             old_member=old_member_id,
-            new_member=member_id,
+            check_member_limits=member_id,
         )
         stays = group.state is _STABLE and (group.protocol_with(old, self.protocols) == group.protocol_name)
         if stays:
@@ -314,7 +318,7 @@ class _Join:
     def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
         """Return NONE if the limits allow the member's new protocols in place of the old ones, else an error."""
         more_bytes = protocols_bytes(self.protocols) - protocols_bytes(member.supported_protocols)
-        return more_member_bytes(self.env.config.limits, self.env.usage, self.group, more_bytes)
+        return check_member_bytes_limits(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
     def _update(self, member: MemberMetadata) -> None:
         self.group.set_protocols(member, self.protocols)

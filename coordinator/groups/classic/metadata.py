@@ -10,9 +10,9 @@ from coordinator.groups.classic.member import (
     MemberMetadata,
     Protocols,
 )
-from coordinator.groups.classic.protocol_votes import count_protocols, winner
+from coordinator.groups.classic.protocol_votes import count_protocols, find_winning_protocol
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
-from coordinator.groups.classic.subscriptions import shared
+from coordinator.groups.classic.subscriptions import share_topics
 from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.progress import RebalanceProgress
@@ -320,13 +320,13 @@ class GroupMetadata:
         """
         assert self.members, f"group {self.group_id} has no member to vote"
         offers = [member.supported_protocols for member in self.members.values()]
-        return winner(offers, self.candidate_protocols)
+        return find_winning_protocol(offers, self.candidate_protocols)
 
     def protocol_with(self, member: MemberMetadata, protocols: Protocols) -> str:
         """Return the protocol that would win if this member offered these; all others must support one of them."""
         offers = [protocols if each is member else each.supported_protocols for each in self.members.values()]
         candidates = set.intersection(*[{name for name, _ in offer} for offer in offers])
-        return winner(offers, candidates)
+        return find_winning_protocol(offers, candidates)
 
     @property
     def uses_consumer_group_protocol(self) -> bool:
@@ -351,7 +351,7 @@ class GroupMetadata:
             if subscribed is None:
                 return None
             topics |= subscribed
-        return shared(frozenset(topics))
+        return share_topics(frozenset(topics))
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member consumes `topic` now; if the topics are unknown, True for any consumer group."""

@@ -7,7 +7,7 @@ from coordinator.groups.classic.member import MemberMetadata, Protocols
 from protocol.java_hash import hash_map_order
 
 
-def winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
+def find_winning_protocol(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
     """Return the candidate with the most votes; each offer votes for its first candidate.
 
     In a tie, it is the one that Kafka's hash map lists first. Raises KeyError for an offer without a candidate.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from coordinator.api.private import adopt_group, close_group, give_back_group
 from coordinator.api.private.close_group import Step
 from coordinator.runtime.sockets import private_path
+from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
 from coordinator.upstream.adoption import (
     ClusterReading,
     GiveBackAnswer,
@@ -17,7 +18,6 @@ from coordinator.upstream.adoption import (
     TopicPartition,
     as_topics,
 )
-from coordinator.upstream.private import adopt_request, mark_of, store_result_from
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
