@@ -202,30 +202,33 @@ def _ambiguous_classes(modules: Sequence[Module]) -> list[str]:
 
 
 def _openers(modules: Sequence[Module]) -> list[str]:
-    return [
-        f"{module.place(line)}: {text.splitlines()[0]}"
-        for module in modules
-        for line, text in module.docstrings
-        if OPENERS.match(text)
-    ]
+    return _first_lines(modules, lambda module: module.docstrings, _opens_wrongly)
 
 
 def _openers_of_notes(modules: Sequence[Module]) -> list[str]:
-    return [
-        f"{module.place(line)}: {text.splitlines()[0]}"
-        for module in modules
-        for line, text in module.notes
-        if OPENERS.match(text)
-    ]
+    return _first_lines(modules, lambda module: module.notes, _opens_wrongly)
 
 
 def _short_docstrings(modules: Sequence[Module]) -> list[str]:
-    return [
-        f"{module.place(line)}: {text.splitlines()[0]}"
-        for module in modules
-        for line, text in module.docstrings
-        if len(text.splitlines()[0].split()) < SHORT_DOCSTRING
-    ]
+    return _first_lines(modules, lambda module: module.docstrings, _is_short)
+
+
+def _opens_wrongly(first_line: str) -> bool:
+    return OPENERS.match(first_line) is not None
+
+
+def _is_short(first_line: str) -> bool:
+    return len(first_line.split()) < SHORT_DOCSTRING
+
+
+def _first_lines(
+    modules: Sequence[Module],
+    texts: Callable[[Module], list[tuple[int, str]]],
+    is_wanted: Callable[[str], bool],
+) -> list[str]:
+    """Return the places and first lines of the texts whose first line is wanted."""
+    found = [(module.place(line), text.splitlines()[0]) for module in modules for line, text in texts(module)]
+    return [f"{place}: {first}" for place, first in found if is_wanted(first)]
 
 
 def _private_words(modules: Sequence[Module]) -> list[str]:

@@ -33,7 +33,7 @@ class Partitions:
         self._ends: dict[Partition, Offset] = {}
 
     def replace_all(self, opened: OpenedPartitions) -> None:
-        """Take over the logs that were read from disk anew; no other thread uses the partitions meanwhile."""
+        """Take over the logs that were read from disk again; no other thread uses the partitions meanwhile."""
         self._logs, self.points = opened.logs, opened.points
         self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}
         self.unread = opened.unread

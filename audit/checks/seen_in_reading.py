@@ -32,7 +32,7 @@ CHECKS: Final = (
         about="A record has a timestamp in the future: a clock was wrong, and it will expire late.",
         todo=(
             "See that NTP or chrony runs on the hosts that write; offsets that must not stay so long "
-            "can be committed anew."
+            "can be committed again."
         ),
         query=sightings_query("future_time"),
     ),

@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = Address("127.0.0.1", 9308)
     metrics_groups_top: Annotated[
         Annotated[int, Meta(ge=0, le=1_000)],
-        "How many groups /metrics names: of those that commit most, rebalance most or are furthest behind, so many.",
+        "How long the lists of groups in /metrics are: by commits, by rebalances, and by how far they are behind.",
     ] = 0
     node_id: Annotated[Natural, "The id of this node, which clients see as a broker's."] = 1
     cluster_id: Annotated[
@@ -85,7 +85,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     log_flush_interval_ms: Annotated[LongPositive, "How often `log.flush = interval` syncs the log."] = 1_000
     journal_checkpoint_bytes: Annotated[
         Annotated[int, Meta(ge=65_536, le=LONG_MAX)],
-        "A journal this long is checkpointed: its records are synced where they belong, and it starts anew.",
+        "A journal this long is checkpointed: its records are synced to their segments, and it starts again, empty.",
     ] = 64 * MIB
     journal_checkpoint_interval_ms: Annotated[
         Annotated[int, Meta(ge=100, le=LONG_MAX)], "A journal that holds anything is checkpointed this often."

@@ -112,7 +112,7 @@ class Adoption:
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
     def count_awaited(self) -> AwaitedCounts:
-        """Count the groups that clients have wanted to be in of late, and that stay at the cluster."""
+        """Count the groups that clients have recently tried to join, and that stay at the cluster."""
         now_ms = self._mono_ms()
         self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}
         members = sum(members for members, _ in self._waited_for.values())

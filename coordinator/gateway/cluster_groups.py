@@ -257,7 +257,7 @@ def _read(
 ) -> tuple[Rows, set[MissingPermission], Errors]:
     """Return the cluster's rows for the groups in the client's version, the missing permissions, and the errors.
 
-    The permissions are those that the gateway's user lacks at the cluster; the errors state why brokers have not
+    The permissions are the ones that the gateway's user lacks at the cluster; the errors state why brokers have not
     answered.
     """
     rows: Rows = []

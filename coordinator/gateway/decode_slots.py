@@ -42,7 +42,8 @@ class DecodeSlot:
         """Wait until a slot is free.
 
         The client takes all earlier responses first. Otherwise a client that reads nothing would hold a slot for as
-        long as it likes, because the broker's responses to permission queries are behind those that it does not read.
+        long as it likes, because the broker's responses to permission queries are queued behind the responses that
+        the client does not read.
         """
         await self._session.all_answered()
         if self._slots.free:

@@ -53,13 +53,13 @@ class PendingResponse:
 
 
 class Pipeline:
-    """The requests that a broker or a coordinator has to answer, and the part of its responses that has come."""
+    """The requests that a broker or a coordinator has to answer, and the part of its responses that has arrived."""
 
     __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting")
 
     def __init__(self) -> None:
         self.queue: deque[PendingResponse] = deque()
-        self.inbox: memoryview = NOTHING  # the bytes that have come and were not passed on
+        self.inbox: memoryview = NOTHING  # the bytes that have arrived and were not passed on
         self.more = bytearray()  # further bytes of a response that is collected
         self.missing = 0  # the number of bytes that have to come before the inbox is read again
         self.rewriting: Coroutine[Any, Any, tuple[bytes, int]] | None = None  # of the inbox's first response
@@ -286,7 +286,7 @@ class Pipelines:
     def _take_response(
         self, client: ClientSession, pipeline: Pipeline, pending: PendingResponse, data: bytes, whole: int
     ) -> Rewritten:
-        """Rewrite a response of `whole` bytes as far as it has come, or take the response to a request of our own.
+        """Rewrite a response of `whole` bytes as far as it has arrived, or take the response to a request of our own.
 
         Returns the bytes that replace its beginning, and how many bytes they replace; the rest passes unchanged.
         Returns None while more of it is needed.
@@ -334,7 +334,7 @@ def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data
 
 
 def _empty(pipeline: Pipeline) -> None:
-    """Drop the bytes that have come from a pipeline."""
+    """Drop the bytes that have arrived from a pipeline."""
     pipeline.inbox = NOTHING
     pipeline.more = bytearray()
     pipeline.missing = 0

@@ -74,7 +74,7 @@ class Relay(SessionIO, StreamOwner):
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that have come, from all sides, and were not passed on."""
+        """The bytes that have arrived, from all sides, and were not passed on."""
         return self.session.kept_bytes + sum(stream.waiting_bytes for stream in self._streams())
 
     @property

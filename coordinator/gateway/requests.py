@@ -38,7 +38,7 @@ PENDING_MAX: Final = 1_000
 ASKED_AT_ONCE: Final = 50
 """The number of requests whose verdict is asked for in one step, before other connections have their turn."""
 ASKED_BYTES_AT_ONCE: Final = 2 * 1024
-"""The bytes of those requests in one step: the time depends on how much they name."""
+"""The most bytes of such requests in one step: a request takes longer the more groups and topics it names."""
 
 _REQUEST_BYTES: Final = 12  # the length, API key and version, the correlation id
 _SMALLEST_REQUEST: Final = 10
@@ -54,7 +54,7 @@ class PendingVerdict(NamedTuple):
 
 
 class RequestReader:
-    """Reads the requests of one client, and holds those that were not passed on yet."""
+    """Reads the requests of one client, and holds the ones that were not passed on yet."""
 
     __slots__ = (
         "_asked",
@@ -103,7 +103,7 @@ class RequestReader:
 
     @property
     def inbox_bytes(self) -> int:
-        """The bytes of requests that have come and were not taken yet."""
+        """The bytes of requests that have arrived and were not taken yet."""
         return 0 if self._inbox is NOTHING else len(self._inbox) + len(self._more)
 
     @property
@@ -215,8 +215,8 @@ class RequestReader:
     def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
         """Return whether the verdict on a request may be asked for in this step.
 
-        `length` is the number of its bytes, and `missing` the number of those that have not come. After many requests
-        other connections have their turn first.
+        `length` is the size of the request in bytes, of which `missing` have not arrived. After a step's share of
+        requests, other connections have their turn first.
         """
         if self._is_cut(missing):
             return False
@@ -229,7 +229,7 @@ class RequestReader:
         return True
 
     def _next(self, head: bytes) -> Route | None:
-        """Return the route of the request with this head; None if too little has come, or it is not its turn."""
+        """Return the route of the request with this head; None if too little has arrived, or it is not its turn."""
         if len(head) < LENGTH_BYTES:
             return None
         length = int32_at(head, 0)
@@ -260,7 +260,7 @@ class RequestReader:
         return route
 
     def _pass(self, route: Route, head: bytes, data: memoryview, pos: int) -> bool:
-        """Begin to pass a request to the broker; return False if too little has come to know whether it is answered."""
+        """Begin to pass a request to the broker; return False until enough has arrived to know if it is answered."""
         has_answer: bool | None = True
         if route.has_answer is not None:
             has_answer = route.has_answer(head, route.version)

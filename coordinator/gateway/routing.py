@@ -14,7 +14,7 @@ Bytes: TypeAlias = bytes | memoryview
 BROKER: Final = 0
 COORDINATOR: Final = 1
 HERE: Final = 2
-"""The numbers of those that can answer a request; the first two are pipelines, HERE is this process."""
+"""Where a request is answered: by a broker or a coordinator, over their pipelines, or in this process (HERE)."""
 
 LENGTH_BYTES: Final = 4
 """The size of the length before each request and response."""
@@ -76,9 +76,9 @@ Rewritten: TypeAlias = tuple[bytes, int] | None
 UNCHANGED: Final = (b"", 0)
 """The result for a response that passes unchanged."""
 Rewriting: TypeAlias = Rewritten | Coroutine[Any, Any, tuple[bytes, int]]
-"""A Rewritten, or, for a response that has come whole, a coroutine that returns one."""
+"""A Rewritten, or, for a response that has arrived whole, a coroutine that returns one."""
 Rewrite: TypeAlias = Callable[[ClientSession, bytes], Rewriting]
-"""(client, a response from its length on, as far as it has come) -> its rewritten form. Raises ProtocolError."""
+"""(client, a response from its length on, as far as it has arrived) -> its rewritten form. Raises ProtocolError."""
 
 
 class Verdict(NamedTuple):
@@ -161,7 +161,7 @@ def with_length(frame: bytes) -> bytes:
 
 
 def read_head(data: memoryview, pos: int) -> bytes:
-    """Return the head of the request or response at `pos`, as far as it has come; bytes are quicker to read."""
+    """Return the head of the request or response at `pos`, as far as it has arrived; bytes are quicker to read."""
     if not pos and len(data) <= HEAD_BYTES:
         return data.tobytes()
     return data[pos : pos + HEAD_BYTES].tobytes()

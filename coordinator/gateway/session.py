@@ -91,7 +91,7 @@ class Session:
 
     @property
     def kept_bytes(self) -> int:
-        """The bytes that have come, and were not passed on."""
+        """The bytes that have arrived and were not passed on."""
         return self._requests.kept_bytes + self._pipelines.kept_bytes
 
     def note_client_gone(self) -> None:

@@ -102,7 +102,7 @@ class SocketStream:
         self._linger: Handle | None = None
         self.is_gone = False
         self.sent_bytes = 0
-        """The bytes that have been sent of those that had to wait."""
+        """The number of queued bytes that have been sent."""
 
     def connected(self, sock: socket, preface: bytes = b"") -> None:
         """Use this connected socket, and send `preface` before all waiting bytes; a TLS handshake is done already."""

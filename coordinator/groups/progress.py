@@ -22,9 +22,9 @@ class RebalanceCause(enum.Enum):
 
 
 class RebalanceProgress:
-    """The times of one rebalance, from its begin to the assignment that ends it, in monotonic milliseconds.
+    """The times of one rebalance, from its start to the assignment that ends it, in monotonic milliseconds.
 
-    A rebalance that begins anew before its end keeps its first cause: its members have done no work meanwhile.
+    If a rebalance starts again before it has completed, the first cause counts: its members have done no work since.
     """
 
     __slots__ = (

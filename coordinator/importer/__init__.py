@@ -4,7 +4,7 @@
 `source` finds what the broker's log directories hold, `survey` reads it, `target` makes a data directory of it.
 Nothing is written in the broker's directories.
 
-The partitions are copied as they are, and the data directory takes on the broker's number of them. To place every
-group anew by another number would lose what cannot be split: open transactions, their markers, and records of
-kinds that are not served here; and the directory could not go back to its broker.
+The partitions are copied as they are, and the data directory takes on the broker's number of them. To place the groups
+by another number would lose what cannot be split: open transactions, their markers, and records of kinds that are not
+served here. The directory could not go back to its broker, either.
 """

@@ -64,7 +64,7 @@ class LogWriter(Protocol):
 
     The records of one call stay together: they are read back wholly or not at all. Tickets of one writer become durable
     in the order of their appends. Once an append has failed, so do all that follow it: the state that they were decided
-    on is lost. The same holds once the partition was claimed anew or released.
+    on is lost. The same holds once the partition was claimed again or released.
     """
 
     @property
@@ -122,7 +122,7 @@ class Claim(Protocol):
         """Return an error with the place in the log of damage that was found in a chunk. Raises LogError."""
 
     def writer(self) -> LogWriter:
-        """Return a writer. Raises LogUnavailable if the log has failed since the claim: claim and read anew."""
+        """Return a writer. Raises LogUnavailable if the log has failed since the claim: claim and read again."""
 
 
 class GroupLog(Protocol):

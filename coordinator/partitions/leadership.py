@@ -97,7 +97,7 @@ class Leadership:
     def failed(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
 
-        Skips partitions that were lost to another leader since, or gained anew: their writers are out of use.
+        Skips partitions that were lost to another leader since, or gained again: their writers are out of use.
         """
         manager = self._manager
         partitions = [writer.partition for writer in writers if manager.is_written_by(writer)]

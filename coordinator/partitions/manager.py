@@ -77,7 +77,7 @@ class GroupMetadataManager:
         self.unloading = Unloading(timers, clock, deliver)
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
-        self._log = log.bind()  # not looked up anew for each event of a group
+        self._log = log.bind()  # not looked up for each event of a group
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
 

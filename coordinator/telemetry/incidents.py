@@ -10,7 +10,7 @@ from coordinator.telemetry.logs import Logger
 
 REMIND_MS: Final = 60_000
 OPEN_MAX: Final = 10_000
-"""The number of incidents that are kept; if more begin, the oldest are forgotten, and begin anew."""
+"""The number of incidents that are kept; if more begin, the oldest are forgotten, and count as new."""
 
 
 class _Incident(msgspec.Struct):

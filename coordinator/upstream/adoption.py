@@ -10,8 +10,8 @@ Moving in (`adopt_group`):
 3. its offsets at the cluster are read, once no open transaction can change them, or add the first one of a partition;
 4. the cluster is asked once more: a consumer that joined meanwhile may have committed offsets that were not read;
 5. the coordinator stores the offsets and the mark in one turn, unless the mark exists by now. It stores nothing, and
-   all begins anew, if a group has gone to the cluster since step 1, as that may be this one, with newer offsets; if a
-   topic was deleted since, as its offsets may have been read; or if steps 3 to 5 took longer than some seconds.
+   all steps start again, if a group has gone to the cluster since step 1, as it may be this one, with newer offsets;
+   if a topic was deleted since, as its offsets may have been read; or if steps 3 to 5 took longer than some seconds.
 
 For a group that exists neither here nor at the cluster the coordinator stores nothing; the group may be served for a
 moment, and gets its mark with the first record that is stored for it.
@@ -20,13 +20,13 @@ Only what step 5 made durable counts, so an attempt that is stopped before it ha
 one wins and the others find the mark. No client is served before the mark exists: so the cluster's offsets can replace
 no newer ones here.
 
-The two looks at the cluster miss a consumer that joins there in the instant after the second one: a group is to be
+The two reads of the cluster miss a consumer that joins there in the instant after the second one: a group is to be
 moved while its clients are away, or on their way here.
 
 Moving out (`give_back_group`):
 
-1. the coordinator here closes the group, unless it has members: for some seconds, which each further request begins
-   anew, clients that join it, commit in it or delete something of it get a retriable error. Reading goes on;
+1. the coordinator here closes the group, unless it has members: for some seconds, which each further request
+   restarts, clients that join it, commit in it or delete something of it get a retriable error. Reading goes on;
 2. the offsets here are read;
 3. the cluster is asked for the group's state, as it takes no offsets for a group with members, and which of these
    offsets it would refuse;
@@ -34,7 +34,7 @@ Moving out (`give_back_group`):
 5. the offsets are committed at the cluster; the group's other offsets at the cluster (they were deleted here, have
    expired, or were committed there meanwhile) are reported, and deleted only if that was asked for;
 6. the coordinator removes the mark and the offsets in one turn if these are still exactly the group's offsets and it
-   has no members; if they changed, all begins anew.
+   has no members; if they changed, all steps start again.
 
 A group that cannot go is opened again at once. Nothing is written before step 5, and a dry run, which asks the same and
 closes nothing, reports the same. Offsets that the cluster took in step 5 for a group that stays are reported.

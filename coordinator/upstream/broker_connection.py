@@ -47,7 +47,7 @@ logging.getLogger("aiokafka").propagate = False
 
 
 class Credentials:
-    """The TLS context, made once, and the credentials, read anew for each connection."""
+    """The TLS context, made once, and the credentials, which are read for each connection."""
 
     def __init__(self, config: UpstreamConfig, read: ReadFile) -> None:
         """Make the TLS context. Raises ConfigError if the file of `upstream.ssl.ca.location` cannot be read."""
@@ -86,7 +86,7 @@ class BrokerConnection:
         self._timeout_ms = config.request_timeout_ms
         self._connection = _connection(address, config, keys)
         self.used = False
-        """True if a response has come before: the broker may have closed the connection since, as idle."""
+        """True if a response was received before: the broker may have closed the connection since, as idle."""
 
     @classmethod
     async def open(cls, address: Address, config: UpstreamConfig, keys: Credentials) -> "BrokerConnection":
@@ -140,7 +140,7 @@ class BrokerConnection:
             choose_version(self.address, api, offers.get(api), needed)
 
     async def _offers(self) -> dict[int, VersionRange]:
-        """Return the broker's api versions, asked anew: with SASL one may ask only once before the login."""
+        """Return the broker's api versions, by a new request: with SASL only one is allowed before the login."""
         from protocol.messages import ApiVersionsRequest
 
         asked = UpstreamQuestion(

@@ -219,7 +219,7 @@ class UpstreamCluster:
         return found, errors
 
     def forget_coordinator(self, group: str) -> None:
-        """Forget the group's coordinator, so that it is looked up anew: it has moved, or is unreachable."""
+        """Forget the group's coordinator, so that it is looked up again: it has moved, or is unreachable."""
         self._coordinators.pop(group, None)
 
     async def call_with_retries(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:

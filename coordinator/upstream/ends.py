@@ -34,7 +34,7 @@ _MOVED: Final = frozenset(
 
 
 class UpstreamEnds:
-    """Requests end offsets; remembers each partition's leader, and finds it anew if it has moved."""
+    """Requests end offsets; remembers each partition's leader, and finds it again if it has moved."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
         """Request the ends of partitions of `cluster`."""

@@ -63,7 +63,7 @@ class GroupQuestions:
         return [*answers, *(GroupAnswer(some, code) for code, some in refused.items())]
 
     def forget(self, groups: Iterable[str]) -> None:
-        """Forget the coordinators of these groups, so that they are looked up anew for the next request."""
+        """Forget the coordinators of these groups, so that the next request looks them up again."""
         for group in groups:
             self._cluster.forget_coordinator(group)
 

@@ -99,10 +99,10 @@ def diff_topics(
     enough = min(CONFIRMATIONS, max(1, brokers))
     absent = [n for n, by in denied.items() if len(by) >= CONFIRMATIONS and len(set(by)) >= enough]
     deleted = tuple(sorted(absent))
-    anew = {name: seen[name] for name in deleted if name in seen}
+    recreated = {name: seen[name] for name in deleted if name in seen}
     ids = dict.fromkeys([*doubts.gone, *(known[name].topic_id for name in deleted)])
     left = {name: by for name, by in denied.items() if name not in absent}
-    return TopicDiff({**created, **anew}, grown, deleted), UnconfirmedChanges(
+    return TopicDiff({**created, **recreated}, grown, deleted), UnconfirmedChanges(
         left, tuple(ids)[-GONE_IDS_MAX:]
     )
 

@@ -20,7 +20,7 @@ PARTITIONS_PER_QUESTION: Final = 2_000
 
 
 class LagWatch:
-    """Asks for the ends of partitions in pieces, one after the other, and measures the lag once all have come."""
+    """Asks for the ends of partitions in pieces, one after the other, and measures the lag once all have arrived."""
 
     def __init__(
         self,

@@ -123,10 +123,10 @@ class RemoteCatalogueStore(CatalogueWriter):
         if message.is_last:
             gone = yield from self.catalogue.missing_in(self._incoming)
             self.coming_version = message.version
-            # First, so that no topic is created anew before the old one's offsets are dropped.
+            # First, so that no topic is created again before the old one's offsets are dropped.
             yield from self._take_over(Changes(deleted=gone))
             if not gone:
-                # Topics may have come and gone unnoticed: report that no offsets of these are left, too.
+                # Topics may have been created and deleted unnoticed: report that no offsets of these are left, too.
                 yield from self._drop(())
             self.catalogue.adopt(self._incoming)
             self._incoming = None
@@ -151,7 +151,7 @@ class RemoteCatalogueStore(CatalogueWriter):
         self._send(AskTopics())
 
     def _finish_if_there(self) -> None:
-        """Finish, fail or repeat the edits once the supervisor's response and its version have come."""
+        """Finish, fail or repeat the edits once the supervisor's response and its version have arrived."""
         answer = self._answer
         if answer is None or self.version < answer.version:
             return

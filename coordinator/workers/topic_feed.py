@@ -3,7 +3,7 @@
 
 Each change has a version, the next number. A worker gets all topics as of some version and then every later change. The
 newest changes are kept, so that a worker that reads slowly gets them when it reads; a worker that needs older changes,
-or that asks, gets all topics anew. Nothing is sent faster than it is read, so a stopped worker takes no memory here.
+or that asks, gets all topics again. Nothing is sent faster than it is read, so a stopped worker takes no memory here.
 """
 
 import asyncio

@@ -100,7 +100,7 @@ class SegmentIndex:
         return self._thorough and not self._ready
 
     def remove(self) -> None:
-        """Remove the files, which are made anew if needed. Not durable before the directory is synced."""
+        """Remove the files, which are rebuilt if needed. Not durable before the directory is synced."""
         for path in self._paths:
             self._fs.remove(path)
 
@@ -228,7 +228,7 @@ class SegmentIndex:
             return None
 
     def _resume(self, segment: IndexSource) -> None:
-        """Read the entries of the files, and add those that they lack."""
+        """Read the entries of the files, and add the missing ones."""
         self._reset()
         entries, times = self._load(0), self._load(1)
         start = 0

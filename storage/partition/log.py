@@ -114,7 +114,7 @@ class PartitionLog:
     def note_rolled(self) -> None:
         """Note the segments that must exist from now on: all but the last one. Raises OSError.
 
-        The whole log must be on disk, and its recovery point noted: a recovery may write anew what lies behind it.
+        The whole log must be on disk, and its recovery point noted: a recovery may rewrite what lies behind it.
         """
         rolled = {segment.base_offset: segment.size_bytes for segment in self._segments[:-1]}
         if rolled != (self._noted or {}):
@@ -276,7 +276,7 @@ class PartitionLog:
         """Write the index entries of batches that a recovery has appended, without reading any segment.
 
         Once the next recovery point is noted, no index before its segment is checked again: so those of full
-        segments that a crash may have torn are removed, to be made anew from their segments. Raises OSError.
+        segments that a crash may have torn are removed, to be rebuilt from their segments. Raises OSError.
         """
         for segment in self._segments:
             rolled = segment is not self._segments[-1]

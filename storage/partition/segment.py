@@ -113,7 +113,7 @@ class Segment:
     def cut(self, size: int) -> None:
         """Cut everything from byte `size` on."""
         self.dirty = True
-        # A broker would build it anew (LogSegment.recover). We need not: coordinators, Kafka's and ours, load up to
+        # A broker would rebuild it (LogSegment.recover). We need not: coordinators, Kafka's and ours, load up to
         # the end of the log and use the markers in it (CoordinatorLoaderImpl, LogReplay); only a read_committed
         # consumer of this very topic reads the index. An entry without its batches would be worse than none.
         self._fs.remove(self.path.with_suffix(TXN_INDEX_SUFFIX))

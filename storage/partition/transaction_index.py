@@ -3,7 +3,7 @@
 
 Kafka keeps these in `.txnindex` files and snapshots of its producers. We find them by a walk over the headers of the
 batches, in slices, once for each log and then over the batches appended since. If compaction has changed a log with
-transactions the walk begins anew: a transaction whose marker is gone must not be reported any more.
+transactions the walk starts again: a transaction whose marker is gone must not be reported any more.
 """
 
 from collections.abc import Sequence

@@ -112,7 +112,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
         segments = {segment.path: segment for segment in checked.segments}
         for path, damages in by_path.items():
             _rewrite(fs, path, segments.get(path), damages)
-        # Last, since the list may be the only sign of the damage; the node writes it anew.
+        # Last, since the list may be the only sign of the damage; the node writes it again.
         fs.remove(checked.directory / ROLLED_SEGMENTS_FILE)
         fs.fsync_dir(checked.directory)
     except OSError as error:
@@ -130,7 +130,7 @@ def _settle_names(fs: FileSystem, directory: Path) -> None:
 
 
 def _rewrite(fs: FileSystem, path: Path, segment: CheckedSegment | None, damages: list[Damage]) -> None:
-    """Write a segment anew, without its damage. A gap before its first offset gets a segment of its own."""
+    """Rewrite a segment without its damage. A gap before its first offset gets a segment of its own."""
     data = b"" if segment is None else read_file(fs, path)
     parts = []
     for piece in [] if segment is None else segment.pieces:

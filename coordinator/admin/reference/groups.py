@@ -34,7 +34,7 @@ REBALANCE_DURATION: Final = HistogramHelp(
     "Time from the begin of a rebalance to the assignment that ends it, by its first cause.",
     "seconds",
     ("cause",),
-    more="A group that has become empty ends it, too; a rebalance that began anew meanwhile counts once.",
+    more="A group that has become empty ends it, too; a rebalance that starts again before its end counts once.",
 )
 REBALANCE_SLOWEST_MEMBER: Final = CounterHelp(
     "groupkeeper_rebalance_slowest_member_seconds_total",

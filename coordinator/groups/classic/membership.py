@@ -105,7 +105,7 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
 
 
 def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
-    """Remove a member; if its join still waits, the response makes its client join anew."""
+    """Remove a member; a join that it still waits in is answered with an error that makes its client join again."""
     response = JoinGroupResponse(
         error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
     )
