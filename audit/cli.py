@@ -241,7 +241,7 @@ def _print_report(report: "Report", fail_on: str, out: str) -> int:
         *(
             f"  {one.severity}: {one.name}, {one.extent}"
             for severity in reversed(SEVERITIES)
-            for one in report.of(severity)
+            for one in report.results_by_severity(severity)
         ),
         f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} offsets; "
         f"{run.seconds:.1f} s",

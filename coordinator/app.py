@@ -69,7 +69,7 @@ class App(NodeComponents):
     ) -> None:
         """Create the components of a node from its settings and machine. Raises CannotStart."""
         super().__init__(settings, loop, machine, log_manager, cluster_id)
-        self.leadership.note_dropped = self.dropped_before_serving
+        self.leadership.note_dropped = self.note_drop_before_serving
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
         """The number of the last deleted topic whose offsets all partitions were to drop."""
@@ -144,7 +144,7 @@ class App(NodeComponents):
             raise CannotStart(str(error)) from error
         self._topics, self._dropped_upto = store, store.deletions.number
         for partition in self.leadership.epochs:
-            self.manager.deleted.note(partition, frozenset(store.deletions.left(partition)))
+            self.manager.deleted.note(partition, frozenset(store.deletions.undropped_topics(partition)))
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
@@ -162,7 +162,7 @@ class App(NodeComponents):
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
-        self.topics = store.catalogue.unsorted
+        self.topics = store.catalogue.snapshot_topics
         store.catalogue.refusals = self.stats.limit_refusals
         store.on_topics_deleted = self.drop_offsets
         return Node(
@@ -204,7 +204,7 @@ class App(NodeComponents):
         )
         return noted
 
-    async def dropped_before_serving(self, partition: Partition) -> None:
+    async def note_drop_before_serving(self, partition: Partition) -> None:
         """Store that a partition, about to be served, has dropped its offsets in deleted topics; wait for that."""
         upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
         while True:
@@ -289,7 +289,7 @@ class App(NodeComponents):
     # --- periodic jobs ---
 
     async def _expire(self) -> None:
-        if not self.wall_clock.confirmed():
+        if not self.wall_clock.check_wall_clock():
             return
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
@@ -303,7 +303,7 @@ class App(NodeComponents):
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
         self.server.refuse_lost()
-        self.leadership.failed(writers, error)
+        self.leadership.reload_failed_partitions(writers, error)
 
     # --- stop ---
 

@@ -16,7 +16,7 @@ from protocol.names import Partition
 class Waiter(Protocol):
     """Waits for the end of a ticket."""
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         """Go on, as the ticket has ended, and so have those that end with it."""
 
 
@@ -49,7 +49,7 @@ class DurabilityTicket:
         return not self.is_durable and self.error is None
 
     def wait(self, waiter: Waiter) -> None:
-        """Call `waiter.release()` once at the end of this ticket, which must be pending."""
+        """Call `waiter.resume_after_ticket()` once at the end of this ticket, which must be pending."""
         if self._waiters is None:
             self._waiters = [waiter]
         else:
@@ -67,7 +67,7 @@ class DurabilityTicket:
         if waiters is not None:
             for waiter in waiters:
                 try:
-                    waiter.release()
+                    waiter.resume_after_ticket()
                 except Exception as failure:  # noqa: BLE001 - the others must be released; `settle` raises it
                     failures.append(failure)
 
@@ -109,7 +109,7 @@ class ReplyDependencies:
         elif ticket not in self.more:
             self.more.append(ticket)
 
-    def blocker(self) -> DurabilityTicket | None:
+    def find_undurable_ticket(self) -> DurabilityTicket | None:
         """Return a ticket that is not durable, be it pending or failed; None if all are."""
         while self.ticket.is_durable:
             if not self.more:

@@ -259,7 +259,7 @@ class LogManager:
                 where = error.filename or partition_dir(self.data_dir, self.settings.topic, partition)
                 raise storage_error(where, error, "reading") from error
             with self._journals.lock:
-                partitions.recovered(log)
+                partitions.restore_partition(log)
             self.cuts += tuple(cuts)
 
     # -------------------------------------------------------------- writing
@@ -333,7 +333,7 @@ class LogManager:
         """
         with self._io_lock:
             self._health.check()
-            if not self.has(rolled):
+            if not self.is_log_current(rolled):
                 return False
             try:
                 rolled.log.replace(base_offsets)
@@ -346,13 +346,13 @@ class LogManager:
     def remove_cleaned(self, rolled: RolledLog) -> None:
         """Remove the files of a cleaning that was given up, if the log is still this node's."""
         with self._io_lock:
-            if self.has(rolled):
+            if self.is_log_current(rolled):
                 try:
                     remove_cleaned(self.file_system, rolled.log.directory, rolled.base_offsets)
                 except OSError as error:
                     raise storage_error(rolled.log.directory, error, "giving up a cleaning") from error
 
-    def has(self, rolled: RolledLog) -> bool:
+    def is_log_current(self, rolled: RolledLog) -> bool:
         """Return whether the log is still in use, and not one from before a repair, a release or the end."""
         return not self._health.closed and self._partitions.uses(rolled.log)
 
@@ -423,7 +423,7 @@ class LogManager:
             self._writer.write_partition(partition)
             return self.log(partition).read(start_offset, max_bytes)
 
-    def look(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
+    def read_from_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
         """Return the result of `read` for a partition's log, which must not change it; nothing else does meanwhile.
 
         With `fresh` the log holds everything accepted, else only what was written before. Raises what `read`

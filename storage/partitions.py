@@ -98,7 +98,7 @@ class Partitions:
         self.owned.add(log.partition)
         self._take(log)
 
-    def recovered(self, log: PartitionLog) -> None:
+    def restore_partition(self, log: PartitionLog) -> None:
         """Use a failed partition again that could be read after all, and is on disk up to its end."""
         del self.failed[log.partition]
         del self.unread[log.partition]

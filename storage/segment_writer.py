@@ -116,7 +116,7 @@ class SegmentWriter:
 
     def sync(self, log: PartitionLog) -> None:
         """Make durable what was written into a log. Raises StorageError; then the log has failed."""
-        if not log.dirty:
+        if not log.needs_fsync:
             return
         try:
             log.fsync()

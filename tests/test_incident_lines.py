@@ -20,15 +20,15 @@ def test_a_reminder_comes_each_minute_with_how_long_and_how_often() -> None:
     now_ms = 0
     with captured() as lines:
         incidents = Incidents(get_logger("test"), lambda: now_ms)
-        incidents.is_over("a", "fine")
+        incidents.end_incident("a", "fine")
         for second in range(1, 131):
             now_ms = second * 1_000
-            incidents.fails("a", "bad", reason="why")
+            incidents.log_repeated_failure("a", "bad", reason="why")
             if second == 100:
-                incidents.fails("b", "worse")
-        incidents.is_over("a", "fine again")
-        incidents.is_over("a", "fine again")
-        incidents.fails("a", "bad", reason="anew")
+                incidents.log_repeated_failure("b", "worse")
+        incidents.end_incident("a", "fine again")
+        incidents.end_incident("a", "fine again")
+        incidents.log_repeated_failure("a", "bad", reason="anew")
     assert REMIND_MS == 60_000
     assert lines.lines == [
         ("error", "bad", {"reason": "why"}),
@@ -44,9 +44,9 @@ def test_of_very_many_incidents_the_oldest_are_forgotten() -> None:
     with captured() as lines:
         incidents = Incidents(get_logger("test"), lambda: 0, "warning")
         for number in range(OPEN_MAX + 1):
-            incidents.fails(number, "bad")
+            incidents.log_repeated_failure(number, "bad")
         for number in (OPEN_MAX, 0):
-            incidents.fails(number, "bad", number=number)
+            incidents.log_repeated_failure(number, "bad", number=number)
     assert lines.lines[OPEN_MAX + 1 :] == [("warning", "bad", {"number": 0})]
 
 
@@ -58,10 +58,10 @@ def test_a_key_is_not_kept_because_clients_choose_names_of_any_length() -> None:
     kept = weakref.ref(name)
     with captured() as lines:
         incidents = Incidents(get_logger("test"), lambda: 0)
-        incidents.fails(name, "bad")
+        incidents.log_repeated_failure(name, "bad")
         del name
         assert kept() is None
-        incidents.fails("x" * 32_767, "bad")
+        incidents.log_repeated_failure("x" * 32_767, "bad")
     assert len(lines.lines) == 1
 
 

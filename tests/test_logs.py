@@ -204,10 +204,10 @@ def test_a_flood_of_one_event_is_summed_up_and_the_others_are_written() -> None:
     limit = RateLimit(clock)
     assert sum(limit.admit("a", "bad", "info") for _ in range(1_000)) == LINES_PER_PERIOD_MAX
     assert limit.admit("a", "good", "info")
-    assert limit.overdue() == []
+    assert limit.take_suppressed_counts() == []
     clock.now = PERIOD_S
-    assert limit.overdue() == [("a", "bad", "info", 1_000 - LINES_PER_PERIOD_MAX)]
-    assert limit.overdue() == []
+    assert limit.take_suppressed_counts() == [("a", "bad", "info", 1_000 - LINES_PER_PERIOD_MAX)]
+    assert limit.take_suppressed_counts() == []
     assert limit.admit("a", "bad", "info")
     assert sum(limit.admit("a", f"event {number}", "info") for number in range(100_000)) < 3_000
     assert len(limit._seen) <= EVENTS_MAX + 1, "and all the others together"

@@ -20,7 +20,7 @@ def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> 
     if not len(numbers):
         return
     group, groups = rows.codes("group", numbers)
-    placement.look(groups, group, numbers)
+    placement.check_groups(groups, group, numbers)
     runs = RowsByKey(combine_keys([group]))
     ordered = numbers[runs.order]
     generation, tombstone = rows.longs("generation")[ordered], rows.bools("tombstone")[ordered]

@@ -52,9 +52,9 @@ def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     meanwhile = damaged & (
         False if gone is None else pc.fill_null(gone, False).to_numpy(zero_copy_only=False)[batches]
     )
-    seen.where("batch_crc", batches[wrong_crc], detail, always=True)
-    seen.where("batch_damage", batches[damaged & ~meanwhile], detail, always=True)
-    seen.where("changed_meanwhile", batches[meanwhile], detail, always=True)
+    seen.note_rows("batch_crc", batches[wrong_crc], detail, always=True)
+    seen.note_rows("batch_damage", batches[damaged & ~meanwhile], detail, always=True)
+    seen.note_rows("changed_meanwhile", batches[meanwhile], detail, always=True)
 
 
 def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
@@ -75,12 +75,12 @@ def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
             return f"offset {start} in a file whose first is {rows.place[2]}"
         return f"offsets {base[index]} to {last[index]} follow {base[index - 1]} to {high[index - 1]}"
 
-    seen.where("offset_order", batches[back], after, always=True)
-    seen.where("offset_overlap", batches[overlap], after, always=True)
+    seen.note_rows("offset_order", batches[back], after, always=True)
+    seen.note_rows("offset_overlap", batches[overlap], after, always=True)
     offset, position = rows.longs("offset"), rows.longs("position")
     inside = np.zeros(rows.count, np.bool_)
     inside[1:] = (position[1:] == position[:-1]) & (offset[1:] <= offset[:-1])
-    seen.where(
+    seen.note_rows(
         "offset_order",
         inside,
         lambda row: f"offset {offset[row]} follows {offset[row - 1]} in one batch",
@@ -109,16 +109,16 @@ def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) 
     hole = believed & (missing > 0) & (start > cleaned_to)
     emptied = sound & ~has_record & (last >= cleaned_to) & ~rows.bools("control")
     head = sound & first_of_batch & has_record & (offset > base) & (base >= cleaned_to) & ~hole
-    seen.where(
+    seen.note_rows(
         "offset_gap",
         hole,
         lambda row: f"offsets {expected[row - 1]} to {start[row] - 1} are missing",
         always=True,
     )
-    seen.where(
+    seen.note_rows(
         "offset_gap", head, lambda row: f"offsets {base[row]} to {offset[row] - 1} are missing", always=True
     )
-    seen.where(
+    seen.note_rows(
         "offset_gap",
         emptied,
         lambda row: f"a batch has no record of its offsets {base[row]} to {last[row]}",
@@ -134,7 +134,7 @@ def _epochs(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     of = dict(
         zip(batches[back].tolist(), zip(epoch[back].tolist(), high[back].tolist(), strict=True), strict=True)
     )
-    seen.where(
+    seen.note_rows(
         "leader_epoch_back",
         batches[back],
         lambda row: f"leader epoch {of[row][0]} after {of[row][1]}",
@@ -148,7 +148,7 @@ def _clock(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations)
     jump[1:] = (time[:-1] - time[1:] > rules.clock_back_ms) & (time[1:] >= 0)
     before = np.roll(time, 1)
     of = dict(zip(batches[jump].tolist(), (before - time)[jump].tolist(), strict=True))
-    seen.where(
+    seen.note_rows(
         "clock_jump",
         batches[jump],
         lambda row: f"a batch is {of[row] / 1000:.0f} s older than the one before it",

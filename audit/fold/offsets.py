@@ -23,7 +23,7 @@ def fold_offsets(
         return
     group, groups = rows.codes("group", numbers)
     topic, _ = rows.codes("topic", numbers)
-    placement.look(groups, group, numbers)
+    placement.check_groups(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
     runs = RowsByKey(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
     first, last = numbers[runs.first], numbers[runs.last]

@@ -18,7 +18,7 @@ class PlacementCheck:
         self._partitions = rules.num_partitions
         self._seen = seen
 
-    def look(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
+    def check_groups(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
         """Note the `rows` whose group, `groups[group_of]`, belongs to another partition."""
         if self._partitions is None or self._rows.partition < 0:
             return
@@ -31,4 +31,4 @@ class PlacementCheck:
             name = self._rows.one("group", row)
             return f"group {name!r} belongs to partition {partition_for(name, self._partitions or 1)}"
 
-        self._seen.where("wrong_partition", wrong, detail, always=True)
+        self._seen.note_rows("wrong_partition", wrong, detail, always=True)

@@ -27,14 +27,14 @@ _HEAD: Final = Struct(">hh")
 def fold_records(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
     """Note records with problems; yield the groups of other protocols."""
     unreadable = rows.valid("problem") | rows.equals("key_type", NULL_KEY)
-    seen.where(
+    seen.note_rows(
         "undecodable", unreadable, lambda row: rows.one("problem", row) or "the key is null", always=True
     )
     unknown = rows.equals("key_type", UNKNOWN) & ~unreadable
     if unknown.any():
         known = pc.is_in(rows.column("key_version"), value_set=pa.array(KEY_VERSIONS_OF_KAFKA, pa.int32()))
         of_kafka = known.to_numpy(zero_copy_only=False)
-        seen.where(
+        seen.note_rows(
             "unknown_type",
             unknown & ~of_kafka,
             lambda row: f"a key of version {rows.one('key_version', row)}",
@@ -69,7 +69,7 @@ def _metadata(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
     lengths = [len(text.encode("utf-16-le")) // 2 for text in rows.take("metadata", long).to_pylist()]
     above = np.array(lengths, np.int64) > rules.metadata_bytes_max
     of = dict(zip(long.tolist(), lengths, strict=True))
-    seen.where(
+    seen.note_rows(
         "metadata_too_long",
         long[above],
         lambda row: (
@@ -81,7 +81,7 @@ def _metadata(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
 def _future(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
     latest = rules.now_ms + rules.future_ms
     time = np.maximum(rows.longs("timestamp"), rows.longs("commit_timestamp"))
-    seen.where(
+    seen.note_rows(
         "future_time",
         time > latest,
         lambda row: (

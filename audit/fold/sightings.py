@@ -20,7 +20,7 @@ class Observations:
         self._since_ms = since_ms
         self._found: list[tuple[str, int, int, int | None, str]] = []
 
-    def where(
+    def note_rows(
         self, check: str, rows: Bools | Longs, detail: Callable[[int], str], *, always: bool = False
     ) -> None:
         """Note these rows (a mask, or numbers); `detail` describes the first of them.

@@ -27,7 +27,10 @@ def html_page(report: Report) -> str:
             run=report.run,
             verdict=verdict(report),
             worst=report.worst() or "none",
-            sections=[(severity, TITLES[severity], report.of(severity)) for severity in reversed(SEVERITIES)],
+            sections=[
+                (severity, TITLES[severity], report.results_by_severity(severity))
+                for severity in reversed(SEVERITIES)
+            ],
             shown=ROWS_SHOWN,
             most=ROWS_MAX,
             pictures=charts.draw_charts(report),

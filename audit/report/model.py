@@ -84,11 +84,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
-    def times(self, severity: Severity) -> int:
+    def count_findings(self, severity: Severity) -> int:
         """Return the number of findings of this severity."""
         return sum(finding.count for finding in self.findings if finding.severity == severity)
 
-    def of(self, severity: Severity) -> list[CheckResult]:
+    def results_by_severity(self, severity: Severity) -> list[CheckResult]:
         """Return the findings of the checks of one severity, the most frequent first."""
         by_check: dict[str, list[Finding]] = {}
         for finding in self.findings:

@@ -37,12 +37,12 @@ class Guard:
         oldest.abort()
         return True
 
-    def began(self, transport: asyncio.BaseTransport | None) -> None:
+    def on_request_complete(self, transport: asyncio.BaseTransport | None) -> None:
         """Stop a connection's clock: its request is complete, and the response may take any time."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.stop_clock()
 
-    def answered(self, transport: asyncio.BaseTransport | None) -> None:
+    def on_response_sent(self, transport: asyncio.BaseTransport | None) -> None:
         """Restart a connection's clock, because its request is answered."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.start_clock()

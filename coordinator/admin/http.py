@@ -112,7 +112,7 @@ class AdminServer:
             return refusal
         if self._only_loopback and not names_loopback(request.headers.get("Host", "")):
             return web.Response(status=403, text="this node is to be asked for as localhost or 127.0.0.1\n")
-        self.guard.began(transport)
+        self.guard.on_request_complete(transport)
         try:
             return await handler(request)
         except SharedWorkFailed:
@@ -120,7 +120,7 @@ class AdminServer:
                 status=500, text="the metrics could not be collected; the log has the reason\n"
             )
         finally:
-            self.guard.answered(transport)
+            self.guard.on_response_sent(transport)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         body, content_type = await self.page.get(request.headers.get("Accept", ""))

@@ -58,7 +58,9 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     kept = node.group_access.enter(ctx, request.group_id)
     if not isinstance(kept, (GroupEntry, GroupAbsent)):
         if ctx.api_version < TOP_ERROR_FROM:
-            node.stats.error(ApiKey.OFFSET_FETCH, kept)  # later versions count it as the top-level error
+            node.stats.count_error(
+                ApiKey.OFFSET_FETCH, kept
+            )  # later versions count it as the top-level error
         return error_response(request, kept, ctx.api_version)
     offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
     node.stats.offset_fetches += 1
@@ -100,7 +102,7 @@ def handle_in_steps(
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
     kept = node.group_access.enter(ctx, wanted.group_id)
     if not isinstance(kept, (GroupEntry, GroupAbsent)):
-        node.stats.error(ApiKey.OFFSET_FETCH, kept)
+        node.stats.count_error(ApiKey.OFFSET_FETCH, kept)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=kept)
     node.stats.offset_fetches += 1
     offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
@@ -139,7 +141,7 @@ def _topic(
         known = node.catalogue.by_id(topic.topic_id)
         if known is None:
             for _ in topic.partition_indexes:
-                node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
+                node.stats.count_error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
             return unknown_topic_id(topic)
         name = known.name
     return _committed(topic.name, topic.topic_id, offsets.get(name, {}), topic.partition_indexes)

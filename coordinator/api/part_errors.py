@@ -14,7 +14,7 @@ from protocol.apis import ApiKey
 def count_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: object) -> None:
     """Count every error in the lists `parts` of this response (`Api.error_parts`)."""
     for code in part_errors(parts, response):
-        stats.error(key, code)
+        stats.count_error(key, code)
 
 
 def part_errors(parts: Sequence[str], response: object) -> Iterator[int]:

@@ -38,7 +38,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", fram
     ctx.request = request
     if ctx.is_unheard and not api.changes(request):
         return SILENT
-    node.stats.handled(ctx.api_key)
+    node.stats.count_request(ctx.api_key)
     if api.handle_in_steps is not None:
         response = yield from api.handle_in_steps(node, request, ctx)
         yield
@@ -66,7 +66,7 @@ def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Wor
             if code is None:
                 yield
             else:
-                stats.error(ctx.api.key, code)
+                stats.count_error(ctx.api.key, code)
     return response
 
 

@@ -56,7 +56,7 @@ class SingleGroupRule(Rule):
         if error is NONE:
             error = decide(group_permission(self.operation, request.group_id))
         if error is NONE and self.topics is not None:
-            error = self.topics.unknown(request.topics, version, decide)
+            error = self.topics.find_undecided_error(request.topics, version, decide)
         if error is not NONE:
             if self.refused_as is None:
                 return AuthorizationResult(error)
@@ -64,7 +64,7 @@ class SingleGroupRule(Rule):
         refused = [] if self.topics is None else self.topics.refusals(request.topics, version, decide)
         if self.topics is None or not refused:
             return PASSES
-        left = self.topics.left(request.topics, version, decide)
+        left = self.topics.select_permitted_topics(request.topics, version, decide)
         if self.needs_topics and not left:
             return AuthorizationResult(response=changed(refuse(request, NONE, version), topics=refused))
 

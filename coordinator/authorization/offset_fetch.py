@@ -81,13 +81,13 @@ class OffsetFetchRule(Rule):
 
     def _error(self, group: Fetched, version: int, decide: Decide) -> ErrorCode:
         """Return the error that refuses a whole group, or NONE."""
-        return decide(_describe(group)) or self._topics.unknown(group.topics, version, decide)
+        return decide(_describe(group)) or self._topics.find_undecided_error(group.topics, version, decide)
 
     def _without_refused(self, group: Fetched, version: int, decide: Decide) -> Fetched:
         """Return the request for a group without its refused topics."""
         if group.topics is None:
             return group
-        left = self._topics.left(group.topics, version, decide)
+        left = self._topics.select_permitted_topics(group.topics, version, decide)
         return group if len(left) == len(group.topics) else copy_with_fields(group, topics=left)
 
     def _with_refused(
@@ -121,10 +121,10 @@ class OffsetFetchRule(Rule):
         """Keep only topics that may be described; a group with a topic on which there is no decision gets an error."""
 
         def visible(group: Any) -> Any:
-            error = self._topics.unknown(group.topics, version, decide)
+            error = self._topics.find_undecided_error(group.topics, version, decide)
             if error is not NONE:
                 return changed(group, topics=[], error_code=error)
-            return changed(group, topics=self._topics.left(group.topics, version, decide))
+            return changed(group, topics=self._topics.select_permitted_topics(group.topics, version, decide))
 
         if version < GROUPS_FROM:
             seen: OffsetFetchResponse = visible(response)

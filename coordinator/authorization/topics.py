@@ -31,7 +31,7 @@ class TopicsPart:
         """Return the permissions for all of these topics; None names no topic."""
         return [self.permission(topic, version) for topic in topics or ()]
 
-    def unknown(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
+    def find_undecided_error(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
         """Return the first error that means neither that the client lacks the permission nor that the topic is unknown.
 
         Returns NONE if there is no such error.
@@ -43,7 +43,7 @@ class TopicsPart:
                     return error
         return NONE
 
-    def left(self, topics: Sequence[Any], version: int, decide: Decide) -> list[Any]:
+    def select_permitted_topics(self, topics: Sequence[Any], version: int, decide: Decide) -> list[Any]:
         """Return the topics that are not refused."""
         return [topic for topic in topics if decide(self.permission(topic, version)) is NONE]
 

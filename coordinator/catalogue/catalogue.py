@@ -55,7 +55,7 @@ class Catalogue(Topics):
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         return self._by_key.get(collision_key(name))
 
-    def unsorted(self) -> Collection[Topic]:
+    def snapshot_topics(self) -> Collection[Topic]:
         """Return a snapshot of all topics but `__consumer_offsets`, in no order."""
         return [topic for topic in self.topics_by_name.values() if topic is not self.offsets_topic]
 

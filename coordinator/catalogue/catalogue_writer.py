@@ -213,7 +213,7 @@ class CatalogueWriter(ABC):
                 self._not_taken_over()
         self._taken_over()
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         """Continue, because the ticket that the writer waited for is durable or has failed."""
         if self.later is None:
             self._go_on_taking_over()

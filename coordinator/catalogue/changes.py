@@ -47,7 +47,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether anything changes."""
         return bool(self.deleted or self.grown or self.configured or self.created)
 
-    def in_two(self) -> tuple["Changes", "Changes"]:
+    def split_off_creations(self) -> tuple["Changes", "Changes"]:
         """Split into all changes but creations, then the creations, if topics are both deleted and created.
 
         Otherwise all changes are in the first part. Applied in turn, both parts have the same effect.

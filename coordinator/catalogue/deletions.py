@@ -69,7 +69,7 @@ class Deletions:
     def _before(self) -> int:
         return self._recent[0].number - len(self._recent[0].names) if self._recent else self.number
 
-    def dropped(self, partition: Partition, number: int) -> bool:
+    def record_drop(self, partition: Partition, number: int) -> bool:
         """Note that a partition holds no offsets in the topics deleted up to this number.
 
         Returns whether that is news. `forget_dropped` forgets the topics that all partitions have dropped.
@@ -96,7 +96,7 @@ class Deletions:
         first = self._recent[0].number if self._recent else 0
         self._behind = {Partition(p) for p, number in enumerate(self._dropped) if number < first}
 
-    def left(self, partition: Partition) -> list[str]:
+    def undropped_topics(self, partition: Partition) -> list[str]:
         """Return the deleted topics whose offsets the partition may still hold, each once."""
         return list(dict.fromkeys(name for gone in self.deleted_after(partition, 0) for name in gone.names))
 
@@ -105,7 +105,7 @@ class Deletions:
         after = max(self._dropped[partition], number)
         return [gone for gone in self._recent if gone.number > after]
 
-    def kept(self) -> StoredDeletions:
+    def to_stored_deletions(self) -> StoredDeletions:
         """Return all deletions that must outlive a restart."""
         before = self._before
         dropped: dict[int, list[Partition]] = {}

@@ -62,7 +62,7 @@ class CatalogueFile:
         self.deletions = found.deletions
         return found.catalogue
 
-    def check_never_was(self) -> None:
+    def refuse_lost_file(self) -> None:
         """Raise MissingCatalogue if there was a file once."""
         if self._fs.exists(self._mark):
             raise MissingCatalogue(
@@ -71,7 +71,7 @@ class CatalogueFile:
                 "`groupkeeper log repair --catalogue` shows what can be done without it",
             )
 
-    def mark(self) -> None:
+    def mark_existence(self) -> None:
         """Note that the file exists, so that its loss is noticed. Raises StorageError."""
         try:
             if not self._fs.exists(self._mark):
@@ -104,7 +104,7 @@ class CatalogueFile:
         self._write(lambda: self._fs.fsync_dir(self.path.parent))
         self._made_bytes = self._end = len(data)
         self._is_doubtful = False
-        self.mark()
+        self.mark_existence()
 
     def append(self, changes: Changes) -> None:
         """Append changes to the file, durably. Raises StorageError; then `is_doubtful`."""

@@ -306,7 +306,7 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
         for partition in dropped.partitions:
             if partition >= deletions.partitions:
                 raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
-            deletions.dropped(Partition(partition), dropped.upto)
+            deletions.record_drop(Partition(partition), dropped.upto)
     deletions.forget_dropped()
 
 

@@ -61,7 +61,7 @@ class CatalogueStore(CatalogueWriter):
         try:
             catalogue = self._file.read()
         except FileNotFoundError:
-            self._file.check_never_was()
+            self._file.refuse_lost_file()
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
         found = self._file.deletions  # which continues the count even if none is left to be dropped
@@ -74,8 +74,10 @@ class CatalogueStore(CatalogueWriter):
                 "which places every group",
             )
         if self._file.is_doubtful:  # new, of an older version, or with a torn tail
-            self._file.make(catalogue.offsets_topic, catalogue.unsorted(), self.deletions.kept())
-        self._file.mark()
+            self._file.make(
+                catalogue.offsets_topic, catalogue.snapshot_topics(), self.deletions.to_stored_deletions()
+            )
+        self._file.mark_existence()
         catalogue.limits = self._limits
         self._catalogue = catalogue
         return catalogue
@@ -83,14 +85,14 @@ class CatalogueStore(CatalogueWriter):
     def _keep(self, changes: Changes) -> None:
         # A topic that is created again is written after the note that the offsets in the old one were dropped, or
         # with the whole file, should the note have failed. Else a start would drop the offsets in the new topic.
-        changes, self._coming = changes.in_two()
+        changes, self._coming = changes.split_off_creations()
         self._write(changes)
 
     def _write(self, changes: Changes) -> None:
         file, catalogue = self._file, self.catalogue
         # A snapshot for the other thread: a list of all topics, but only after a failure.
-        there = catalogue.unsorted() if file.is_doubtful else None
-        deletions = self.deletions.kept() if there is not None else NOTHING
+        there = catalogue.snapshot_topics() if file.is_doubtful else None
+        deletions = self.deletions.to_stored_deletions() if there is not None else NOTHING
 
         def write() -> None:
             if there is not None:
@@ -121,7 +123,7 @@ class CatalogueStore(CatalogueWriter):
         """
         news: dict[int, list[Partition]] = {}
         for partition, number in dropped.items():
-            if self.deletions.dropped(partition, number):
+            if self.deletions.record_drop(partition, number):
                 news.setdefault(number, []).append(partition)
         self.deletions.forget_dropped(is_damaged)
         if not news and self._notes == self._noted_notes:
@@ -135,8 +137,8 @@ class CatalogueStore(CatalogueWriter):
         file = self._file
         if not file.is_doubtful or self._under_way or self._taking_over is not None:
             return lambda: file.append_dropped(news)
-        offsets_topic, topics = self.catalogue.offsets_topic, self.catalogue.unsorted()
-        deletions = self.deletions.kept()
+        offsets_topic, topics = self.catalogue.offsets_topic, self.catalogue.snapshot_topics()
+        deletions = self.deletions.to_stored_deletions()
         return lambda: file.make(offsets_topic, topics, deletions)
 
     def _noted(self, number: int, done: Callable[[bool], None], result: BaseException | None) -> None:
@@ -157,8 +159,12 @@ class CatalogueStore(CatalogueWriter):
 
     def _make_anew(self) -> None:
         """Rewrite the file with the current topics; later changes are written after it, in the same thread."""
-        file, offsets_topic, topics = self._file, self.catalogue.offsets_topic, self.catalogue.unsorted()
-        deletions = self.deletions.kept()
+        file, offsets_topic, topics = (
+            self._file,
+            self.catalogue.offsets_topic,
+            self.catalogue.snapshot_topics(),
+        )
+        deletions = self.deletions.to_stored_deletions()
 
         def made(result: BaseException | None) -> None:
             if isinstance(result, BaseException):

@@ -65,7 +65,7 @@ def check_log(
             render.print_json(_as_json(found, placements))
         else:
             _print_check(found, placements)
-    if not found.clean or find_swapped_directories(placements):
+    if not found.is_undamaged or find_swapped_directories(placements):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -231,7 +231,7 @@ def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> di
         }
 
     return {
-        "clean": found.clean,
+        "clean": found.is_undamaged,
         "in_use": found.in_use,
         "journal": str(found.journals[0]) if found.journals else None,
         "journals": [str(each) for each in found.journals],
@@ -240,8 +240,8 @@ def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> di
                 "partition": p.partition,
                 "segments": len(p.segments),
                 "bytes": p.size_bytes,
-                "batches": p.batches,
-                "records": p.records,
+                "batches": p.whole_batch_count,
+                "records": p.whole_record_count,
                 "first_offset": p.first_offset,
                 "last_offset": _last_offset(p),
                 "damages": [damage(one) for one in p.damages],
@@ -273,8 +273,8 @@ def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -
                 p.partition,
                 len(p.segments),
                 p.size_bytes,
-                p.batches,
-                p.records,
+                p.whole_batch_count,
+                p.whole_record_count,
                 p.first_offset,
                 _last_offset(p),
                 "DAMAGED" if p.damages else "unsettled end" if p.unsettled else "whole",
@@ -312,7 +312,7 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
         lines.append(f"partition {partition} is not damaged: nothing was done")
     else:
         lines += [f"damage: {_where(one)}" for one in checked.damages]
-        lines.append(f"saved: {checked.batches} batches with {checked.records} records")
+        lines.append(f"saved: {checked.whole_batch_count} batches with {checked.whole_record_count} records")
         lines.append(
             f"lost: {repair.lost_bytes} bytes, in place of {repair.lost_offset_count} offsets of the log"
         )

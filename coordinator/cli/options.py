@@ -123,7 +123,7 @@ class GroupSelection:
 
         return self.group is not None and len(self.group) == 1 and not is_pattern(self.group[0])
 
-    def chosen(self, client: "Client") -> list[str]:
+    def resolve_group_ids(self, client: "Client") -> list[str]:
         """Return the ids of the groups.
 
         Raises CommandError if none is named, or none matches a pattern; --all-groups may return none.

@@ -59,7 +59,7 @@ class AddressBook:
         """Replace our nodes by those that the supervisor names."""
         self.nodes = dict(nodes)
 
-    def move(self, broker: Listed) -> Listed | None:
+    def replace_broker_address(self, broker: Listed) -> Listed | None:
         """Return the broker with the address for clients, or None if it can have no port.
 
         The address of an unknown broker is stored; that of a known one is only changed by the supervisor.
@@ -76,7 +76,7 @@ class AddressBook:
             self._discovered(broker.node_id, address)
         return broker._replace(host=place.host, port=place.port)
 
-    def moved(self, brokers: list[Listed]) -> list[Listed]:
+    def replace_broker_addresses(self, brokers: list[Listed]) -> list[Listed]:
         """Return all of these brokers with the addresses for clients, and our nodes."""
         ours = (Listed(node.node_id, *node.address, None) for node in self.nodes.values())
-        return [*(moved for moved in map(self.move, brokers) if moved is not None), *ours]
+        return [*(moved for moved in map(self.replace_broker_address, brokers) if moved is not None), *ours]

@@ -100,7 +100,7 @@ class Adoption:
         refusal, until_ms = self._refused.get(group_id, (PASS, 0))
         if until_ms <= self._mono_ms():
             refusal = await self._begin(group_id, wake)
-        return refusal.to(api_key)
+        return refusal.error_for_api(api_key)
 
     def is_known(self, group: str) -> bool:
         """Return whether the group is known to be ours."""
@@ -175,14 +175,18 @@ class Adoption:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
             self.counts["failed"] += 1
-            self._incidents.fails(group, "a group cannot be taken over now", group=group, reason=str(error))
+            self._incidents.log_repeated_failure(
+                group, "a group cannot be taken over now", group=group, reason=str(error)
+            )
             return to_all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
         except GroupNotServed as error:
             # For an id that no group can have, the coordinator itself returns the error.
             return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else to_all(error.code)), None
         except OSError as error:
             self.counts["failed"] += 1
-            self._incidents.fails(group, "a coordinator does not answer", group=group, reason=str(error))
+            self._incidents.log_repeated_failure(
+                group, "a coordinator does not answer", group=group, reason=str(error)
+            )
             return to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
         return takeover_errors_for(result), result.outcome
@@ -192,11 +196,13 @@ class Adoption:
         self.counts[_COUNTED.get(outcome, outcome.name.lower())] += 1
         if outcome in _STAYS:
             state = result.state or ClusterGroupState.none()
-            self._incidents.fails(group, _STAYS[outcome], group=group, kind=state.kind, members=state.members)
+            self._incidents.log_repeated_failure(
+                group, _STAYS[outcome], group=group, kind=state.kind, members=state.members
+            )
             self._wait_for(group, state.members)
             return
         self._waited_for.pop(group, None)
         if outcome.may_be_served:
-            self._incidents.is_over(group, "a group can be served again", group=group)
+            self._incidents.end_incident(group, "a group can be served again", group=group)
         if outcome is AdoptStatus.ADOPTED:
             log.info("a group was taken over", group=group, offsets=len(result.offsets))

@@ -115,7 +115,7 @@ class ClusterAuthorizers:
     def _after_login(
         self, ask: Ask, session: ClientSession, route: Route, frame: bytes
     ) -> Verdict | Coroutine[Any, Any, Verdict]:
-        if self.of(session).known([DESCRIBE_CLUSTER]) is None:
+        if self.of(session).known_decisions([DESCRIBE_CLUSTER]) is None:
             return self._once_answered(ask, session, route, frame)
         return ask(session, route, frame)
 
@@ -135,7 +135,7 @@ class ClusterAuthorizer:
         self._session = session
         self._cache = PermissionCache(counted=shared.remembered)
 
-    def known(self, permissions: Collection[Permission]) -> Decisions | None:
+    def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions if all of them are cached, else None."""
         decisions: Decisions = {}
         missing = self._cache.missing(permissions, decisions, self._shared.mono_ms())

@@ -193,13 +193,15 @@ class ClusterGroups:
     def _note_errors(self, errors: Errors) -> None:
         for groups, error in errors:
             if error is None:
-                self._incidents.is_over("asking", "the cluster can be asked about groups again")
+                self._incidents.end_incident("asking", "the cluster can be asked about groups again")
             else:
-                self._incidents.fails("asking", NOT_ASKED, groups=len(groups), reason=str(error))
+                self._incidents.log_repeated_failure(
+                    "asking", NOT_ASKED, groups=len(groups), reason=str(error)
+                )
 
     def _note_lacking(self, lacking: Iterable[MissingPermission]) -> None:
         for each in lacking:
-            self._incidents.fails(
+            self._incidents.log_repeated_failure(
                 each, LACKING, operation=each.operation, resource=each.resource, name=each.name
             )
 

@@ -50,7 +50,7 @@ class GatewayConfig:
     upstream_names_checked: bool = True
     """True if a broker's certificate has to contain the name under which the broker is reached."""
 
-    def place(self, node_id: int) -> Address | None:
+    def client_address_for(self, node_id: int) -> Address | None:
         """Return the address at which clients reach a broker; None if it has no valid port or one of our ids."""
         if not 0 <= node_id < GATEWAY_NODE_ID:
             return None

@@ -47,23 +47,23 @@ class Connector:
         self.failures = 0
         """The number of connections that could not be made."""
 
-    def failed(self, name: str, error: Exception) -> None:
+    def note_failed_connection(self, name: str, error: Exception) -> None:
         """Count a connection that could not be made, and log it once and then each minute."""
         self.failures += 1
         reason = str(error) or type(error).__name__
-        self._incidents.fails(name, "cannot connect", to=name, reason=reason)
+        self._incidents.log_repeated_failure(name, "cannot connect", to=name, reason=reason)
 
-    def missing(self, wanted: str) -> None:
+    def note_missing_node(self, wanted: str) -> None:
         """Count a connection that has no node to connect to, and log it once and then each minute."""
         self.failures += 1
-        self._incidents.fails((NOTHING, wanted), NOTHING, wanted=wanted)
+        self._incidents.log_repeated_failure((NOTHING, wanted), NOTHING, wanted=wanted)
 
-    def reached(self, name: str, wanted: str) -> None:
+    def log_reconnection(self, name: str, wanted: str) -> None:
         """Log the recovery of `name` and of `wanted`, if connections to them failed before."""
-        self._incidents.is_over(name, "can connect again", to=name)
-        self._incidents.is_over((NOTHING, wanted), "can connect again", wanted=wanted)
+        self._incidents.end_incident(name, "can connect again", to=name)
+        self._incidents.end_incident((NOTHING, wanted), "can connect again", wanted=wanted)
 
-    async def broker(self, address: Address) -> ConnectedSocket:
+    async def connect_to_broker(self, address: Address) -> ConnectedSocket:
         """Connect to a broker, with TLS if that is configured. Raises OSError."""
         sock = await self._connect_to(address)
         if self._tls is None:
@@ -76,7 +76,7 @@ class Connector:
             raise
         return ConnectedSocket(wrapped)
 
-    async def coordinator(
+    async def connect_to_coordinator(
         self, node: OurNode, client: Endpoint | None, ours: Endpoint | None
     ) -> ConnectedSocket:
         """Connect to a node of ours on behalf of `client`, which has connected to `ours`. Raises OSError."""

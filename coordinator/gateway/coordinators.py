@@ -96,7 +96,7 @@ class Coordinators:
         """Send a request whose body is in pieces; return the response."""
         asked = frame_request(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
-            connected_socket = await self._connector.coordinator(node, None, None)
+            connected_socket = await self._connector.connect_to_coordinator(node, None, None)
             with connected_socket.sock as sock:
                 for piece in (connected_socket.preface + asked[0], *asked[1:]):
                     await self._loop.sock_sendall(sock, piece)

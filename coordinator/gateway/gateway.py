@@ -84,7 +84,7 @@ class Gateway:
         self._discovered = discovered
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.ends = EndedStreams(loop)
-        self.book = AddressBook(config.place, self._discover)
+        self.book = AddressBook(config.client_address_for, self._discover)
         self.connector = Connector(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max
         self.closed: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
@@ -181,13 +181,13 @@ class Gateway:
         if isinstance(port, BrokerPort):
             relay.open_broker()
 
-    def left(self, relay: Relay) -> None:
+    def note_client_closed(self, relay: Relay) -> None:
         """Count a connection no longer, as its client is gone."""
         self.relays.discard(relay)
         self._left.add(relay)
         self._listeners.left(relay.peer)
 
-    def gone(self, relay: Relay) -> None:
+    def forget_relay(self, relay: Relay) -> None:
         """Forget a connection, as all its sockets are closed."""
         self._left.discard(relay)
 

@@ -76,7 +76,7 @@ class Listeners:
 
     def listen_for_broker(self, node_id: int) -> None:
         """Bind the broker's port, unless that was done before; a port that cannot be bound is logged."""
-        place = self._config.place(node_id)
+        place = self._config.client_address_for(node_id)
         if place is None:
             log.error("a broker's id is too high for a port of its own", broker=node_id)
             return
@@ -153,7 +153,7 @@ class Listeners:
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """Return the port of the node that the client has named; None, without a hint, for an unknown name."""
-        node_id = None if self._names is None else self._names.asked(sock)
+        node_id = None if self._names is None else self._names.requested_node_id(sock)
         return None if node_id is None else self._port(node_id)
 
     def left(self, peer: Endpoint) -> None:

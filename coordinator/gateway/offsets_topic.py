@@ -91,7 +91,7 @@ class OffsetsTopic:
         decide = partial(_without_offsets, route.version, frame, self._book.offsets_topic_id)
         verdict, client_id = await self._offloader.run(session, decide, is_long=is_long(frame))
         if client_id is not None:
-            self._incidents.fails(client_id, REFUSED, client_id=client_id, instead=INSTEAD)
+            self._incidents.log_repeated_failure(client_id, REFUSED, client_id=client_id, instead=INSTEAD)
         return verdict
 
 

@@ -119,7 +119,7 @@ class PermissionGate:
         run, long, authorizer = self._offloader.run, is_long(frame), self._authorizer_of(session)
         needed = partial(_needed, route, frame, long)
         request, permissions = await self._needs(session, needed, slot, is_long=long)
-        decisions = None if slot.is_held else authorizer.known(permissions)
+        decisions = None if slot.is_held else authorizer.known_decisions(permissions)
         if decisions is None:
             decisions = await authorizer.check(permissions)
         restrict = partial(_restricted, route, frame, request, decisions)

@@ -133,7 +133,7 @@ class Pipelines:
         self.pipelines[pipeline].queue.append(pending)
         self.pending.append(pending)
 
-    def asks(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
+    def add_own_request(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
         """Add a request of our own, which is sent to this pipeline; `frame` begins with its length."""
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT), None)
         pending.promise = promise

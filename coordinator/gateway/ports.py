@@ -40,7 +40,7 @@ class BrokerPort:
         address = self._book.brokers.get(self.node_id)
         return [] if address is None else [address]
 
-    def wanted(self, pipeline: int) -> str:
+    def describe_target_nodes(self, pipeline: int) -> str:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return f"broker {self.node_id}" if pipeline == BROKER else "any node of ours"
 
@@ -62,7 +62,7 @@ class OurPort:
         """Return all brokers in random order, so that clients spread over them."""
         return self._shuffle(list(self._book.brokers.values()))
 
-    def wanted(self, pipeline: int) -> str:
+    def describe_target_nodes(self, pipeline: int) -> str:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return "any broker" if pipeline == BROKER else f"our node {self.node_id}"
 

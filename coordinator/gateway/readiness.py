@@ -76,11 +76,11 @@ class GatewayReadiness:
         if self._failing_since_ms is None:
             self._failing_since_ms = self._clock.wall_ms()
         if brokers:
-            self._incidents.fails("", "no broker can be reached", brokers=self._shown_errors())
+            self._incidents.log_repeated_failure("", "no broker can be reached", brokers=self._shown_errors())
 
     def _reached(self, node_id: int) -> None:
         self._last, self._answered_ms, self._failing_since_ms = node_id, self._clock.mono_ms(), None
-        self._incidents.is_over("", "a broker can be reached again", broker=node_id)
+        self._incidents.end_incident("", "a broker can be reached again", broker=node_id)
 
     async def _ask(self, address: Address) -> UpstreamError | None:
         return await find_problem(address, self._tls, CHECK_MS)

@@ -31,7 +31,7 @@ class TakeoverErrors(NamedTuple):
     join: ErrorCode
     commit: ErrorCode
 
-    def to(self, api_key: int) -> ErrorCode:
+    def error_for_api(self, api_key: int) -> ErrorCode:
         """Return the error for a JoinGroup, or for an OffsetCommit without a generation."""
         return self.join if api_key == ApiKey.JOIN_GROUP else self.commit
 

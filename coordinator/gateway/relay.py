@@ -41,10 +41,10 @@ class RelayContext(Protocol):
     def admit_client(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
 
-    def left(self, relay: "Relay") -> None:
+    def note_client_closed(self, relay: "Relay") -> None:
         """Count a connection no longer, as its client's socket is closed; its other sockets may still be open."""
 
-    def gone(self, relay: "Relay") -> None:
+    def forget_relay(self, relay: "Relay") -> None:
         """Forget a connection, as all its sockets are closed."""
 
 
@@ -116,15 +116,15 @@ class Relay(SessionIO, StreamOwner):
         if stream is self._client:
             self.session.receive_from_client(data)
         else:
-            self.session.answered(self._pipeline_of(stream), data)
+            self.session.receive_from_pipeline(self._pipeline_of(stream), data)
         self._settle()
 
-    def drained(self, stream: SocketStream) -> None:
+    def note_all_sent(self, stream: SocketStream) -> None:
         """Read the other sides again, as all waiting bytes for this stream were sent."""
         self._call_later()
         self._settle()
 
-    def ended(self, stream: SocketStream) -> None:
+    def note_peer_closed(self, stream: SocketStream) -> None:
         """Close the connection after a side has closed, unless requests to a coordinator can be answered with errors.
 
         Requests that the client has sent whole are still carried out.
@@ -135,7 +135,7 @@ class Relay(SessionIO, StreamOwner):
             return
         self._pipeline_ended(self._pipeline_of(stream))
 
-    def gone(self, stream: SocketStream) -> None:
+    def note_socket_closed(self, stream: SocketStream) -> None:
         """Update the counted bytes of this connection, as one of its sockets is closed."""
         if self._over and self._is_counted:
             self._count()
@@ -145,9 +145,9 @@ class Relay(SessionIO, StreamOwner):
         """Report the end of the connection: first that of the client's socket, then that of all sockets."""
         if self._over and not self.has_client and not self._has_left:
             self._has_left = True
-            self._context.left(self)
+            self._context.note_client_closed(self)
         if self._has_left and self.is_gone:
-            self._context.gone(self)
+            self._context.forget_relay(self)
 
     def _pipeline_ended(self, pipeline: int) -> None:
         self._pipelines[pipeline] = None
@@ -223,11 +223,11 @@ class Relay(SessionIO, StreamOwner):
             for call in calls:
                 call()
 
-    def went_on(self) -> None:
+    def continue_reading(self) -> None:
         """Read again the sides that the session wants to read."""
         self._settle()
 
-    def broken(self, error: ProtocolError) -> None:
+    def end_after_violation(self, error: ProtocolError) -> None:
         """Close the connection because a side does not speak Kafka's protocol."""
         self._context.closed["protocol"] += 1
         log.info("closing a connection that breaks the protocol", peer=str(self.peer), reason=str(error))
@@ -252,7 +252,7 @@ class Relay(SessionIO, StreamOwner):
             self._context.loop, self, self._context.buffer, self._context.ends
         )
         stream.read(READ_BYTES)
-        work = self._connect_to(stream, self._port.wanted(pipeline), self._choices(pipeline))
+        work = self._connect_to(stream, self._port.describe_target_nodes(pipeline), self._choices(pipeline))
         task = self._context.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._connecting[stream] = task
         task.add_done_callback(lambda _task: self._connecting.pop(stream))
@@ -262,8 +262,8 @@ class Relay(SessionIO, StreamOwner):
         """Return how to connect to each of the nodes that can serve a pipeline, by their names for the log."""
         connector, port = self._context.connector, self._port
         if pipeline == BROKER:
-            return {str(each): partial(connector.broker, each) for each in port.brokers()}
-        connect_to = partial(connector.coordinator, client=self.peer, ours=self._ours)
+            return {str(each): partial(connector.connect_to_broker, each) for each in port.brokers()}
+        connect_to = partial(connector.connect_to_coordinator, client=self.peer, ours=self._ours)
         return {f"our node {each.node_id}": partial(connect_to, each) for each in port.coordinators()}
 
     async def _connect_to(
@@ -277,13 +277,13 @@ class Relay(SessionIO, StreamOwner):
             try:
                 sock, preface = await connect_to()
             except (OSError, ValueError) as error:  # ValueError for an invalid host name
-                self._context.connector.failed(name, error)
+                self._context.connector.note_failed_connection(name, error)
             else:
-                self._context.connector.reached(name, wanted)
+                self._context.connector.log_reconnection(name, wanted)
                 stream.connected(sock, preface)
                 return
         if not choices:
-            self._context.connector.missing(wanted)
+            self._context.connector.note_missing_node(wanted)
         stream.abort()
         if not self._over:
             self._pipeline_ended(self._pipeline_of(stream))

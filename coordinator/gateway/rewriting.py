@@ -47,14 +47,16 @@ def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object,
         head = read_metadata_head(frame, version)
         if head is None:
             return None
-        return write_metadata_head(frame, head, book.moved(head.brokers), version), head.end
+        return write_metadata_head(
+            frame, head, book.replace_broker_addresses(head.brokers), version
+        ), head.end
 
     return rewrite
 
 
 def make_produce_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of Produce from v10 on: the addresses of the leaders that it names become the gateway's."""
-    return endpoint_mover(version, book.move)
+    return endpoint_mover(version, book.replace_broker_address)
 
 
 def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
@@ -68,7 +70,7 @@ def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
         if response.error_code:
             return
         response.brokers = []
-        for node in book.moved(listed):
+        for node in book.replace_broker_addresses(listed):
             broker = by_id.get(node.node_id) or DescribeClusterResponse.DescribeClusterBroker(version=version)
             broker.broker_id, broker.host, broker.port, broker.rack = node
             response.brokers.append(broker)
@@ -82,7 +84,9 @@ def make_coordinator_rewriter(book: AddressBook, version: int) -> Change:
     def change(response: FindCoordinatorResponse) -> None:
         for found in response.coordinators if version >= 4 else [response]:
             moved = (
-                book.move(Listed(found.node_id, found.host, found.port, None)) if found.node_id >= 0 else None
+                book.replace_broker_address(Listed(found.node_id, found.host, found.port, None))
+                if found.node_id >= 0
+                else None
             )
             if moved is not None:
                 found.host, found.port = moved.host, moved.port

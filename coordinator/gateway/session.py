@@ -122,7 +122,7 @@ class Session:
         if self._requests.add(data):
             self._run(answers=False)
 
-    def answered(self, pipeline: int, data: memoryview) -> None:
+    def receive_from_pipeline(self, pipeline: int, data: memoryview) -> None:
         """Take bytes that a pipeline has sent."""
         if self._ended:
             return
@@ -144,7 +144,7 @@ class Session:
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
             self._run(answers=True)
-            self._io.went_on()
+            self._io.continue_reading()
 
     def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
@@ -152,7 +152,7 @@ class Session:
         The promise raises NoResponse if the coordinator is lost or the client is gone.
         """
         promise: Promise[bytes] = Promise(self.go_on)
-        self._pipelines.asks(pipeline, frame, promise)
+        self._pipelines.add_own_request(pipeline, frame, promise)
         self._io.to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
             self._pipelines.note_client_gone()
@@ -178,7 +178,7 @@ class Session:
         error.__traceback__ = None  # the traceback would keep this session alive
         io = self._io
         self.end()
-        io.broken(error)
+        io.end_after_violation(error)
 
     def _run(self, *, answers: bool) -> None:
         """Handle responses if there are any, then requests; then copy what is left in the shared read buffer."""

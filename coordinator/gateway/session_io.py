@@ -28,10 +28,10 @@ class SessionIO:
     def soon(self, call: Callable[[], None]) -> None:
         """Schedule a call for after other connections have had their turn."""
 
-    def went_on(self) -> None:
+    def continue_reading(self) -> None:
         """Read again the sides that the session wants to read; called when a wait has ended without input."""
 
-    def broken(self, error: ProtocolError) -> None:
+    def end_after_violation(self, error: ProtocolError) -> None:
         """End the connection, once all written bytes have been sent, because a side has broken the protocol."""
 
     def failed(self) -> None:

@@ -32,13 +32,13 @@ class StreamOwner:
     def received(self, stream: "SocketStream", data: memoryview) -> None:
         """Take data that was read, before the call returns: its buffer is used again."""
 
-    def drained(self, stream: "SocketStream") -> None:
+    def note_all_sent(self, stream: "SocketStream") -> None:
         """Go on, as nothing waits to be sent any more."""
 
-    def ended(self, stream: "SocketStream") -> None:
+    def note_peer_closed(self, stream: "SocketStream") -> None:
         """Note that the peer has closed or is lost; called once, and not for a stream that the owner has ended."""
 
-    def gone(self, stream: "SocketStream") -> None:
+    def note_socket_closed(self, stream: "SocketStream") -> None:
         """Note that the socket is closed, or that there was none; called once for every stream."""
 
 
@@ -119,7 +119,7 @@ class SocketStream:
         if self._waiting:
             self._flush()
         elif not self._ending and self._owner is not None:
-            self._owner.drained(self)
+            self._owner.note_all_sent(self)
         self._update_reading()
 
     @property
@@ -233,7 +233,7 @@ class SocketStream:
             if self._ending:
                 self._say_end()
             elif self._owner is not None:
-                self._owner.drained(self)
+                self._owner.note_all_sent(self)
 
     # --- the end ---
 
@@ -268,7 +268,7 @@ class SocketStream:
         owner = None if self._ending else self._owner
         self.abort()
         if owner is not None:
-            owner.ended(self)
+            owner.note_peer_closed(self)
 
     def abort(self) -> None:
         """Close at once, and drop the bytes that wait."""
@@ -289,4 +289,4 @@ class SocketStream:
             sock.close()
             self._is_read = self._is_writing = False
         if owner is not None:
-            owner.gone(self)
+            owner.note_socket_closed(self)

@@ -72,6 +72,6 @@ class ServerNames:
         found = self._like.fullmatch(name)
         return None if found is None else int(found[1])
 
-    def asked(self, sock: ssl.SSLSocket) -> int | None:
+    def requested_node_id(self, sock: ssl.SSLSocket) -> int | None:
         """Return the id of the node that a client asked for, or None if it asked for none."""
         return self._asked.get(sock)

@@ -163,7 +163,7 @@ class OffsetRoom:
                 self._offsets -= before is None
                 self._metadata_bytes -= more_bytes
         for partition in refused:
-            commits.metadata_bytes -= text_bytes(commits.leave_out(partition).metadata)
+            commits.metadata_bytes -= text_bytes(commits.pop_partition(partition).metadata)
         for at, answer in enumerate(answers):
             error = refused.get(answer.partition_index)
             if error is not None and answer.error_code == _NONE:

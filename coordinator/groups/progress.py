@@ -48,7 +48,7 @@ class RebalanceProgress:
         self._joined_ms = began_ms
         self._last_gap_ms = 0
 
-    def joined(self, now_ms: int) -> None:
+    def note_rejoined(self, now_ms: int) -> None:
         """Note that a member has rejoined."""
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
@@ -64,7 +64,7 @@ class RebalanceProgress:
             self.slowest_join_ms += now_ms - self._joined_ms or self._last_gap_ms
         self.formed_ms = now_ms
 
-    def ended(self, now_ms: int) -> None:
+    def note_rebalance_ended(self, now_ms: int) -> None:
         """Note the assignment, or that no member is left; if the log refuses the record, the rebalance goes on."""
         self.ended_ms = now_ms
 

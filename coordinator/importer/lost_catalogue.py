@@ -40,7 +40,7 @@ def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
         file.read()
     except FileNotFoundError:
         try:
-            file.check_never_was()
+            file.refuse_lost_file()
         except MissingCatalogue as missing:
             return missing
     except CorruptCatalogue as corrupt:

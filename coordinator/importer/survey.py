@@ -54,7 +54,7 @@ def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_par
             survey.damaged[partition] = checked.damages
         if checked.unsettled:
             survey.unsettled[partition] = checked.unsettled
-        survey.records += checked.records
+        survey.records += checked.whole_record_count
         survey.unknown_records += found.unknown_records
         survey.open_transactions += found.open.transactions
         survey.open_offsets += found.open.offsets

@@ -83,11 +83,11 @@ class CleanerTask:
             if isinstance(result, CleaningFailed):
                 log.error("a log cannot be compacted", reason=str(result))
             else:  # it is tried again
-                self._incidents.fails(self, "compaction failed", reason=str(result))
+                self._incidents.log_repeated_failure(self, "compaction failed", reason=str(result))
             if self._log.failed is not None:
                 self._on_log_failed()
         elif result is not None:
-            self._incidents.is_over(self, "compaction succeeds again")
+            self._incidents.end_incident(self, "compaction succeeds again")
             stats.cleanings += 1
             stats.cleaned_bytes_freed += result.bytes_before - result.bytes_after
             stats.last_cleaned_ms = self._clock.wall_ms()

@@ -68,11 +68,13 @@ class DiskJobs:
     def _failed(self, what: str, result: object) -> bool:
         """Return whether a job failed, and have the log repaired if it must be."""
         if not isinstance(result, BaseException):
-            self._incidents.is_over(what, "writing to disk succeeds again", what=what)
+            self._incidents.end_incident(what, "writing to disk succeeds again", what=what)
             return False
         # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
         if not isinstance(result, StorageFailed):  # else an earlier failure is in the log already
-            self._incidents.fails(what, "writing to disk failed", what=what, reason=str(result))
+            self._incidents.log_repeated_failure(
+                what, "writing to disk failed", what=what, reason=str(result)
+            )
         if self._log.failed is not None:
             # A sync failed: until the repair, appends are refused, and there may be none for a while.
             self._on_log_failed()

@@ -25,7 +25,7 @@ class WallClockGuard:
         now = self._clock.now()
         return now.wall - now.mono
 
-    def confirmed(self) -> bool:
+    def check_wall_clock(self) -> bool:
         """Return whether the clock has not jumped since the last call, or since the guard was made."""
         ahead_ms = self._read()
         jump_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms

@@ -202,13 +202,13 @@ class Connection:
     def pause_writing(self) -> None:
         """Stop reading from the peer, as it does not read either."""
         self._unsent.is_full = True
-        self._server.budget.full(self)
+        self._server.budget.watch_slow_reader(self)
         self.settle()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
         """Write and read again, as the peer reads again."""
-        self._server.budget.empty(self)
+        self._server.budget.unwatch_slow_reader(self)
         self._unsent.emptied()
         self._unsent.write_on(self._transport)
         if self._backlog or self._failure is not None:
@@ -280,7 +280,7 @@ class Connection:
         server = self._server
         now_ns = server.fair_queue.nanos()
         if answered is not None:
-            server.stats.answered(answered.api_key, now_ns - began_ns)
+            server.stats.count_response(answered.api_key, now_ns - began_ns)
         return now_ns
 
     def _handle(self, frame: bytes, out: list[bytes], now_ns: int) -> RequestContext | None:
@@ -335,7 +335,7 @@ class Connection:
     def _answer(self, api: VersionedApi, ctx: RequestContext) -> bool:
         """Let the handler answer a request, or park it; return False if that ends the connection."""
         server = self._server
-        server.stats.handled(ctx.api_key)
+        server.stats.count_request(ctx.api_key)
         try:
             response = api.handle(server.node, ctx.request, ctx)
         except ProtocolError as error:  # no response could be read
@@ -460,7 +460,7 @@ class Connection:
             # Not now: the caller may be in the middle of a step of the same group.
             self.go_on_soon()
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
         self._replies.awaited = None
         self._send_ready()

@@ -82,7 +82,7 @@ class Replies:
             if frame is None or not self.is_ready(reply, connection):
                 break
             replies.popleft()
-            self._stats.answered(reply.api_key, now_ns - reply.began_ns)
+            self._stats.count_response(reply.api_key, now_ns - reply.began_ns)
             out.append(frame)
             if reply.rest is not None:
                 out += reply.rest
@@ -96,7 +96,7 @@ class Replies:
         """
         if ctx.ticket.is_durable and ctx.more is None:
             return True
-        blocker = ctx.blocker()
+        blocker = ctx.find_undurable_ticket()
         if blocker is None:
             return True
         if blocker.error is not None:

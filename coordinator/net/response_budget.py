@@ -100,11 +100,11 @@ class ResponseBudget:
         for each in held:
             each.go_on_soon()
 
-    def full(self, reader: SlowReader) -> None:
+    def watch_slow_reader(self, reader: SlowReader) -> None:
         """Watch a connection whose transport is full."""
         self._slow.setdefault(reader, NOT_LOOKED_AT)
 
-    def empty(self, reader: SlowReader) -> None:
+    def unwatch_slow_reader(self, reader: SlowReader) -> None:
         """Watch a connection no longer, as its transport has room or is closed."""
         self._slow.pop(reader, None)
 

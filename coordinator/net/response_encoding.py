@@ -20,7 +20,7 @@ def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
     if api.adapt is not None:
         response = api.adapt(response, ctx.api_version)
     if api.has_error and response.error_code:
-        stats.error(api.key, response.error_code)
+        stats.count_error(api.key, response.error_code)
     if api.error_parts and not api.counts_part_errors:
         count_part_errors(stats, api.key, api.error_parts, response)
     try:

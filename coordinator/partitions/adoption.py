@@ -106,7 +106,7 @@ class Adoptions:
         self.on_given_back: Callable[[GroupId], None] = lambda _group_id: None
         """Called with a group that is the cluster's again, or will be once durable, unless a crash prevents that."""
 
-    def ask(self, waiting: ReplyDependencies, group_id: GroupId) -> AdoptionOutcome:
+    def find_adoption_state(self, waiting: ReplyDependencies, group_id: GroupId) -> AdoptionOutcome:
         """Return whether a group was taken over, or is confirmed absent."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
@@ -116,7 +116,7 @@ class Adoptions:
             ErrorCode.NONE,
             shard.mark_of(group_id) in OURS,
             is_confirmed_absent=shard.is_confirmed_absent(group_id, self._manager.clock.mono_ms()),
-            epoch=shard.taken_away,
+            epoch=shard.removed_mark_count,
             asked_ms=self._manager.clock.mono_ms(),
         )
 
@@ -157,7 +157,7 @@ class Adoptions:
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.migrating:
             return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if reading.epoch != shard.taken_away or not self._is_new(reading):
+        if reading.epoch != shard.removed_mark_count or not self._is_new(reading):
             return AdoptionOutcome(STALE)
         if self._may_store(shard, reading) is STALE:
             return AdoptionOutcome(STALE)
@@ -210,7 +210,7 @@ class Adoptions:
         shard.note_confirmed_absent(group_id, now_ms + CONFIRMED_ABSENT_MS, now_ms)
         return True
 
-    def may_go(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
+    def check_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
         """Return NONE if a group could be given back now, else the error.
 
         NON_EMPTY_GROUP if it has members, and GROUP_ID_NOT_FOUND if this node has nothing of the group.
@@ -218,7 +218,7 @@ class Adoptions:
         shard = self._shard(group_id)
         return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
 
-    def close(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
+    def close_for_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
         """As `may_go`, and close a group that could be given back for CLOSED_MS from now."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):

@@ -96,7 +96,7 @@ class FileLog:
         except StorageError as error:
             raise log_error(error) from error
 
-    async def available(self, partition: Partition) -> None:
+    async def wait_until_available(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
         if self.files.failed is not None:
@@ -206,14 +206,16 @@ class FileLog:
                 await self._io.run(self.files.repair)
                 break
             except StorageError as error:
-                self._incidents.fails(self, "the journal is still not writable", reason=str(error))
+                self._incidents.log_repeated_failure(
+                    self, "the journal is still not writable", reason=str(error)
+                )
             except Exception:
                 log.exception("the repair of the journal failed")
             await asyncio.sleep(self.retry_s)
         self.repairs += 1
         self._repair = None
         self._stats.log_refusing_since_ms = 0
-        self._incidents.is_over(self, "the journal is writable again")
+        self._incidents.end_incident(self, "the journal is writable again")
         lost = [writer for writer in self._writers.values() if not self._is_in_step(writer)]
         if lost:
             why = LogUnavailable("what was accepted, and never synced, was lost")

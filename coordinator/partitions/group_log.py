@@ -46,7 +46,7 @@ class LogError(Exception):
 
 
 class LogUnavailable(LogError):
-    """The partition is intact: the operation can be tried again once `GroupLog.available` returns."""
+    """The partition is intact: the operation can be tried again once `GroupLog.wait_until_available` returns."""
 
 
 class LogDamaged(LogError):
@@ -142,7 +142,7 @@ class GroupLog(Protocol):
         LogUnavailable, LogDamaged, and LogError.
         """
 
-    async def available(self, partition: Partition) -> None:
+    async def wait_until_available(self, partition: Partition) -> None:
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
     async def release(self, partition: Partition) -> object:
@@ -162,7 +162,7 @@ class _WaitingTask:
     def __init__(self, future: "asyncio.Future[None]") -> None:
         self._future = future
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         """Let the waiting task continue."""
         if not self._future.done():  # it was cancelled
             self._future.set_result(None)
@@ -178,7 +178,7 @@ async def wait_for_ticket_end(ticket: DurabilityTicket) -> None:
 
 async def wait_until_durable(waiting: ReplyDependencies) -> bool:
     """Wait until all tickets of a reply are durable, or one has failed; return whether all are durable."""
-    while (blocker := waiting.blocker()) is not None:
+    while (blocker := waiting.find_undurable_ticket()) is not None:
         if blocker.error is not None:
             return False
         await wait_for_ticket_end(blocker)

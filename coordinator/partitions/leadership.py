@@ -94,7 +94,7 @@ class Leadership:
         self._drop(partition)
         self._manager.deleted.forget(partition)
 
-    def failed(self, writers: Iterable[LogWriter], error: LogError) -> None:
+    def reload_failed_partitions(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
 
         Skips partitions that were lost to another leader since, or gained again: their writers are out of use.
@@ -160,7 +160,7 @@ class Leadership:
         shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
-                await self._log.available(partition)
+                await self._log.wait_until_available(partition)
                 manager.waiting_partitions.discard(partition)
             writer = await self._read(shard)
             if writer is not None and await self._drop_deleted(shard, writer):
@@ -218,7 +218,7 @@ class Leadership:
     def _serve(self, shard: Shard, writer: LogWriter) -> None:
         partition = shard.partition
         self._manager.finish_load(shard, writer)
-        self._incidents.is_over(partition, "a partition can be loaded again", partition=partition)
+        self._incidents.end_incident(partition, "a partition can be loaded again", partition=partition)
         self._loads.pop(partition, None)
         self.on_loaded(partition, self.epochs[partition], None)
         if not self._is_start:
@@ -258,7 +258,9 @@ class Leadership:
         manager, partition = self._manager, shard.partition
         self._stats.partition_load_failures += 1
         described = error if isinstance(error, LogError) else LogError(str(error))
-        self._incidents.fails(partition, "cannot load partition", **described.fields(partition=partition))
+        self._incidents.log_repeated_failure(
+            partition, "cannot load partition", **described.fields(partition=partition)
+        )
         if not self._is_wanted(shard):
             return False
         # Its clients get NOT_COORDINATOR, as in Kafka if a load fails.

@@ -211,7 +211,7 @@ class LogReads:
         self, partition: Partition, read: Callable[[PartitionLog], T | ReadError], *, fresh: bool
     ) -> T | ErrorCode | None:
         try:
-            one = self._log.look(partition, read, fresh=fresh)
+            one = self._log.read_from_log(partition, read, fresh=fresh)
         except NotOwned:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         except StorageError as error:

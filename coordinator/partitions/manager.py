@@ -146,7 +146,7 @@ class GroupMetadataManager:
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
         """Make the groups of a shard ready to serve, one at each step, once the log has been applied to it."""
         shard.mark_other_groups()
-        yield from shard.open_book()
+        yield from shard.extract_markers_group()
         placement = shard.placement = Placement(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
             if expiry.is_no_group(kept.group, kept.offsets):
@@ -347,7 +347,7 @@ class GroupMetadataManager:
             for start in range(0, len(partitions), at_once):
                 if group.is_dead or kept.shard.is_lost:
                     return
-                some = offsets.some(topic, partitions[start : start + at_once])
+                some = offsets.select_offsets(topic, partitions[start : start + at_once])
                 outcome = expiry.find_expired_offsets(group, now_wall_ms, retention_ms, some)
                 self.run(kept, outcome)
                 expired = len(outcome.records)

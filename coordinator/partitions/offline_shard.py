@@ -31,7 +31,7 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
             unknown += isinstance(record, UnknownRecord)
             shard.apply(record)
     shard.mark_other_groups()
-    for _ in shard.open_book():
+    for _ in shard.extract_markers_group():
         pass
     return OfflineShard(shard, unknown, replay.open)
 

@@ -211,7 +211,7 @@ class Shard:
 
     # --- groups that were taken over from a cluster ---
 
-    def open_book(self) -> Iterator[None]:
+    def extract_markers_group(self) -> Iterator[None]:
         """Take the book and hidden groups out of `groups`, in steps, once the log has been applied."""
         book_id = self.book.group_id or next(filter(is_markers_group, self.groups), None)
         found = None if book_id is None else self.groups.pop(book_id, None)
@@ -253,7 +253,7 @@ class Shard:
         return until_ms > now_ms or (kept is not None and kept.group.is_worth_keeping)
 
     @property
-    def taken_away(self) -> int:
+    def removed_mark_count(self) -> int:
         """The number of times that a mark was taken away (`ownership_markers`)."""
         count = self.book.offsets.of(self.book.group_id).get(0)
         return 0 if count is None else count.offset
@@ -265,7 +265,7 @@ class Shard:
 
     def count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
         """Return the record that is appended along with a removal of marks, and counts it."""
-        return self.mark_record(self.book.group_id, self.taken_away + 1, now_wall_ms)
+        return self.mark_record(self.book.group_id, self.removed_mark_count + 1, now_wall_ms)
 
     def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""

@@ -54,7 +54,7 @@ class Tasks:
         for task in self._running:
             task.cancel()
 
-    async def ended(self) -> None:
+    async def wait_until_done(self) -> None:
         """Return once all tasks have ended, those that start meanwhile included."""
         while self._running:
             await asyncio.wait(self._running)
@@ -62,4 +62,4 @@ class Tasks:
     async def close(self) -> None:
         """Cancel all tasks, and return once they have ended."""
         self.cancel()
-        await self.ended()
+        await self.wait_until_done()

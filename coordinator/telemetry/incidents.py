@@ -37,7 +37,7 @@ class Incidents:
         if hash(key) not in self._open:
             self._opened(key, self._now_ms())
 
-    def fails(self, key: Hashable, event: str, **fields: object) -> None:
+    def log_repeated_failure(self, key: Hashable, event: str, **fields: object) -> None:
         """Log a failure, unless a failure of the same key was logged within the last minute."""
         now_ms = self._now_ms()
         incident = self._open.get(hash(key))
@@ -50,7 +50,7 @@ class Incidents:
             incident.logged_ms = now_ms
             self._write(event, **fields, **_extent(incident, now_ms))
 
-    def is_over(self, key: Hashable, event: str, **fields: object) -> None:
+    def end_incident(self, key: Hashable, event: str, **fields: object) -> None:
         """End an incident, if the key has one: log at info how long it lasted, and how often the key failed."""
         incident = self._open.pop(hash(key), None)
         if incident is not None:

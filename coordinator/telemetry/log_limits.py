@@ -105,7 +105,7 @@ class RateLimit:
             logger = event = ""  # all other events together
         return self._seen.setdefault((logger, event), new)
 
-    def overdue(self, *, at_end: bool = False) -> list[tuple[str, str, str, int]]:
+    def take_suppressed_counts(self, *, at_end: bool = False) -> list[tuple[str, str, str, int]]:
         """Return logger, event, level and number of lines suppressed in each period that is over; each only once.
 
         With `at_end` periods that are not over count as well.

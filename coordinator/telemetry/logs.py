@@ -209,7 +209,7 @@ class _Gate:
         """Return lines that report how many were kept back in the periods that are over."""
         return [
             self._line(level, logger, f"{count} more like this", like=event)
-            for logger, event, level, count in self._limit.overdue(at_end=at_end)
+            for logger, event, level, count in self._limit.take_suppressed_counts(at_end=at_end)
         ]
 
     def dropped_line(self, count: int) -> str:

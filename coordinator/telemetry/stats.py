@@ -143,11 +143,11 @@ class Stats:
         self.loop_stalls = 0
         self.recent_loop_pause_ms_max = 0  # see LoopWatch
 
-    def handled(self, api_key: int) -> None:
+    def count_request(self, api_key: int) -> None:
         """Count a request that is decoded and goes to its handler."""
         self.apis[api_key].handled += 1
 
-    def answered(self, api_key: int, duration_ns: int) -> None:
+    def count_response(self, api_key: int, duration_ns: int) -> None:
         """Count a response that is handed to the socket, `duration_ns` after the request was begun."""
         self.apis[api_key].durations.observe(duration_ns)
 
@@ -163,6 +163,6 @@ class Stats:
         self.flushes.observe(duration_ns)
         self.last_flush_ms = began_wall_ms
 
-    def error(self, api_key: int, code: ErrorCode | int) -> None:
+    def count_error(self, api_key: int, code: ErrorCode | int) -> None:
         """Count an error in the response to a request, or to one part of a request."""
         self.errors[api_key, int(code)] += 1

@@ -48,7 +48,7 @@ class Cluster:
         self.update(view)
 
     @classmethod
-    def alone(cls, broker: Broker) -> "Cluster":
+    def of_single_node(cls, broker: Broker) -> "Cluster":
         """Return the cluster of a single node."""
         return cls(View((broker,), ()))
 

@@ -249,7 +249,7 @@ class ClusterCoordinator(Protocol):
     async def state(self, group: GroupId) -> ClusterGroupState:
         """Return the state of the group at the cluster."""
 
-    async def settled(self, group: GroupId) -> None:
+    async def wait_for_open_transactions(self, group: GroupId) -> None:
         """Return once no open transaction has offsets of the group."""
 
     async def committed(self, group: GroupId) -> Offsets:
@@ -324,7 +324,7 @@ async def _adopt_once(
     if stays is not None:
         return AdoptResult(group, stays, state=state)
     if state.is_known:
-        await there.settled(group)
+        await there.wait_for_open_transactions(group)
         mark = await here.mark(group)  # that may have taken long: what is read from now on is new
         if mark.is_adopted:
             return AdoptResult(group, AdoptStatus.ALREADY)

@@ -83,7 +83,7 @@ class UpstreamGroups:
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
         )
 
-    async def settled(self, group: GroupId) -> None:
+    async def wait_for_open_transactions(self, group: GroupId) -> None:
         """Return once no open transaction has offsets of the group, including first ones of a partition.
 
         A broker reports first ones only for partitions that are named, so all are named that the node's user may

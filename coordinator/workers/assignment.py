@@ -80,7 +80,7 @@ class Assignment:
         if not any(node in (place.owner, place.target) for place in self.places):
             self._spread({partition: self._wanted(place) for partition, place in self._numbered()})
 
-    def released(self, node: int, partition: Partition, epoch: LeaderEpoch) -> bool:
+    def record_release(self, node: int, partition: Partition, epoch: LeaderEpoch) -> bool:
         """Note that a node has released a partition; return False, and change nothing, if it does not fit."""
         place = self.places[partition]
         if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
@@ -88,7 +88,7 @@ class Assignment:
         place.owner = None
         return True
 
-    def lost(self, node: int) -> list[Partition]:
+    def record_worker_death(self, node: int) -> list[Partition]:
         """Note that a node's process has ended; return its partitions, which stay its own until `settled`."""
         self.up.discard(node)
         self.expected.discard(node)
@@ -97,7 +97,7 @@ class Assignment:
             self.places[partition].leads = False
         return had
 
-    def settled(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
+    def free_partitions(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
         """Free the partitions of a lost node with a settled journal: they wait if it comes back, or go to others."""
         if comes_back and node not in self.draining:
             self.expected.add(node)
@@ -151,7 +151,7 @@ class Assignment:
 
     # --- what follows
 
-    def commands(self) -> list[Command]:
+    def issue_orders(self) -> list[Command]:
         """Return the orders that follow from the state, and assign their epochs."""
         given: list[Command] = []
         loads = self._loads()

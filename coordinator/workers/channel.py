@@ -110,7 +110,7 @@ class Channel(asyncio.Protocol, Generic[Received]):
         """True if the other end is connected."""
         return self._transport is not None
 
-    async def drained(self) -> None:
+    async def wait_until_writable(self) -> None:
         """Return once the other end has read enough for more to be sent, or is gone."""
         await self._room.wait()
 

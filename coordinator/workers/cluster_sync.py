@@ -82,7 +82,10 @@ class ClusterSync:
         )
         self._monitor = UpstreamMonitor(
             self._cluster,
-            {topic.name: SeenTopic(topic.id, topic.partitions) for topic in store.catalogue.unsorted()},
+            {
+                topic.name: SeenTopic(topic.id, topic.partitions)
+                for topic in store.catalogue.snapshot_topics()
+            },
             refresh_ms=settings.upstream_metadata_refresh_ms,
             on_topics=self._topics_changed,
             on_brokers=self._brokers_changed,
@@ -142,7 +145,7 @@ class ClusterSync:
         """Refresh the metadata at once, because a client names a topic or broker that is not known."""
         self._monitor.look_soon()
 
-    async def ends_of(
+    async def fetch_end_offsets(
         self, partitions: Mapping[str, tuple[int, ...]]
     ) -> dict[str, dict[int, tuple[int, int]]] | None:
         """Return high watermark and last stable offset by topic and partition; None if the cluster cannot be asked."""

@@ -23,6 +23,6 @@ class DeletionAcks:
         self._send(OffsetsDropped(version, partitions, self._number))
         return ticket
 
-    def noted(self, message: OffsetsDroppedAck) -> None:
+    def complete_report(self, message: OffsetsDroppedAck) -> None:
         """End the ticket of a report that the supervisor has stored."""
         settle([self._waiting.pop(message.number)])

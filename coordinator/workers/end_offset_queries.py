@@ -36,7 +36,7 @@ class EndOffsetQueries:
         self._questions[self._next] = _Question(asker, question.request, leader)
         self._send(leader, EndOffsetsQuery(self._next, question.group_id, question.partitions))
 
-    def answered(self, node: int, answer: EndOffsetsReply) -> None:
+    def forward_reply(self, node: int, answer: EndOffsetsReply) -> None:
         """Pass a node's response to the worker that asked."""
         question = self._questions.get(answer.request)
         if question is not None and question.asked == node:

@@ -122,7 +122,7 @@ class Gateways:
     async def _start_one(self, index: int) -> None:
         spare = self.running.pop(SPARE, None)
         process = self.running[index] = spare or await self._launch_one(index)
-        process.take(index)
+        process.assign_number(index)
         process.send(messages.GatewayStart(gateway_settings(self._settings, index), index, self._view))
         log.debug("started a gateway", gateway=index, pid=process.pid)
 

@@ -29,11 +29,11 @@ class JournalTakeover:
         self.all_settled = True
         """True if every journal so far could be settled."""
 
-    async def note(self, partition: Partition, position: Position | None) -> None:
+    async def store_release_position(self, partition: Partition, position: Position | None) -> None:
         """Store where a partition ends that a worker has released."""
         while True:
             try:
-                await self._io.run(partial(self._shared.note, partition, position))
+                await self._io.run(partial(self._shared.note_release, partition, position))
                 return
             except StorageError as error:
                 log.error("cannot save where a partition's log ends", reason=str(error))
@@ -43,7 +43,7 @@ class JournalTakeover:
         """Apply the journal of a dead worker to its partitions; return those that are damaged."""
         while True:
             try:
-                settled = await self._io.run(partial(self._shared.settle, node, had))
+                settled = await self._io.run(partial(self._shared.replay_node_journal, node, had))
             except CorruptLog as error:
                 log.error("the journal of a dead worker is damaged", node=node, reason=str(error))
                 self.all_settled = False

@@ -59,7 +59,7 @@ class LagWatch:
             if slices.over:
                 await slices.give_way()
 
-    def answered(self, answer: messages.ClusterEnds) -> None:
+    def take_cluster_ends(self, answer: messages.ClusterEnds) -> None:
         """Take the response of the cluster, which the supervisor sends on."""
         if self._waiting is not None and answer.request == self._request and not self._waiting.done():
             self._waiting.set_result(None if answer.ends is None else _typed(answer.ends))

@@ -40,7 +40,7 @@ class WorkerChannel(Protocol):
     def send(self, message: msgspec.Struct) -> None:
         """Send one message; it is lost once the process is gone."""
 
-    async def drained(self) -> None:
+    async def wait_until_writable(self) -> None:
         """Return once the channel has room for more, or the process is gone."""
 
 
@@ -138,7 +138,7 @@ class OrderQueue:
                 if channel is None:
                     return
                 channel.send(messages.TopicsDeleted(order.partition, names))
-                await channel.drained()
+                await channel.wait_until_writable()
                 await asyncio.sleep(0)
 
     def _gone(self, partition: Partition, sent: int) -> list[DeletedTopic]:
@@ -153,7 +153,7 @@ class OrderQueue:
         partition = command.partition
         if isinstance(command, LeadOrder):
             self.handed[partition] = self._store.deletions.number
-            point, position = self._shared.known(partition)
+            point, position = self._shared.recovery_state(partition)
             version = self._store.topics_version()
             order: Any = messages.LeadPartition(partition, command.epoch, point, position, version)
         else:

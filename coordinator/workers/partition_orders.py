@@ -61,7 +61,7 @@ class PartitionOrders:
         deleted = frozenset(self._deleted.pop(lead.partition, ()))
         self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
 
-    def has_topics(self, version: int) -> None:
+    def note_topics_version(self, version: int) -> None:
         """Note that the worker has the topics of this version, so that deleted topics take no commits any more."""
         self._topics_version = version
         self._has_more.set()

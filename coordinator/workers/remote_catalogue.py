@@ -61,7 +61,7 @@ class RemoteCatalogueStore(CatalogueWriter):
         self.arrived = asyncio.Event()
         """Set once the catalogue has all topics."""
 
-    def got(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> None:
+    def queue_message(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> None:
         """Queue a message about topics from the supervisor.
 
         The message waits for another turn, because many may come at once; while edits are tried on a draft, because the

@@ -201,7 +201,7 @@ class Supervisor:
         await self._stop_workers()
         if self.gateways is not None:  # last, as clients learn through them where their groups go
             await self.gateways.stop()
-        await self._settles.ended()
+        await self._settles.wait_until_done()
         self._tasks.cancel()
         self.io.close()
         return self._settling.all_settled and not self.has_failed
@@ -260,7 +260,7 @@ class Supervisor:
         self._asked.forget(node)
         self.serving.pop(node, None)
         self._stop_requested.discard(node)
-        had = self.assignment.lost(node)
+        had = self.assignment.record_worker_death(node)
         self.ends.forget(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
@@ -278,7 +278,9 @@ class Supervisor:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
         delay_s = self.restarts.record_death(node) if comes_back else None
         failed = await self._settling.settle(node, had)
-        self.assignment.settled(node, failed=failed, comes_back=delay_s is not None and not self.stopping)
+        self.assignment.free_partitions(
+            node, failed=failed, comes_back=delay_s is not None and not self.stopping
+        )
         if not comes_back:
             self.assignment.undrain(node)
         self.advance()
@@ -336,7 +338,7 @@ class Supervisor:
             case messages.AskEndOffsets():
                 self.ends.ask(node, message, self._leader_of(message.group_id))
             case messages.EndOffsetsReply():
-                self.ends.answered(node, message)
+                self.ends.forward_reply(node, message)
             case messages.GroupGivenBack() if self.gateways is not None:
                 self.gateways.forget(message.group_id)
             case messages.RefreshTopics() if self.upstream is not None:
@@ -351,7 +353,7 @@ class Supervisor:
     async def _send_cluster_ends(
         self, upstream: "ClusterSync", node: int, asked: messages.AskClusterEnds
     ) -> None:
-        ends = await upstream.ends_of(asked.partitions)
+        ends = await upstream.fetch_end_offsets(asked.partitions)
         self._send(node, messages.ClusterEnds(asked.request, ends))
 
     def _serves(self, node: int, message: messages.WorkerListening) -> None:
@@ -371,8 +373,8 @@ class Supervisor:
             starting.exception()
 
     async def _released(self, node: int, message: messages.PartitionReleased) -> None:
-        await self._settling.note(message.partition, message.position)
-        if self.assignment.released(node, message.partition, message.leader_epoch):
+        await self._settling.store_release_position(message.partition, message.position)
+        if self.assignment.record_release(node, message.partition, message.leader_epoch):
             log.debug("released a partition", partition=message.partition, node=node)
             self.advance()
 
@@ -441,7 +443,7 @@ class Supervisor:
 
     def advance(self) -> None:
         """Send the commands, the view and the stops that follow from the state of the assignment."""
-        commands = self.assignment.commands()
+        commands = self.assignment.issue_orders()
         for command in commands:
             if isinstance(command, LeadOrder):
                 self.loaded.pop(command.partition, None)

@@ -29,7 +29,7 @@ class FeedReader(Protocol):
     def write(self, frame: bytes) -> None:
         """Send an encoded message."""
 
-    async def drained(self) -> None:
+    async def wait_until_writable(self) -> None:
         """Return once the channel has room for more, or the worker reads no more."""
 
 
@@ -60,9 +60,9 @@ class TopicFeed:
         index = version - (self.version - len(self._kept))
         return self._kept[index] if index >= 0 else None
 
-    def everything(self) -> Iterator[bytes]:
+    def encode_all_topics(self) -> Iterator[bytes]:
         """Yield all current topics in messages of bounded size."""
-        topics = self._catalogue().unsorted()
+        topics = self._catalogue().snapshot_topics()
         version = self.version
         yield encode(AllTopics(version, is_first=True))
         for piece in topic_pieces(topics):
@@ -112,10 +112,10 @@ class Subscription:
 
     async def _send_everything(self) -> None:
         self._sent = self._feed.version
-        for frame in self._feed.everything():
+        for frame in self._feed.encode_all_topics():
             if self._reader.is_open:
                 self._reader.write(frame)
-                await self._reader.drained()
+                await self._reader.wait_until_writable()
                 await asyncio.sleep(0)  # a turn of the loop for each
 
     async def _send_next(self, sent: int) -> None:
@@ -125,4 +125,4 @@ class Subscription:
             return
         self._sent = sent + 1
         self._reader.write(frame)
-        await self._reader.drained()
+        await self._reader.wait_until_writable()

@@ -99,12 +99,12 @@ class WorkerApp(App):
             TopicLimits.of(settings),
         )
         if settings.is_gateway:
-            self.catalogue_store.look_for = UnknownTopics(loop.time, loop.call_later, send).missed
+            self.catalogue_store.look_for = UnknownTopics(loop.time, loop.call_later, send).refresh_for_topic
             self.group_access.adoptions.on_given_back = lambda group_id: send(
                 messages.GroupGivenBack(group_id)
             )
         self.share = PartitionOrders(self.leadership, self.group_log, self.stats, send)
-        self.catalogue_store.on_version = self.share.has_topics
+        self.catalogue_store.on_version = self.share.note_topics_version
         self.deletion_acks = DeletionAcks(send)
         self._dropped_version = UNKNOWN
         """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
@@ -188,7 +188,7 @@ class WorkerApp(App):
         """Have the supervisor store that these partitions hold no offsets in topics that are being deleted."""
         return self.deletion_acks.report(self.catalogue_store.coming_version, partitions)
 
-    async def dropped_before_serving(self, partition: Partition) -> None:
+    async def note_drop_before_serving(self, partition: Partition) -> None:
         """Report, before a partition is served, that it has dropped its offsets in deleted topics; wait for the ack."""
         reported = None
         # offsets in topics that are deleted meanwhile are dropped, and reported, after this
@@ -231,7 +231,7 @@ class UnknownTopics:
         self._again_s: dict[str | bytes, float] = {}  # by name or id, oldest first
         self._is_sent = True  # whether the supervisor knows of all missed topics
 
-    def missed(self, topic: str | bytes) -> None:
+    def refresh_for_topic(self, topic: str | bytes) -> None:
         """Ask for a refresh of the topics, unless this topic has caused one less than MISSED_AGAIN_S ago.
 
         A name that is too long for a topic is ignored.
@@ -311,9 +311,9 @@ class Worker:
             case messages.TopicsDeleted():
                 app.share.note_deleted_topics(message)
             case messages.OffsetsDroppedAck():
-                app.deletion_acks.noted(message)
+                app.deletion_acks.complete_report(message)
             case messages.AllTopics() | messages.TopicsChanged() | messages.TopicChangeResult():
-                app.catalogue_store.got(message)
+                app.catalogue_store.queue_message(message)
             case messages.Stop():
                 self._tasks.start(self._stop(app), "stop")
             case _:
@@ -329,7 +329,7 @@ class Worker:
             case messages.UpstreamStatus():
                 app.update_upstream(message.state, message.gateways)
             case messages.ClusterEnds():
-                app.lag_watch.answered(message)
+                app.lag_watch.take_cluster_ends(message)
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings
@@ -369,7 +369,7 @@ class Worker:
         waiting = ReplyDependencies()
         ends = ends_of(app.group_access, waiting, wanted.group_id, wanted.partitions)
         answer = messages.EndOffsetsReply(wanted.request, ends)
-        if waiting.blocker() is None:
+        if waiting.find_undurable_ticket() is None:
             self.channel.send(answer)
             return
         # No node may learn of an offset that a crash can take back.

@@ -45,7 +45,7 @@ class WorkerProcess(Generic[Received]):
         named: str = "node",
     ) -> None:
         self._named = named
-        self.take(node_id)
+        self.assign_number(node_id)
         self.serves = False
         """Set by the owner once the worker reports that it serves: from then on it must answer pings."""
         self._on_exit = on_exit
@@ -59,7 +59,7 @@ class WorkerProcess(Generic[Received]):
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = HeartbeatReader(liveness)
 
-    def take(self, node_id: int) -> None:
+    def assign_number(self, node_id: int) -> None:
         """Give the process the number whose work it does from now on."""
         self.node_id = node_id
         self._log = log.bind(**{self._named: node_id})
@@ -71,7 +71,7 @@ class WorkerProcess(Generic[Received]):
         return self._process.pid
 
     @property
-    def answers(self) -> bool:
+    def has_answered_ping(self) -> bool:
         """True if the process has answered a ping since it was started."""
         return self._liveness.has_answered
 

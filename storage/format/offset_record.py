@@ -156,7 +156,7 @@ class OffsetCommits(FieldsValue):
 
         Only set if no value has metadata or an expiry, and all have the same time. Rows are packed unchanged."""
 
-    def leave_out(self, partition: int) -> OffsetAndMetadata:
+    def pop_partition(self, partition: int) -> OffsetAndMetadata:
         """Remove and return a partition's value. Raises KeyError if there is none."""
         self.rows = None
         return self.values.pop(partition)

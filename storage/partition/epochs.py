@@ -72,7 +72,7 @@ class LeaderEpochs:
         while self.entries and self.entries[-1][1] >= offset:
             self.entries.pop()
 
-    def end_of(
+    def find_epoch_end(
         self, epoch: LeaderEpoch, leader_epoch: LeaderEpoch, end_offset: Offset
     ) -> tuple[LeaderEpoch, Offset] | None:
         """Return the end offset of an epoch, or of the newest one before it, in a log that ends at `end_offset`.
@@ -89,7 +89,7 @@ class LeaderEpochs:
         end = self.entries[number][1] if number < len(self.entries) else end_offset
         return (self.entries[number - 1][0] if number else epoch), end
 
-    def at(self, offset: Offset) -> LeaderEpoch:
+    def epoch_at(self, offset: Offset) -> LeaderEpoch:
         """Return the epoch of the leader that wrote an offset; -1 if that is unknown."""
         number = bisect_right(self.entries, offset, key=itemgetter(1))
         return self.entries[number - 1][0] if number else LeaderEpoch(-1)

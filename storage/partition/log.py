@@ -163,7 +163,7 @@ class PartitionLog:
         return sum(segment.size_bytes for segment in self._segments)
 
     @property
-    def dirty(self) -> bool:
+    def needs_fsync(self) -> bool:
         """True if `fsync` has work to do."""
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 

@@ -127,7 +127,7 @@ class LogReader:
         first_open = transactions.first_open
         stable_offset = end_offset if first_open is None else first_open
         if wanted.last_epoch != NO_EPOCH:
-            agreed = log.leader_epochs().end_of(wanted.last_epoch, wanted.leader_epoch, end_offset)
+            agreed = log.leader_epochs().find_epoch_end(wanted.last_epoch, wanted.leader_epoch, end_offset)
             if agreed is None or wanted.offset < start_offset:
                 return ReadError.OUT_OF_RANGE
             if agreed[0] < wanted.last_epoch or agreed[1] < wanted.offset:
@@ -141,7 +141,7 @@ class LogReader:
         records, next_offset, is_cut = self._read(
             log, wanted.offset, bound, max_bytes, at_least_one=at_least_one
         )
-        aborted = tuple(transactions.aborted(wanted.offset, next_offset)) if wanted.committed else ()
+        aborted = tuple(transactions.find_aborted(wanted.offset, next_offset)) if wanted.committed else ()
         return ReadResult(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
 
     def _transactions_of(self, log: PartitionLog) -> TransactionIndex | None:
@@ -149,7 +149,7 @@ class LogReader:
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
             known = self._transactions[log.partition] = log, TransactionIndex()
-        return known[1] if known[1].look_on(log, self._read_bytes_max) else None
+        return known[1] if known[1].read_further(log, self._read_bytes_max) else None
 
     def _read(
         self, log: PartitionLog, offset: Offset, bound: Offset, max_bytes: int, *, at_least_one: bool
@@ -227,7 +227,7 @@ class LogReader:
 def _start(log: PartitionLog, leader_epoch: LeaderEpoch) -> TimestampAndOffset:
     """Return the start of the log, and the leader epoch of its batch."""
     epochs = log.leader_epochs()
-    epoch = epochs.at(log.start_offset) if epochs.entries else leader_epoch
+    epoch = epochs.epoch_at(log.start_offset) if epochs.entries else leader_epoch
     return TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)
 
 

@@ -52,7 +52,7 @@ class TransactionIndex:
         """The first offset of the oldest transaction that has not ended."""
         return min(self._open.values(), default=None)
 
-    def aborted(self, start_offset: Offset, end_offset: Offset) -> list[AbortedTransaction]:
+    def find_aborted(self, start_offset: Offset, end_offset: Offset) -> list[AbortedTransaction]:
         """Return the aborted transactions that overlap `start_offset` to before `end_offset`, by marker offset."""
         return [
             each
@@ -60,7 +60,7 @@ class TransactionIndex:
             if each.last_offset >= start_offset and each.first_offset < end_offset
         ]
 
-    def look_on(self, log: PartitionLog, max_bytes: int) -> bool:
+    def read_further(self, log: PartitionLog, max_bytes: int) -> bool:
         """Read about `max_bytes` more of the log; return whether all of the log has been read.
 
         Raises CorruptLog and OSError.

@@ -103,12 +103,12 @@ class CheckedPartition(msgspec.Struct):
         return sum(segment.size_bytes for segment in self.segments)
 
     @property
-    def batches(self) -> int:
+    def whole_batch_count(self) -> int:
         """The number of whole batches."""
         return sum(segment.batches for segment in self.segments)
 
     @property
-    def records(self) -> int:
+    def whole_record_count(self) -> int:
         """The number of records in the whole batches."""
         return sum(segment.records for segment in self.segments)
 
@@ -131,7 +131,7 @@ class CheckedDirectory(msgspec.Struct):
     in_use: str | None
 
     @property
-    def clean(self) -> bool:
+    def is_undamaged(self) -> bool:
         """True if nothing needs a repair."""
         return not self.journals and not any(partition.damages for partition in self.partitions)
 

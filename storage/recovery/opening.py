@@ -147,7 +147,7 @@ def open_adopted(
     log = directory.new_log(partition)
     try:
         cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
-        if log.dirty:
+        if log.needs_fsync:
             log.fsync()
         log.note_rolled()
     except BaseException:
@@ -166,7 +166,7 @@ def reopen(
     log = directory.new_log(partition)
     try:
         cuts = recover_log(directory.fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
-        if log.dirty:
+        if log.needs_fsync:
             log.fsync()
         if not by.as_left:
             log.leader_epochs().write()

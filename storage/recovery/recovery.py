@@ -125,11 +125,11 @@ class RecoveredDirectory(msgspec.Struct):
         """
         for log in list(self.logs.values()):
             try:
-                if seal and log.dirty:
+                if seal and log.needs_fsync:
                     log.write_indexes(seal=True)
                 else:
                     log.write_gathered_indexes()
-                if log.dirty:
+                if log.needs_fsync:
                     log.fsync()
             except (CorruptLog, OSError) as error:
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))

@@ -107,12 +107,12 @@ class SharedDirectory:
         """Return the lock's descriptors, for the nodes to inherit: the directory stays locked while one lives."""
         return self._lock.filenos()
 
-    def known(self, partition: Partition) -> tuple[Offset, Position | None]:
+    def recovery_state(self, partition: Partition) -> tuple[Offset, Position | None]:
         """Return a partition's recovery point and its position: the arguments of `LogManager.adopt`."""
         key = (self.settings.topic, partition)
         return self._points.get(key, Offset(0)), self._positions.get(key)
 
-    def note(self, partition: Partition, position: Position | None) -> None:
+    def note_release(self, partition: Partition, position: Position | None) -> None:
         """Note that a node has released a partition, which ends at `position`. Durable on return."""
         if position is None:
             return
@@ -121,7 +121,7 @@ class SharedDirectory:
         self._positions[key] = position
         self._write()
 
-    def settle(self, node_id: int, partitions: Collection[Partition]) -> TakeoverResult:
+    def replay_node_journal(self, node_id: int, partitions: Collection[Partition]) -> TakeoverResult:
         """Write the batches in a gone node's journal into the segments of the partitions that it had.
 
         Durable on return, and the journal is removed. Raises CorruptLog if the journal is damaged: then nothing

@@ -155,7 +155,7 @@ class FakeNode:
         self.group_access = GroupAccess(self.groups.manager)
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
-        self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))
+        self.cluster = Cluster.of_single_node(Broker(self.node_id, *ENDPOINT))
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: EndOffsetSource | None = None

@@ -175,7 +175,7 @@ def test_the_settings_of_a_topic_are_replaced() -> None:
     draft.configure("c", {"flush.ms": "3"})
     for piece in draft.changes().pieces():
         catalogue.apply(piece)
-    found = {topic.name: (topic.partitions, dict(topic.configs)) for topic in catalogue.unsorted()}
+    found = {topic.name: (topic.partitions, dict(topic.configs)) for topic in catalogue.snapshot_topics()}
     assert found == {"a": (2, {"retention.ms": "22"}), "b": (1, {}), "c": (1, {"flush.ms": "3"})}
     assert catalogue.totals == draft.totals
     assert catalogue.totals.config_bytes == len("retention.ms" + "22" + "flush.ms" + "3")
@@ -242,7 +242,7 @@ def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
     for piece in pieces:
         assert len(msgspec.msgpack.encode(piece)) < 2 * PIECE_BYTES_MAX
         assert len(piece.deleted) + len(piece.grown) + len(piece.created) <= PIECE_TOPICS_MAX
-    whole = Catalogue(catalogue.offsets_topic, catalogue.unsorted())
+    whole = Catalogue(catalogue.offsets_topic, catalogue.snapshot_topics())
     whole.apply(changes)
     for piece in pieces:
         catalogue.apply(piece)

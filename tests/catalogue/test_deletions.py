@@ -10,7 +10,7 @@ ONE, OTHER, DAMAGED = map(Partition, range(3))
 def dropped(
     deletions: Deletions, partition: Partition, number: int, damaged: Partition | None = None
 ) -> bool:
-    is_new = deletions.dropped(partition, number)
+    is_new = deletions.record_drop(partition, number)
     deletions.forget_dropped(lambda each: each == damaged)
     return is_new
 
@@ -19,19 +19,19 @@ def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -
     deletions = Deletions(3)
     deletions.note_deleted(["a", "b"])
     deletions.note_deleted(["c", "a"])
-    assert deletions.left(ONE) == ["a", "b", "c"]
+    assert deletions.undropped_topics(ONE) == ["a", "b", "c"]
     assert dropped(deletions, ONE, 2, DAMAGED)
-    assert deletions.left(ONE) == ["c", "a"]
-    assert deletions.left(OTHER) == ["a", "b", "c"]
+    assert deletions.undropped_topics(ONE) == ["c", "a"]
+    assert deletions.undropped_topics(OTHER) == ["a", "b", "c"]
     assert dropped(deletions, ONE, 4, DAMAGED)
     assert not dropped(deletions, ONE, 3, DAMAGED), "it was known"
-    assert deletions.left(ONE) == []
+    assert deletions.undropped_topics(ONE) == []
     assert len(deletions) == 2
     assert dropped(deletions, OTHER, 2, DAMAGED)
-    assert deletions.left(OTHER) == ["c", "a"]
+    assert deletions.undropped_topics(OTHER) == ["c", "a"]
     assert len(deletions) == 1, "what no partition can hold is forgotten"
     deletions.note_deleted(["d"])
-    assert (deletions.left(ONE), deletions.left(OTHER)) == (["d"], ["c", "a", "d"])
+    assert (deletions.undropped_topics(ONE), deletions.undropped_topics(OTHER)) == (["d"], ["c", "a", "d"])
 
 
 def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
@@ -46,16 +46,16 @@ def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
 
 def test_what_is_kept_of_deletions_is_what_is_left() -> None:
     deletions = Deletions(3, before=5)
-    assert deletions.kept() == StoredDeletions(5, (), {})
+    assert deletions.to_stored_deletions() == StoredDeletions(5, (), {})
     deletions.note_deleted(["a"])
     deletions.note_deleted(["b", "c"])
     dropped(deletions, OTHER, 6)
     dropped(deletions, ONE, 8)
-    assert deletions.kept() == StoredDeletions(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
+    assert deletions.to_stored_deletions() == StoredDeletions(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
     dropped(deletions, DAMAGED, 8)
-    assert deletions.kept() == StoredDeletions(6, (["b", "c"],), {8: [ONE, DAMAGED]})
+    assert deletions.to_stored_deletions() == StoredDeletions(6, (["b", "c"],), {8: [ONE, DAMAGED]})
     dropped(deletions, OTHER, 8)
-    assert deletions.kept() == StoredDeletions(8, (), {})
+    assert deletions.to_stored_deletions() == StoredDeletions(8, (), {})
 
 
 def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them() -> None:
@@ -71,7 +71,7 @@ def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them
         return False
 
     for partition in map(Partition, range(count)):
-        deletions.dropped(partition, 1)
+        deletions.record_drop(partition, 1)
         deletions.forget_dropped(is_damaged)
     assert len(deletions) == 0
     assert asked <= 3 * count

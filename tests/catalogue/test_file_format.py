@@ -82,14 +82,14 @@ def test_the_file_of_version_2_stays_readable() -> None:
     assert offsets_partitions(data, PATH) == 50
     found = decode(data, PATH)
     assert found.made_bytes == 0, "it is made anew at the next start"
-    assert found.deletions.kept() == NOTHING
+    assert found.deletions.to_stored_deletions() == NOTHING
 
 
 def test_the_file_of_version_3_stays_readable() -> None:
     data = with_checksums(GOLDEN)
     assert whole(data) == golden_catalogue()
     assert offsets_partitions(data, PATH) == 50
-    assert decode(data, PATH).deletions.kept() == StoredDeletions(
+    assert decode(data, PATH).deletions.to_stored_deletions() == StoredDeletions(
         0, (["old"],), {1: [Partition(0), Partition(2)]}
     )
 
@@ -98,12 +98,12 @@ def test_what_a_new_file_says_of_deletions_is_read_again() -> None:
     dropped = {9: [Partition(1), Partition(4)], 609: [Partition(2)]}
     kept = StoredDeletions(7, [["a", "b"], [f"t{number}" for number in range(600)]], dropped)
     golden = golden_catalogue()
-    data = b"".join(encode(golden.offsets_topic, golden.unsorted(), kept))
+    data = b"".join(encode(golden.offsets_topic, golden.snapshot_topics(), kept))
     found = decode(data, PATH)
     assert (found.catalogue, found.made_bytes, found.is_torn) == (golden, len(data), False)
-    assert found.deletions.left(Partition(2)) == []
-    assert found.deletions.left(Partition(1)) == kept.gone[1]
-    assert found.deletions.left(Partition(0)) == [*kept.gone[0], *kept.gone[1]]
+    assert found.deletions.undropped_topics(Partition(2)) == []
+    assert found.deletions.undropped_topics(Partition(1)) == kept.gone[1]
+    assert found.deletions.undropped_topics(Partition(0)) == [*kept.gone[0], *kept.gone[1]]
     assert found.deletions.number == 609
     assert all(len(line) < 64 * 1024 for line in data.split(b"\n"))
 
@@ -159,7 +159,7 @@ def test_what_is_written_is_read_again(
         offsets_topic,
         (Topic(name=name, id=id_, partitions=n, configs=configs) for name, id_, n, configs in topics),
     )
-    assert whole(b"".join(encode(offsets_topic, catalogue.unsorted()))) == catalogue
+    assert whole(b"".join(encode(offsets_topic, catalogue.snapshot_topics()))) == catalogue
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version": 2}', b"\0" * 100, b"\xff"])

@@ -315,7 +315,7 @@ def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:
 def left_on_disk(bench: Bench, partition: int) -> list[str]:
     store = store_in(bench.store.path.parent)
     store.load(50)
-    return store.deletions.left(Partition(partition))
+    return store.deletions.undropped_topics(Partition(partition))
 
 
 def test_a_deletion_is_kept_until_each_partition_has_dropped_its_offsets(bench: Bench) -> None:
@@ -369,7 +369,7 @@ def test_a_note_that_could_not_be_written_is_written_with_the_next_change() -> N
         file = CatalogueFile(fs, Path("/data"))
         file.read()
         assert file.deletions is not None
-        return file.deletions.left(Partition(partition)) == ["a"]
+        return file.deletions.undropped_topics(Partition(partition)) == ["a"]
 
     fs.fail(Fault.FULL, only="pwrite")
     heard = dropped_in(bench, 1, 0)
@@ -447,7 +447,7 @@ def test_a_crash_while_the_file_is_made_anew_loses_nothing(tmp_path: Path, opera
     topics = file.read()
     fs.operations_left = operations
     with suppress(PowerLoss):
-        file.make(topics.offsets_topic, topics.unsorted())
+        file.make(topics.offsets_topic, topics.snapshot_topics())
     assert names_on_disk(tmp_path) == ["old"]
 
 

@@ -156,10 +156,10 @@ class RecordedIO(session_io.SessionIO):
         """The oldest of these steps."""
         self.calls.popleft()()
 
-    def went_on(self) -> None:
+    def continue_reading(self) -> None:
         """The play looks by itself."""
 
-    def broken(self, error: ProtocolError) -> None:
+    def end_after_violation(self, error: ProtocolError) -> None:
         """The end."""
         self.error = error
 
@@ -213,7 +213,7 @@ class Play:
                 peer.work()
                 if peer.answers and self.session.wants_answers(pipeline):
                     steps.append(
-                        lambda pipeline=pipeline, peer=peer: self.session.answered(
+                        lambda pipeline=pipeline, peer=peer: self.session.receive_from_pipeline(
                             pipeline, self._piece(peer.answers)
                         )  # type: ignore[misc]
                     )

@@ -82,7 +82,7 @@ class Played:
     async def state(self, group: GroupId) -> ClusterGroupState:
         return self.states.get(group, ClusterGroupState.none())
 
-    async def settled(self, group: GroupId) -> None:
+    async def wait_for_open_transactions(self, group: GroupId) -> None:
         pass
 
     async def committed(self, group: GroupId) -> Offsets:

@@ -57,7 +57,7 @@ def test_answers_that_were_made_here_and_wait_are_not_more_than_a_bound() -> Non
         most = max(most, session.kept_bytes)
     assert not session.wants_requests
     assert ANSWERS_BYTES_MAX < most < ANSWERS_BYTES_MAX + 80 * KIB
-    session.answered(BROKER, memoryview(answer(0, b"now")))
+    session.receive_from_pipeline(BROKER, memoryview(answer(0, b"now")))
     assert session.kept_bytes < most
     while io.calls:
         io.call()
@@ -85,7 +85,9 @@ def test_after_many_answers_that_are_rewritten_others_have_their_turn() -> None:
     session.receive_from_client(
         memoryview(b"".join(request(REWRITTEN, number, b"some") for number in range(count)))
     )
-    session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(count))))
+    session.receive_from_pipeline(
+        BROKER, memoryview(b"".join(answer(number, b"some") for number in range(count)))
+    )
     said = [io.writes]
     while io.calls:
         assert not session.wants_answers(BROKER)
@@ -116,7 +118,7 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
     session.receive_from_client(memoryview(request(REWRITTEN, 1, b"") + request(REWRITTEN, 2, b"")))
     sent = answer(1, content) + answer(2, b"next")
     for start in range(0, len(sent), 5):
-        session.answered(BROKER, memoryview(sent[start : start + 5]))
+        session.receive_from_pipeline(BROKER, memoryview(sent[start : start + 5]))
         session.go_on()
     assert bytes(io.client) == expected(REWRITTEN, 1, content) + expected(REWRITTEN, 2, b"next")
     assert len(looked) < 20, looked
@@ -249,12 +251,15 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
         rig.gateway.stop_accepting()
         book = rig.gateway.book
         moved = [
-            book.move(Listed(number, "127.0.0.1", 1, None)) for number in range(2, 2 + 2 * DISCOVERED_MAX)
+            book.replace_broker_address(Listed(number, "127.0.0.1", 1, None))
+            for number in range(2, 2 + 2 * DISCOVERED_MAX)
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
         rig.gateway.set_brokers(rig.gateway.book.brokers)
-        assert book.move(Listed(10_000, "127.0.0.1", 1, None)) is not None, "the supervisor knows them now"
+        assert book.replace_broker_address(Listed(10_000, "127.0.0.1", 1, None)) is not None, (
+            "the supervisor knows them now"
+        )
 
 
 @pytest.mark.parametrize("node_id", [-1, 1_000_000, 2_147_483_647])
@@ -262,8 +267,8 @@ async def test_a_broker_with_an_id_that_brokers_do_not_have_is_left_out(tmp_path
     named: dict[str, Any] = {"sni_pattern": "broker-{id}.example", "sni_port": 1}
     for chosen in ({}, named):
         config = Rig(tmp_path, passes, **chosen).config
-        assert config.place(node_id) is None
-        assert config.place(BROKER_ID) is not None
+        assert config.client_address_for(node_id) is None
+        assert config.client_address_for(BROKER_ID) is not None
 
 
 async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, lines: LogLines) -> None:

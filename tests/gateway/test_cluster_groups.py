@@ -259,7 +259,7 @@ class Play:
         await idle()
         self.thread.run_all()
         for frame in frames(self.io.pipelines[COORDINATOR]):
-            self.session.answered(COORDINATOR, memoryview(self._answer(frame)))
+            self.session.receive_from_pipeline(COORDINATOR, memoryview(self._answer(frame)))
         while self.io.calls:
             self.io.call()
 
@@ -419,7 +419,7 @@ async def test_a_connection_that_ends_meanwhile_is_freed_without_the_garbage_col
     finally:
         gc.enable()
     play.cluster.may_answer.set()
-    await play.tasks.ended()
+    await play.tasks.wait_until_done()
 
 
 async def test_so_many_requests_of_a_process_are_asked_at_the_cluster_at_a_time() -> None:

@@ -135,7 +135,7 @@ async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     async with server:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
-        book = AddressBook(CONFIG.place, lambda _id, _address: None)
+        book = AddressBook(CONFIG.client_address_for, lambda _id, _address: None)
         book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
         yield Coordinators(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
 

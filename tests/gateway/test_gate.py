@@ -297,7 +297,7 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
         assert len(under_way) <= QUERIES_AT_ONCE
         questions += 1
         body = bytes(2) + bytes(4) + bytes(4)  # no error, no throttling, no topics
-        session.answered(
+        session.receive_from_pipeline(
             BROKER, memoryview((4 + len(body)).to_bytes(4, "big") + under_way.pop(0)[8:12] + body)
         )
         under_way += frames(io.pipelines[BROKER])

@@ -72,7 +72,7 @@ class Client:
         return [frame[4:] for frame in frames(self.io.pipelines[pipeline])]
 
     def answer(self, pipeline: int, frame: bytes) -> None:
-        self.session.answered(pipeline, memoryview(frame))
+        self.session.receive_from_pipeline(pipeline, memoryview(frame))
 
 
 class Gate:

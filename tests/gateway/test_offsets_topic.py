@@ -130,7 +130,7 @@ class Play:
         tagged = has_flexible_response_header(ApiKey.FETCH, self.codec.flexible)
         frame = encode_response(5, self.codec.encode_response(response), tagged)
         for index in range(len(frame)):
-            self.session.answered(BROKER, memoryview(frame[index : index + 1]))
+            self.session.receive_from_pipeline(BROKER, memoryview(frame[index : index + 1]))
         return self.received()
 
     def received(self) -> bytes:

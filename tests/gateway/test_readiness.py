@@ -30,7 +30,7 @@ class Probed:
     def __init__(self, brokers: Mapping[int, Accepting]) -> None:
         self._brokers = brokers
         self.clock = FakeClock()
-        self.book = AddressBook(CONFIG.place, lambda _id, _address: None)
+        self.book = AddressBook(CONFIG.client_address_for, lambda _id, _address: None)
         self.book.set_brokers({n: Address("127.0.0.1", each.port) for n, each in brokers.items()})
         here = Address("gateway.example", 9092)
         self.book.set_nodes({1_000_001: OurNode(1_000_001, here, here)})

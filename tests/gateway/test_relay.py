@@ -341,7 +341,7 @@ async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> Non
 async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
         rig.gateway.stop_accepting()
-        rig.gateway.book.move(Listed(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None))
+        rig.gateway.book.replace_broker_address(Listed(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None))
         assert rig.gateway.book.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
         assert rig.gateway.ports == {}
 

@@ -152,7 +152,9 @@ def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(10))))
-    session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(10))))
+    session.receive_from_pipeline(
+        BROKER, memoryview(b"".join(answer(number, b"some") for number in range(10)))
+    )
     assert (len(io.client), io.writes) == (120, 1)
 
 
@@ -164,7 +166,7 @@ def test_a_client_is_read_no_further_while_too_many_responses_are_pending() -> N
     )
     assert not session.wants_requests
     assert len(io.pipelines[BROKER]) == PENDING_MAX * len(request(OPAQUE, 0, b""))
-    session.answered(BROKER, memoryview(answer(0, b"")))
+    session.receive_from_pipeline(BROKER, memoryview(answer(0, b"")))
     assert len(io.pipelines[BROKER]) == (PENDING_MAX + 1) * len(request(OPAQUE, 0, b""))
 
 
@@ -172,11 +174,11 @@ def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> N
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
-    session.answered(COORDINATOR, memoryview(answer(2, b"second")))
+    session.receive_from_pipeline(COORDINATOR, memoryview(answer(2, b"second")))
     assert not session.wants_answers(COORDINATOR)
     assert session.wants_answers(BROKER)
     assert not io.client
-    session.answered(BROKER, memoryview(answer(1, b"first")))
+    session.receive_from_pipeline(BROKER, memoryview(answer(1, b"first")))
     assert bytes(io.client) == answer(1, b"first") + answer(2, b"second")
     assert session.wants_answers(COORDINATOR)
 
@@ -192,7 +194,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
     assert session.lost(COORDINATOR)
     assert bytes(io.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    session.answered(BROKER, memoryview(answer(2, b"")))
+    session.receive_from_pipeline(BROKER, memoryview(answer(2, b"")))
     assert bytes(io.client).endswith(answer(2, b""))
 
 
@@ -200,7 +202,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
 def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun: bytes) -> None:
     session = Session(RecordedIO(), TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"")))
-    session.answered(COORDINATOR, memoryview(begun))
+    session.receive_from_pipeline(COORDINATOR, memoryview(begun))
     assert not session.lost(COORDINATOR)
 
 
@@ -236,7 +238,7 @@ def test_answers_that_nobody_asked_for_end_the_connection(sent: bytes) -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"")))
-    session.answered(BROKER, memoryview(sent))
+    session.receive_from_pipeline(BROKER, memoryview(sent))
     assert isinstance(io.error, ProtocolError)
 
 
@@ -244,7 +246,7 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
     io = RecordedIO()
     session = Session(io, TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(REWRITTEN, 1, b"")))
-    session.answered(BROKER, memoryview(answer(1, bytes(COLLECTED_BYTES_MAX))))
+    session.receive_from_pipeline(BROKER, memoryview(answer(1, bytes(COLLECTED_BYTES_MAX))))
     assert isinstance(io.error, FrameTooLarge)
 
 
@@ -256,13 +258,13 @@ def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there
     )
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
-    session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
+    session.receive_from_pipeline(COORDINATOR, memoryview(answer(2, b"too early")))
     assert not session.wants_answers(COORDINATOR)
     assert session.lost(COORDINATOR)
-    session.answered(BROKER, memoryview(answer(1, b"")))
+    session.receive_from_pipeline(BROKER, memoryview(answer(1, b"")))
     session.receive_from_client(memoryview(request(COORDINATED, 3, b"")))
     assert session.wants_answers(COORDINATOR)
-    session.answered(COORDINATOR, memoryview(answer(3, b"new")))
+    session.receive_from_pipeline(COORDINATOR, memoryview(answer(3, b"new")))
     assert bytes(io.client).endswith(answer(3, b"new"))
 
 
@@ -320,7 +322,7 @@ def test_a_request_that_comes_in_small_pieces_is_joined_once() -> None:
     for start in range(0, len(sent), 5):
         session.receive_from_client(memoryview(sent[start : start + 5]))
         if start == 1000:
-            session.answered(BROKER, memoryview(answer(1, b"")))
+            session.receive_from_pipeline(BROKER, memoryview(answer(1, b"")))
             assert session.kept_bytes == start + 5 - len(request(OPAQUE, 1, b""))
     assert bytes(io.client) == answer(1, b"") + answer(2, content) + answer(3, b"next")
     assert session.kept_bytes == 0

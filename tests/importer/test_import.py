@@ -104,7 +104,7 @@ def test_all_of_a_broker(tmp_path: Path) -> None:
     assert everything(source) == before
     catalogue = CatalogueFile(RealFileSystem(), data_dir).read()
     assert catalogue.offsets_topic.partitions == COUNT
-    topics = {topic.name: topic for topic in catalogue.unsorted()}
+    topics = {topic.name: topic for topic in catalogue.snapshot_topics()}
     assert {name: topic.partitions for name, topic in topics.items()} == {
         "gone": 5,
         "idle": 1,

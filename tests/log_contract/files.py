@@ -135,12 +135,12 @@ class ShareLog(FileLog):
 
     async def adopt(self, partition: Partition) -> None:
         """Open a partition for this node."""
-        await self.run(lambda: self.files.adopt(partition, *self.shared.known(partition)))
+        await self.run(lambda: self.files.adopt(partition, *self.shared.recovery_state(partition)))
 
     async def release(self, partition: Partition) -> Position | None:
         """Close a partition, and note where it ends, as a supervisor does."""
         position = await super().release(partition)
-        self.shared.note(partition, position)
+        self.shared.note_release(partition, position)
         return position
 
 
@@ -184,6 +184,6 @@ class ShareSubject(FileSubject):
     async def restart(self) -> GroupLog:
         """End the node, settle what it has left, and start another one."""
         await self.log.close()
-        self._directory.settle(self._nodes, [Partition(number) for number in range(5)])
+        self._directory.replay_node_journal(self._nodes, [Partition(number) for number in range(5)])
         self.log = self.watched(self.open())
         return self.log

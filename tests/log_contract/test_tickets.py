@@ -18,7 +18,7 @@ class Waiter:
         self.tickets = tickets
         self.found: list[list[bool]] = []
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         self.found.append([ticket.is_pending for ticket in self.tickets])
 
 
@@ -89,7 +89,7 @@ def test_an_error_says_where_in_words_and_in_fields() -> None:
 class Broken:
     """Fails when it is released."""
 
-    def release(self) -> None:
+    def resume_after_ticket(self) -> None:
         raise RuntimeError("a bug")
 
 

@@ -240,7 +240,7 @@ class Edge:
             settings=settings,
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
-            cluster=Cluster.alone(Broker(1, "127.0.0.1", 9092)),
+            cluster=Cluster.of_single_node(Broker(1, "127.0.0.1", 9092)),
             group_access=GroupAccess(self.manager),
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,

@@ -57,12 +57,12 @@ def test_a_jump_counts_only_once_the_next_check_confirms_it(lines: LogLines, jum
     clocks, stats = Clocks(), Stats()
     guard = WallClockGuard(clocks, stats, INTERVAL_MS)
     clocks.pass_by(INTERVAL_MS)
-    assert guard.confirmed()
+    assert guard.check_wall_clock()
     clocks.pass_by(INTERVAL_MS, jump_ms)
-    assert not guard.confirmed()
+    assert not guard.check_wall_clock()
     assert [fields for _, _, fields in lines.lines] == [{"jump_ms": jump_ms}]
     clocks.pass_by(INTERVAL_MS)
-    assert guard.confirmed()
+    assert guard.check_wall_clock()
     assert stats.wall_clock_jumps == 1
 
 
@@ -71,25 +71,25 @@ def test_a_clock_that_is_set_right_by_less_is_believed(jump_ms: int) -> None:
     clocks = Clocks()
     guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
     clocks.pass_by(INTERVAL_MS, jump_ms)
-    assert guard.confirmed()
+    assert guard.check_wall_clock()
 
 
 def test_a_check_that_comes_late_is_no_jump() -> None:
     clocks = Clocks()
     guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
     clocks.pass_by(100 * INTERVAL_MS)
-    assert guard.confirmed()
+    assert guard.check_wall_clock()
 
 
 def test_a_clock_that_jumps_and_comes_back_is_never_believed_in_between(lines: LogLines) -> None:
     clocks = Clocks()
     guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
     clocks.pass_by(INTERVAL_MS, 10**10)
-    assert not guard.confirmed()
+    assert not guard.check_wall_clock()
     clocks.pass_by(INTERVAL_MS, -(10**10))
-    assert not guard.confirmed()
+    assert not guard.check_wall_clock()
     clocks.pass_by(INTERVAL_MS)
-    assert guard.confirmed()
+    assert guard.check_wall_clock()
     assert len(lines.lines) == 2
 
 

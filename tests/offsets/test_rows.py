@@ -83,7 +83,7 @@ def test_what_is_left_out_again_is_not_written() -> None:
     assert commits is not None
     left = commit_rows(GROUP, "orders", PARTITIONS, came_as(rows[1:]), Instant(0, NOW))
     assert left is not None
-    assert commits.leave_out(0).offset == 7
+    assert commits.pop_partition(0).offset == 7
     assert (commits, written(commits)) == (left, written(left))
 
 

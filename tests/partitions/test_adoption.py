@@ -523,17 +523,17 @@ async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway:
         ReplyDependencies(), group_id, AdoptionReading(table(MANY), *await heard(gateway, group))
     )
     next(adopting)
-    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
     assert finish(adopting).is_adopted
     kept = gateway.led.manager.find(group_id)
     assert kept is not None
     kept.group.begin_deletion()
-    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
     kept.group.end_deletion()
-    assert adoptions.close(ReplyDependencies(), group_id) is NONE
+    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is NONE
     giving = adoptions.give_back(ReplyDependencies(), group_id, table(MANY))
     next(giving)
-    assert adoptions.close(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
 
 
 async def test_a_closed_group_is_given_back_and_forgotten(gateway: Gateway, group: str) -> None:

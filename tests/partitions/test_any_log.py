@@ -50,7 +50,7 @@ class Led:
     def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         """Do as App does."""
         self.edge.server.refuse_lost()
-        self.leadership.failed(writers, error)
+        self.leadership.reload_failed_partitions(writers, error)
 
     async def lead(self, leader_epoch: int = 0) -> None:
         """Lead all partitions."""

@@ -293,7 +293,7 @@ async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: B
 
 async def test_a_waiter_that_fails_does_not_stop_the_flushes(bench: Bench) -> None:
     class Broken:
-        def release(self) -> None:
+        def resume_after_ticket(self) -> None:
             raise RuntimeError("a bug")
 
     writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))

@@ -107,7 +107,7 @@ async def test_the_next_start_drops_the_offsets_and_no_others(tmp_path: Path) ->
     async with node(tmp_path) as running:  # which makes both topics anew
         assert await found_everywhere(running) == [{1: 9}] * PARTITIONS
         await commit_everywhere(running, 8)
-        assert deletions_in(RealFileSystem(), tmp_path).left(Partition(0)) == []
+        assert deletions_in(RealFileSystem(), tmp_path).undropped_topics(Partition(0)) == []
     async with node(tmp_path) as running:
         assert await found_everywhere(running) == [{0: 8, 1: 9}] * PARTITIONS
 

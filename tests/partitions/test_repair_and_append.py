@@ -76,7 +76,7 @@ class Node:
 
     async def repaired(self) -> None:
         """Let the io thread do what it is given until the log takes appends again."""
-        available = asyncio.ensure_future(self.log.available(Partition(0)))
+        available = asyncio.ensure_future(self.log.wait_until_available(Partition(0)))
         for _ in range(10):
             await turn()
             self.io.run_all()

@@ -51,7 +51,7 @@ async def test_one_task_may_have_a_callback_of_its_own(caplog: pytest.LogCapture
     own: list[BaseException] = []
     tasks = Tasks(heard.append)
     tasks.start(fail(), "the work", own.append)
-    await tasks.ended()
+    await tasks.wait_until_done()
     await idle()
     assert [repr(error) for error in own] == ["ValueError('broken')"]
     assert heard == []
@@ -65,7 +65,7 @@ async def test_a_task_is_kept_until_it_ends() -> None:
     await idle()
     assert len(tasks) == 1
     done.set()
-    await tasks.ended()
+    await tasks.wait_until_done()
     assert task.result() is True
     await idle()
     assert len(tasks) == 0

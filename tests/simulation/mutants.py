@@ -83,7 +83,7 @@ MUTANTS: Final = (
             "    @property\n    def ready(self)",
             "    async def _write_on(self, shard):\n"
             "        from coordinator.tickets import DURABLE\n"
-            "        await self._log.available(shard.partition)\n"
+            "        await self._log.wait_until_available(shard.partition)\n"
             "        claim = await self._log.claim(shard.partition, self.epochs[shard.partition])\n"
             "        shard.appender = claim.writer()\n"
             "        for group in shard.groups.values():\n"

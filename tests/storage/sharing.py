@@ -59,7 +59,7 @@ class SharingMachine(Account):
 
     def _adopt(self, partition: int, node: int) -> None:
         assert self.shared is not None
-        self.managers[node].adopt(Partition(partition), *self.shared.known(Partition(partition)))
+        self.managers[node].adopt(Partition(partition), *self.shared.recovery_state(Partition(partition)))
         self.owners[partition] = node
 
     # -------------------------------------------------------------- steps
@@ -123,7 +123,7 @@ class SharingMachine(Account):
         except StorageError:
             return
         self.durable[partition] = len(self.accepted.get(partition, ()))
-        self._insist(lambda shared: shared.note(Partition(partition), position))
+        self._insist(lambda shared: shared.note_release(Partition(partition), position))
         self._insist(lambda _: self._adopt(partition, to))
         if to != former:
             self.expect_not_owned(former, partition)
@@ -144,7 +144,7 @@ class SharingMachine(Account):
         node = self.existing(node)
         owned = sorted(partition for partition, owner in self.owners.items() if owner == node)
         del self.managers[node]
-        settled = self._insist(lambda shared: shared.settle(node, [*map(Partition, owned)]))
+        settled = self._insist(lambda shared: shared.replay_node_journal(node, [*map(Partition, owned)]))
         assert settled.failed == {}, (settled, self.fs.log)
         self._insist(lambda _: self._start_node(node))
         for partition in owned:
@@ -200,10 +200,10 @@ class SharingMachine(Account):
             self.managers[1].close()
             return
         for partition, node in self.owners.items():
-            self.shared.note(Partition(partition), self.managers[node].release(Partition(partition)))
+            self.shared.note_release(Partition(partition), self.managers[node].release(Partition(partition)))
         for node, manager in self.managers.items():
             manager.close()
-            self.shared.settle(node, ())
+            self.shared.replay_node_journal(node, ())
         self.shared.close(clean=True)
 
     # -------------------------------------------------------------- account

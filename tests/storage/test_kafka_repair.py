@@ -28,14 +28,14 @@ def test_a_broker_goes_on_with_what_was_mended_here(tmp_path: Path) -> None:
         broker.start()
         commit(broker.bootstrap)
         broker.terminate()
-        assert check_directory(fs, broker.data_dir).clean
+        assert check_directory(fs, broker.data_dir).is_undamaged
         directory = broker.data_dir / f"{OFFSETS_TOPIC}-0"
         segment = directory / f"{0:020}.log"
         data = bytearray(segment.read_bytes())
         batches = list(iter_batches(bytes(data)))
         data[batches[4].position + 80] ^= 1
         segment.write_bytes(data)
-        assert not check_directory(fs, broker.data_dir).clean
+        assert not check_directory(fs, broker.data_dir).is_undamaged
         repair = carry_out(
             fs, broker.data_dir, plan_repair(fs, broker.data_dir, Partition(0)), datetime.now(UTC)
         )

@@ -208,7 +208,7 @@ def test_a_compaction_that_a_broker_did_not_finish_is_finished() -> None:
     log = new_log(fs)
     log.load()
     log.end_offset = Offset(1)
-    assert log.dirty
+    assert log.needs_fsync
     assert log.read(Offset(0), 1_000) == (batch(2, 0), 1)
 
 
@@ -227,9 +227,9 @@ def test_what_was_synced_survives_a_power_loss_with_its_names() -> None:
         batches = batches_of([2, 2, 2])
         log.append_all(batches[:2])
         log.fsync()
-        assert not log.dirty
+        assert not log.needs_fsync
         log.append(batches[2])
-        assert log.dirty
+        assert log.needs_fsync
         fs.restart(power_loss=True)
         found = [bytes(fs.inode(DIRECTORY / f"{base:020d}.log").data) for base in (0, 2)]
         assert found == batches[:2]

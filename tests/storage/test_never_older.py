@@ -83,7 +83,7 @@ def refused(fs: FaultyFileSystem, *words: str) -> None:
             LogManager.open(ROOT, SETTINGS, fs)
         assert all(word in str(error.value) for word in words), str(error.value)
     checked = check_directory(fs, ROOT)
-    assert not checked.clean
+    assert not checked.is_undamaged
     assert str(error.value) in [str(each) for each in checked.journals]
     assert {name: bytes(fs.inode(JOURNALS / name).data) for name in fs.listdir(JOURNALS)} == before
 
@@ -100,7 +100,7 @@ def accepted(fs: FaultyFileSystem, acknowledged: Offsets) -> Offsets:
         assert done.ends[Partition(partition)] == manager.end_offset(Partition(partition))
     life(manager, 1000, 3)
     manager.close()
-    assert check_directory(fs, ROOT).clean
+    assert check_directory(fs, ROOT).is_undamaged
     assert accept_loss(fs, ROOT, SETTINGS, NOW).damages == []
     return found
 
@@ -304,7 +304,7 @@ def with_segments(*, cleaned: bool) -> tuple[FaultyFileSystem, Offsets, list[Pat
 def test_every_segment_is_missed(cleaned: bool, how: str) -> None:
     fs, found, paths = with_segments(cleaned=cleaned)
     assert len(paths) > 9
-    assert check_directory(fs, ROOT).clean
+    assert check_directory(fs, ROOT).is_undamaged
     images = {path: bytes(fs.inode(path).data) for path in paths}
     stopped = fs
     for path in paths:
@@ -359,7 +359,7 @@ def mended(fs: FaultyFileSystem, partition: int, before: Offsets) -> None:
     assert manager.end_offset(Partition(partition)) == end
     manager.append([Entry(Partition(partition), Offset(end), batch(7, end))], sync=True)
     manager.close()
-    assert check_directory(fs, ROOT).clean
+    assert check_directory(fs, ROOT).is_undamaged
 
 
 def test_a_partition_whose_directory_is_gone_is_missed_and_mended() -> None:
@@ -414,7 +414,7 @@ def test_a_compaction_that_was_interrupted_is_no_damage_to_a_check() -> None:
             assert after > 20
             return
         checked = check_directory(fs, ROOT)
-        assert checked.clean, (after, fs.log, [p.damages for p in checked.partitions])
+        assert checked.is_undamaged, (after, fs.log, [p.damages for p in checked.partitions])
     raise AssertionError("a cleaning takes more steps than were tried")
 
 
@@ -427,7 +427,7 @@ def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     managers = {node: LogManager.open_share(ROOT, SETTINGS, shared.topic_id, node, fs) for node in (1, 2)}
     for partition, node in ((0, 1), (1, 2), (2, 1)):
-        managers[node].adopt(Partition(partition), *shared.known(Partition(partition)))
+        managers[node].adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
     for label in range(5):
         for partition, node in ((0, 1), (1, 2), (2, 1)):
             end = managers[node].end_offset(Partition(partition))
@@ -475,7 +475,7 @@ def test_a_worker_whose_journal_is_gone_gives_nothing_to_the_others() -> None:
     del managers[2]
     for _ in range(2):
         with pytest.raises(CorruptLog, match="the journal that was in use is missing"):
-            shared.settle(2, [Partition(1)])
+            shared.replay_node_journal(2, [Partition(1)])
     end = managers[1].end_offset(Partition(0))
     managers[1].append([Entry(Partition(0), end, batch(9, end))], sync=True)
 

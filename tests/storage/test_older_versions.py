@@ -39,7 +39,7 @@ def unpacked(tmp_path: Path, how: str) -> Path:
 @pytest.mark.parametrize("how", ["clean", "unclean", "shared"])
 def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_path: Path, how: str) -> None:
     data_dir = unpacked(tmp_path, how)
-    assert check_directory(FS, data_dir).clean
+    assert check_directory(FS, data_dir).is_undamaged
     manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert manager.failed_partitions == {}
     assert manager.cuts == ()
@@ -47,7 +47,7 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
     manager.append([Entry(Partition(0), Offset(32), batch(32, 32))], sync=True)
     gone = manager.log(Partition(1)).segments[0].path
     manager.close()
-    assert check_directory(FS, data_dir).clean
+    assert check_directory(FS, data_dir).is_undamaged
     gone.unlink()
     manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert manager.failed_partitions.keys() == {1}
@@ -61,13 +61,13 @@ def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path
     assert (settled.failed, list(settled.cuts)) == ({}, [])
     manager = LogManager.open_share(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):
-        manager.adopt(Partition(partition), *shared.known(Partition(partition)))
+        manager.adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
         assert contents(manager, partition) == EXPECTED
-        shared.note(Partition(partition), manager.release(Partition(partition)))
+        shared.note_release(Partition(partition), manager.release(Partition(partition)))
     manager.close()
-    shared.settle(1, [])
+    shared.replay_node_journal(1, [])
     shared.close(clean=True)
-    assert check_directory(FS, data_dir).clean
+    assert check_directory(FS, data_dir).is_undamaged
 
 
 def test_a_damaged_journal_of_an_older_version_can_be_given_up(tmp_path: Path) -> None:

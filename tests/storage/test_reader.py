@@ -65,7 +65,7 @@ class Reading:
             **wanted,
         )
         while True:
-            found = self.manager.look(
+            found = self.manager.read_from_log(
                 Partition(0),
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
                 fresh=True,
@@ -92,7 +92,9 @@ class Reading:
         sought = OffsetQuery(
             Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
         )
-        return self.manager.look(Partition(0), lambda log: self.reader.locate(log, sought), fresh=True)
+        return self.manager.read_from_log(
+            Partition(0), lambda log: self.reader.locate(log, sought), fresh=True
+        )
 
     def compact(self) -> bool:
         """Clean what is not written to any more; returns whether there was something."""
@@ -158,7 +160,7 @@ def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_i
     reading.history.value("a", "1")
     wanted = WantedBatches(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
-        found = reading.manager.look(
+        found = reading.manager.read_from_log(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
         )
         assert isinstance(found, ReadResult)

@@ -94,8 +94,8 @@ def test_a_whole_log_is_whole(tmp_path: Path) -> None:
     fill(tmp_path, 20)
     found = check_directory(FS, tmp_path)
     (partition,) = found.partitions
-    assert found.clean
-    assert (partition.batches, partition.records) == (20, 60)
+    assert found.is_undamaged
+    assert (partition.whole_batch_count, partition.whole_record_count) == (20, 60)
     assert (partition.first_offset, partition.next_offset) == (0, 60)
     assert len(partition.segments) == len(segments(tmp_path)) > 1
     before = {path: path.read_bytes() for path in segments(tmp_path)}
@@ -128,7 +128,7 @@ def test_a_flipped_byte_costs_one_batch_and_is_kept_aside(tmp_path: Path) -> Non
     assert manager.end_offset(Partition(P)) == 60
     manager.append([Entry(Partition(P), Offset(60), batch(99, 60))], sync=True)
     manager.close()
-    assert check_directory(FS, tmp_path).clean
+    assert check_directory(FS, tmp_path).is_undamaged
 
 
 @given(
@@ -367,11 +367,11 @@ def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     image = tmp_path.with_name(f"{tmp_path.name}-image")
     shutil.copytree(tmp_path, image)  # as a crash leaves it
     manager.close()
-    assert check_directory(FS, image).clean
+    assert check_directory(FS, image).is_undamaged
     (journal,) = (image / "journal").glob("*.journal")
     overwrite(journal, 4096 + 60, b"\xff\xff")
     found = check_directory(FS, image)
-    assert not found.clean
+    assert not found.is_undamaged
     assert [str(journal) in str(each) for each in found.journals] == [True]
     with pytest.raises(CorruptLog):
         LogManager.open(image, LogSettings(), RealFileSystem())
@@ -409,4 +409,9 @@ def test_old_messages_are_checked_as_well(tmp_path: Path) -> None:
     segment.write_bytes(old + batch(1, 25))
     write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {})
     found = check(tmp_path)
-    assert (found.damages, found.batches, found.records, found.next_offset) == ([], 7, 26, 26)
+    assert (found.damages, found.whole_batch_count, found.whole_record_count, found.next_offset) == (
+        [],
+        7,
+        26,
+        26,
+    )

@@ -132,12 +132,12 @@ def test_a_dead_nodes_journal_is_settled_only_for_the_partitions_that_it_had() -
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
     assert machine.shared is not None
-    machine.shared.settle(1, [Partition(1)])
+    machine.shared.replay_node_journal(1, [Partition(1)])
     assert untouched == {
         name: bytes(machine.fs.inode(ROOT / "__consumer_offsets-0" / name).data)
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
-    assert machine.shared.known(Partition(1))[0] == 5
+    assert machine.shared.recovery_state(Partition(1))[0] == 5
     assert not machine.fs.exists(ROOT / "journal.1")
 
 
@@ -150,15 +150,15 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     log = machine.fs.inode(ROOT / "__consumer_offsets-0" / f"{0:020d}.log")
     del log.data[:]
     assert machine.shared is not None
-    settled = machine.shared.settle(1, [Partition(0)])
+    settled = machine.shared.replay_node_journal(1, [Partition(0)])
     assert list(settled.failed) == [0]
     assert [name for name in machine.fs.listdir(ROOT / "journal.1") if name.endswith(".journal")]
     replacement = LogManager.open_share(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
     with pytest.raises(CorruptLog, match="offsets up to 1 were on disk"):
-        replacement.adopt(Partition(0), *machine.shared.known(Partition(0)))
+        replacement.adopt(Partition(0), *machine.shared.recovery_state(Partition(0)))
     assert 0 in replacement.failed_partitions
     replacement.close()
-    machine.shared.settle(1, ())
+    machine.shared.replay_node_journal(1, ())
     machine.shared.close(clean=True)
     assert not machine.fs.exists(ROOT / ".kafka_cleanshutdown")
     machine.fs.restart(power_loss=False)
@@ -201,7 +201,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     fs = FaultyFileSystem(ROOT)
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     first = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 1, fs)
-    first.adopt(Partition(3), *shared.known(Partition(3)))
+    first.adopt(Partition(3), *shared.recovery_state(Partition(3)))
     history = History(first, 3)
     for number in range(100):
         history.value(f"k{number % 4}", str(number))
@@ -216,17 +216,17 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         fs.restart(power_loss=True)
         shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     else:
-        shared.note(Partition(3), first.release(Partition(3)))
+        shared.note_release(Partition(3), first.release(Partition(3)))
         # Nothing may be swapped into a partition that is not this node's any more.
         assert (
             LogCleaner(first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000).clean_dirtiest()
             is None
         )
         first.close()
-        shared.settle(1, [])
+        shared.replay_node_journal(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
     second = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 2, fs)
-    second.adopt(Partition(3), *shared.known(Partition(3)))
+    second.adopt(Partition(3), *shared.recovery_state(Partition(3)))
     assert replay(content(second, 3)) == history.state
     jobs: list[CleaningJob] = []
 

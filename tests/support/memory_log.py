@@ -220,7 +220,7 @@ class MemoryLog:
         self.topic.claim(partition, leader_epoch)
         return MemoryClaim(self, partition, leader_epoch)
 
-    async def available(self, partition: Partition) -> None:
+    async def wait_until_available(self, partition: Partition) -> None:
         """Return once a partition is not broken."""
         while partition in self._broken:
             await self._broken[partition].wait()

@@ -140,7 +140,7 @@ class World:
             )
         )
 
-    async def settled(self, group: GroupId) -> None:
+    async def wait_for_open_transactions(self, group: GroupId) -> None:
         pass
 
     async def committed(self, group: GroupId) -> Offsets:

@@ -344,9 +344,9 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
         assert (state.is_known, state.is_live) == (True, False)
         assert await groups.committed(name) == {}, "Kafka says nothing of it where all are asked for"
         with pytest.raises(RetryTimeout, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
-            await groups.settled(name)
+            await groups.wait_for_open_transactions(name)
         await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 120)
-        await groups.settled(name)
+        await groups.wait_for_open_transactions(name)
         assert (await groups.committed(name)) == ({place: Offset(5)} if is_committed else {})
     finally:
         await impatient.close()

@@ -31,7 +31,7 @@ class Cluster:
 
     def follow(self) -> None:
         """Take the commands, and see that they keep the rules."""
-        for command in self.machine.commands():
+        for command in self.machine.issue_orders():
             self.inboxes[command.node].append(command)
             if isinstance(command, LeadOrder):
                 assert command.epoch > self.epochs[command.partition], "an epoch was used twice"
@@ -69,13 +69,13 @@ class Cluster:
             self.has[node][command.partition] = command.epoch
         else:
             assert self.has[node].pop(command.partition) == command.epoch
-            assert self.machine.released(node, command.partition, command.epoch)
+            assert self.machine.record_release(node, command.partition, command.epoch)
 
     def die(self, node: int) -> None:
         if node in self.has:
             had = set(self.has.pop(node))
             had |= {each.partition for each in self.inboxes.pop(node) if isinstance(each, LeadOrder)}
-            told = self.machine.lost(node)
+            told = self.machine.record_worker_death(node)
             assert had <= set(told), "what a dead node had open must be settled"
             self.dead[node] = told
 
@@ -84,7 +84,7 @@ class Cluster:
             had = self.dead.pop(node)
             failed = had[:1] if damaged else []
             self.failed |= set(failed)
-            self.machine.settled(node, failed=failed, comes_back=comes_back)
+            self.machine.free_partitions(node, failed=failed, comes_back=comes_back)
 
     def order(self, name: str, *arguments: int) -> None:
         with suppress(OrderRefused):
@@ -206,9 +206,9 @@ def test_a_release_that_comes_after_its_node_was_lost_frees_nothing() -> None:
     cluster.machine.move(Partition(partition), 2)
     cluster.follow()
     epoch = cluster.epochs[partition]
-    assert partition in cluster.machine.lost(1)
-    assert not cluster.machine.released(1, Partition(partition), epoch)
-    assert cluster.machine.commands() == []
+    assert partition in cluster.machine.record_worker_death(1)
+    assert not cluster.machine.record_release(1, Partition(partition), epoch)
+    assert cluster.machine.issue_orders() == []
 
 
 def test_a_drained_node_gives_everything_to_the_others() -> None:

@@ -30,7 +30,7 @@ def test_topics_come_grow_go_and_are_made_anew() -> None:
     )
     changes, left_out = compute_changes(known, change)
     known.apply(changes)
-    assert {each.name: (each.id[0], each.partitions) for each in known.unsorted()} == {
+    assert {each.name: (each.id[0], each.partitions) for each in known.snapshot_topics()} == {
         "grows": (1, 6),
         "comes": (4, 1),
         "anew": (5, 1),
@@ -44,7 +44,7 @@ def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -
     created = {"a_b": seen(2), "c.d": seen(3), "c_d": seen(4), "e": seen(5)}
     changes, left_out = compute_changes(known, TopicDiff(created=created))
     known.apply(changes)
-    assert {each.name for each in known.unsorted()} == {"a.b", "c.d", "e"}
+    assert {each.name for each in known.snapshot_topics()} == {"a.b", "c.d", "e"}
     assert left_out == ["a_b", "c_d"]
 
 
@@ -52,7 +52,7 @@ def test_a_name_may_come_when_the_one_like_it_goes() -> None:
     known = catalogue(topic("a.b", 1))
     changes, left_out = compute_changes(known, TopicDiff(created={"a_b": seen(2)}, deleted=("a.b",)))
     known.apply(changes)
-    assert [each.name for each in known.unsorted()] == ["a_b"]
+    assert [each.name for each in known.snapshot_topics()] == ["a_b"]
     assert not left_out
 
 
@@ -67,9 +67,9 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
         changes, still = compute_changes(known, wanted)
         known.apply(changes)
         left_out = {name: wanted.created[name] for name in still}
-        assert {each.name for each in known.unsorted()} == names
+        assert {each.name for each in known.snapshot_topics()} == names
         assert left_out == waiting
-    assert {each.name: each.partitions for each in known.unsorted()} == {"a_b": 5, "a-b_c": 1}
+    assert {each.name: each.partitions for each in known.snapshot_topics()} == {"a_b": 5, "a-b_c": 1}
     assert add_left_out({"a_b": seen(2)}, TopicDiff(deleted=("a_b",))).created == {}
 
 
@@ -88,5 +88,5 @@ def test_what_no_cluster_has_is_left_out_as_the_next_start_would_refuse_it() -> 
     good = {"good-1": seen(4), "x" * 249: seen(5)}
     changes, left_out = compute_changes(known, TopicDiff(created={**odd, **good, "as-good-1": seen(4)}))
     known.apply(changes)
-    assert {each.name for each in known.unsorted()} == {"known", *good}
+    assert {each.name for each in known.snapshot_topics()} == {"known", *good}
     assert left_out == [*odd, "as-good-1"]

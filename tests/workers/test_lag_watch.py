@@ -26,7 +26,7 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
     def send(question: Any) -> None:
         asked.append(question)
         ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
-        watch.answered(ClusterEnds(question.request, ends))
+        watch.take_cluster_ends(ClusterEnds(question.request, ends))
 
     book = LagBook("group")
     watch = LagWatch(book, committed, SystemClock(), send, 120)
@@ -46,4 +46,4 @@ async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(l
     await watch.run()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
-    watch.answered(ClusterEnds(asked[0].request, {}))  # too late: does no harm
+    watch.take_cluster_ends(ClusterEnds(asked[0].request, {}))  # too late: does no harm

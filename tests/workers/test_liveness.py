@@ -154,7 +154,7 @@ async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
 
     def answers() -> bool:
         worker.ping()
-        return bool(worker.answers)
+        return bool(worker.has_answered_ping)
 
     await eventually(answers, "an answer of the process")
 

@@ -47,7 +47,7 @@ class Heard:
         self.most_in_a_turn = max(self.most_in_a_turn, self._in_this_turn)
         self._in_this_turn = 0
 
-    async def drained(self) -> None:
+    async def wait_until_writable(self) -> None:
         await self.reads.wait()
 
     @property
@@ -73,7 +73,7 @@ class Played:
 
     def order(self) -> None:
         """Send what follows from the assignment."""
-        self.dispatch.send(self.assignment.commands())
+        self.dispatch.send(self.assignment.issue_orders())
 
 
 @asynccontextmanager
@@ -159,8 +159,8 @@ async def test_the_next_process_of_a_node_hears_no_order_that_the_last_one_was_t
         played.assignment.note_serving(1)
         played.order()
         await eventually(lambda: bool(last.all), "the first topics")
-        played.assignment.lost(1)
-        played.assignment.settled(1, failed=(), comes_back=True)
+        played.assignment.record_worker_death(1)
+        played.assignment.free_partitions(1, failed=(), comes_back=True)
         following = workers[1] = Heard()
         played.assignment.note_serving(1)
         played.order()

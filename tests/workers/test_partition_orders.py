@@ -61,7 +61,7 @@ class Played:
         self._note(next(each for each in reversed(self.said) if isinstance(each, messages.OffsetsDropped)))
 
     def _note(self, message: messages.OffsetsDropped) -> None:
-        self.app.deletion_acks.noted(messages.OffsetsDroppedAck(message.number))
+        self.app.deletion_acks.complete_report(messages.OffsetsDroppedAck(message.number))
 
     def lead(self, partition: int, *deleted_topics: str, topics_version: int = 0) -> None:
         """Give a partition that no node has; its supervisor has topics of that version."""
@@ -70,7 +70,7 @@ class Played:
         self.epochs[partition] += 1
         if deleted_topics:
             self.app.share.note_deleted_topics(messages.TopicsDeleted(Partition(partition), deleted_topics))
-        known = self.shared.known(Partition(partition))
+        known = self.shared.recovery_state(Partition(partition))
         epoch = LeaderEpoch(self.epochs[partition])
         self.app.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))
 
@@ -98,7 +98,7 @@ class Played:
             self.app.log.end_offset(Partition(partition))
         assert partition not in self.app.manager.owned_partitions
         assert partition not in self.app.manager.loading_partitions
-        self.shared.note(Partition(partition), released.position)
+        self.shared.note_release(Partition(partition), released.position)
         self.led.discard(partition)
         return released
 
@@ -156,8 +156,8 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), send)
     played = Played(app, shared)
     heard.append(played.heard)
-    topics = list(catalogue.unsorted())
-    app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
+    topics = list(catalogue.snapshot_topics())
+    app.catalogue_store.queue_message(messages.AllTopics(0, topics, is_first=True, is_last=True))
     try:
         await app.start()
         yield played
@@ -166,7 +166,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
             await client.close()
         app.share.close()
         await app.stop()
-        shared.settle(settings.node_id, [*map(Partition, range(PARTITIONS))])
+        shared.replay_node_journal(settings.node_id, [*map(Partition, range(PARTITIONS))])
         shared.close(clean=True)
 
 
@@ -180,7 +180,7 @@ async def test_a_partition_that_is_lost_while_it_is_opened_or_loads_is_released(
         for turns in range(30):  # so many turns of the loop the load has got before it is lost
             played.resign(0)
             await played.released(0)
-            assert played.shared.known(Partition(0))[0] == 200
+            assert played.shared.recovery_state(Partition(0))[0] == 200
             played.lead(0)
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -237,8 +237,8 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         )
         played.said.clear()
         played.is_noting = False
-        store.got(messages.TopicsChanged(1, Changes(deleted=[topic.id])))
-        store.got(messages.TopicsChanged(2, Changes(created=[anew])))
+        store.queue_message(messages.TopicsChanged(1, Changes(deleted=[topic.id])))
+        store.queue_message(messages.TopicsChanged(2, Changes(created=[anew])))
         await eventually(lambda: bool(played.said), "what it has dropped")
         await idle()
         assert seen == [(False, False)], "a topic made anew is not there before its supervisor has noted it"
@@ -266,7 +266,9 @@ async def test_topics_that_came_and_went_unheard_are_known_to_be_dropped(tmp_pat
         played.lead(1)
         await played.all_loaded()
         played.said.clear()
-        store.got(messages.AllTopics(6, list(store.catalogue.unsorted()), is_first=True, is_last=True))
+        store.queue_message(
+            messages.AllTopics(6, list(store.catalogue.snapshot_topics()), is_first=True, is_last=True)
+        )
         await eventually(lambda: store.version == 6, "all topics")
         assert [
             (each.version, each.partitions)
@@ -297,8 +299,10 @@ async def test_a_partition_that_comes_before_the_news_of_a_deletion_takes_no_com
         assert topic is not None
         played.said.clear()
         played.is_noting = False
-        store.got(messages.TopicsChanged(1, Changes(created=[Topic(name="x", id=b"x" * 16, partitions=1)])))
-        store.got(messages.TopicsChanged(2, Changes(deleted=[topic.id])))
+        store.queue_message(
+            messages.TopicsChanged(1, Changes(created=[Topic(name="x", id=b"x" * 16, partitions=1)]))
+        )
+        store.queue_message(messages.TopicsChanged(2, Changes(deleted=[topic.id])))
         await eventually(lambda: bool(played.said), "what it has dropped")
         assert store.version == 1
         assert 1 in played.app.manager.loading_partitions

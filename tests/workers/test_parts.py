@@ -156,10 +156,10 @@ class Master:
 
     def send_everything(self, index: int) -> None:
         """Send all topics to a worker."""
-        topics = list(self.catalogue.unsorted())
-        self.stores[index].got(messages.AllTopics(self.version, is_first=True))
-        self.stores[index].got(messages.AllTopics(self.version, topics))
-        self.stores[index].got(messages.AllTopics(self.version, is_last=True))
+        topics = list(self.catalogue.snapshot_topics())
+        self.stores[index].queue_message(messages.AllTopics(self.version, is_first=True))
+        self.stores[index].queue_message(messages.AllTopics(self.version, topics))
+        self.stores[index].queue_message(messages.AllTopics(self.version, is_last=True))
 
     def answer(self, error: str = "", *, answer_first: bool = False) -> None:
         """Do what was asked first; in whatever order that and the answer arrive."""
@@ -173,12 +173,12 @@ class Master:
             self.catalogue.apply(draft.changes())
         answer = messages.TopicChangeResult(self.version, conflict=not done and not error, error=error)
         if answer_first:
-            self.stores[index].got(answer)
+            self.stores[index].queue_message(answer)
         for store in self.stores:
             for message in told:
-                store.got(message)
+                store.queue_message(message)
         if not answer_first:
-            self.stores[index].got(answer)
+            self.stores[index].queue_message(answer)
 
 
 def create(store: RemoteCatalogueStore, name: str, outcomes: list[Any]) -> None:
@@ -208,7 +208,7 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     assert master.asked == [(1, messages.AskTopics())]
     assert "old" in second.catalogue
     assert outcomes == []
-    second.got(messages.TopicChangeResult(master.version, conflict=True))
+    second.queue_message(messages.TopicChangeResult(master.version, conflict=True))
     assert len(master.asked) == 1, "what has a version that is not there yet waits for it"
     master.send_everything(1)
     assert second.catalogue == master.catalogue
@@ -258,7 +258,7 @@ def test_many_topics_that_come_at_once_are_taken_over_in_slices(tmp_path: Path) 
         topics = [
             Topic(name=f"t{version}-{number}", id=new_topic_id(), partitions=1) for number in range(250)
         ]
-        store.got(messages.TopicsChanged(version, Changes(created=topics)))
+        store.queue_message(messages.TopicsChanged(version, Changes(created=topics)))
     most, before = sum(told), sum(told)
     while turns:
         turns.pop()()
@@ -270,10 +270,10 @@ def test_many_topics_that_come_at_once_are_taken_over_in_slices(tmp_path: Path) 
 def test_a_worker_that_cannot_take_a_change_over_asks_for_all_topics(tmp_path: Path) -> None:
     master = Master(tmp_path, 1)
     store = master.stores[0]
-    store.got(messages.AllTopics(0, is_first=True))  # of a list that ends before it is whole
-    store.got(messages.TopicsChanged(1, Changes(deleted=[b"x" * 16])))
+    store.queue_message(messages.AllTopics(0, is_first=True))  # of a list that ends before it is whole
+    store.queue_message(messages.TopicsChanged(1, Changes(deleted=[b"x" * 16])))
     assert master.asked == [(0, messages.AskTopics())]
-    store.got(messages.AllTopics(0, is_last=True))
+    store.queue_message(messages.AllTopics(0, is_last=True))
     assert len(store.catalogue) == len(master.catalogue)
     master.asked.clear()
     master.send_everything(0)
@@ -298,7 +298,7 @@ class FakeReader:
         self.frames.append(frame)
         self.written.set()
 
-    async def drained(self) -> None:
+    async def wait_until_writable(self) -> None:
         await self.room.wait()
 
     def messages(self) -> list[Any]:
@@ -333,7 +333,7 @@ class Fed:
         while store.catalogue != self.catalogue:
             await asyncio.sleep(0)
             for message in self.reader.messages():
-                store.got(message)
+                store.queue_message(message)
 
     async def close(self) -> None:
         self.reader.is_open = False
@@ -349,7 +349,7 @@ async def test_topics_are_sent_in_pieces_and_then_a_change_costs_what_it_changes
         await asyncio.sleep(0)
         sizes += map(len, fed.reader.frames)
         for message in fed.reader.messages():
-            store.got(message)
+            store.queue_message(message)
     assert store.catalogue == fed.catalogue
     assert len(sizes) > 20_000 / PIECE_TOPICS_MAX
     assert max(sizes) < 64 * 1024
@@ -390,7 +390,7 @@ async def test_changes_during_the_first_sending_come_after_it(tmp_path: Path) ->
         turns += 1
         await asyncio.sleep(0)
         for message in fed.reader.messages():
-            store.got(message)
+            store.queue_message(message)
     assert turns > 3
     await fed.has_read(store)
     fed.subscription.start_anew()
@@ -465,9 +465,9 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
     ]
     told.clear()
     known = {"t": {0: EndOffset(Offset(5), 1_700)}}
-    ends.answered(3, messages.EndOffsetsReply(2, {}))  # was not asked
-    ends.answered(2, messages.EndOffsetsReply(2, known))
-    ends.answered(2, messages.EndOffsetsReply(2, {}))  # twice: does not count
+    ends.forward_reply(3, messages.EndOffsetsReply(2, {}))  # was not asked
+    ends.forward_reply(2, messages.EndOffsetsReply(2, known))
+    ends.forward_reply(2, messages.EndOffsetsReply(2, {}))  # twice: does not count
     assert told == [(3, messages.EndOffsetsAnswer(4, known))]
 
 
@@ -477,7 +477,7 @@ def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
     ends.ask(1, messages.AskEndOffsets(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
-        ends.answered(2, messages.EndOffsetsReply(1, None))
+        ends.forward_reply(2, messages.EndOffsetsReply(1, None))
     elif how == "gone":
         ends.forget(3)
         assert len(told) == 1
@@ -491,9 +491,9 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
     ends.ask(1, messages.AskEndOffsets(1, GroupId("g"), {"t": (0,)}), 2)
     ends.forget(1)
     ends.ask(1, messages.AskEndOffsets(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.answered(2, messages.EndOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
+    ends.forward_reply(2, messages.EndOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
-    ends.answered(2, messages.EndOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+    ends.forward_reply(2, messages.EndOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
     assert told[2:] == [(1, messages.EndOffsetsAnswer(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))]
 
 
@@ -597,7 +597,9 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
     now_s = [100.0]
     sent: list[messages.FromWorker] = []
     due: list[Callable[[], None]] = []
-    missed = UnknownTopics(lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append).missed
+    missed = UnknownTopics(
+        lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append
+    ).refresh_for_topic
 
     def looks_for(*topics: str | bytes) -> bool:
         for topic in topics:

@@ -167,17 +167,17 @@ async def test_the_clusters_own_offsets_topic_is_known_by_its_id(tmp_path: Path)
         await serve_group(played)
         store, seen = played.app.catalogue_store, (b"c" * 16, 60)
         ours = store.catalogue.offsets_topic.id
-        topics = list(store.catalogue.unsorted())
-        store.got(messages.AllTopics(1, topics, is_first=True, is_last=False))
+        topics = list(store.catalogue.snapshot_topics())
+        store.queue_message(messages.AllTopics(1, topics, is_first=True, is_last=False))
         played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
-        store.got(messages.AllTopics(1, [], is_first=False, is_last=True))
+        store.queue_message(messages.AllTopics(1, [], is_first=False, is_last=True))
         played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)
         found = store.catalogue.by_id(seen[0])
         assert found is not None
         assert (found.name, found.partitions) == (OFFSETS_TOPIC, 60)
         assert store.catalogue.get(OFFSETS_TOPIC) is found is store.catalogue.offsets_topic
         assert store.catalogue.by_id(ours) is None
-        assert list(store.catalogue.unsorted()) == topics
+        assert list(store.catalogue.snapshot_topics()) == topics
         client = await played.private_client(HEADER)
         committed = offsets_commit(seen[0], 59)
         assert [

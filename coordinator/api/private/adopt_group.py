@@ -51,7 +51,9 @@ class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
 def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> AdoptGroupResponse | Parked:
     """Return whether a group was taken over; if the request has offsets, take it over first unless it was."""
     if request.offsets is None:
-        return _response(node.group_access.adoptions.ask(ctx, request.group_id), ctx.api_version)
+        return _response(
+            node.group_access.adoptions.find_adoption_state(ctx, request.group_id), ctx.api_version
+        )
     return work_in_slices(node, ctx, _adopt(node, request, ctx))
 
 

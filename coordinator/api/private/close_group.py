@@ -47,9 +47,9 @@ def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> Close
     """Report whether a group could be given back, close it, or open it again."""
     adoptions, group_id, step = node.group_access.adoptions, request.group_id, request.step
     if step == Step.ASK:
-        error = adoptions.may_go(ctx, group_id)
+        error = adoptions.check_give_back(ctx, group_id)
     elif step == Step.CLOSE:
-        error = adoptions.close(ctx, group_id)
+        error = adoptions.close_for_give_back(ctx, group_id)
     elif step == Step.REOPEN:
         error = adoptions.reopen(group_id)
     else:

@@ -112,7 +112,7 @@ class Client:
     def _left_s(self) -> float:
         return max(0.001, self._deadline - self._clock())
 
-    def first(self) -> ClusterConnection:
+    def bootstrap_connection(self) -> ClusterConnection:
         """Return the connection to the first node of the bootstrap list that can be reached."""
         if self._first is None:
             self._first = self._reach()
@@ -137,7 +137,9 @@ class Client:
         if topics is not None:
             named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        response: MetadataResponse = self.first().ask(ApiKey.METADATA, KnownVersions(4, 12), request)
+        response: MetadataResponse = self.bootstrap_connection().ask(
+            ApiKey.METADATA, KnownVersions(4, 12), request
+        )
         return response
 
     def nodes(self) -> list[Address]:
@@ -148,26 +150,26 @@ class Client:
         """Return the address of each node in a MetadataResponse, by node id."""
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
         if len(brokers) <= 1:  # the only node, whatever address it advertises
-            return dict.fromkeys(brokers or (-1,), self.first().address)
+            return dict.fromkeys(brokers or (-1,), self.bootstrap_connection().address)
         return brokers
 
     def controller(self) -> ClusterConnection:
         """Return the connection to the node that changes topics."""
         metadata = self.metadata([])
         address = self.addresses(metadata).get(metadata.controller_id)
-        return self.connection(address) if address else self.first()
+        return self.connection(address) if address else self.bootstrap_connection()
 
     def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
         """Return FindCoordinator's result for each of the groups, in their order."""
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
-        response: FindCoordinatorResponse = self.first().ask(
+        response: FindCoordinatorResponse = self.bootstrap_connection().ask(
             ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request
         )
         return response.coordinators
 
-    def of_groups(
+    def ask_group_coordinators(
         self,
         doing: str,
         groups: Iterable[str],
@@ -213,9 +215,13 @@ class Client:
         for connection, named in by_node.items():
             answers.update(ask(connection, named))
 
-    def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]) -> T:
+    def ask_group_coordinator(
+        self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]
+    ) -> T:
         """Ask the coordinator of one group. Raises CommandError if the coordinator refuses."""
-        answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
+        answer = self.ask_group_coordinators(doing, [group], lambda connection, _: {group: ask(connection)})[
+            group
+        ]
         return raise_if_refused(answer, f"{doing} group {group}")
 
 

@@ -29,7 +29,9 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
     doing, at_once = f"setting offsets of group {group}", offsets[:OFFSETS_AT_ONCE]
 
     def attempt() -> Failures:
-        failures = client.of_group("setting offsets of", group, lambda each: _once(each, group, at_once))
+        failures = client.ask_group_coordinator(
+            "setting offsets of", group, lambda each: _once(each, group, at_once)
+        )
         if _THEY_ARE_BACK in failures.values():
             raise ServerNotReady(doing, ErrorCode.UNKNOWN_MEMBER_ID)
         return failures

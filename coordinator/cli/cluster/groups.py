@@ -123,7 +123,7 @@ def _groups_by_partition(count: int) -> list[str]:
 
 def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | ServerRefusal]:
     """Return state and members of each group, NOT_FOUND if there is no such group."""
-    return client.of_groups("describing", groups, describe_on)
+    return client.ask_group_coordinators("describing", groups, describe_on)
 
 
 def describe_on(

@@ -41,14 +41,14 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefu
         results = connection.ask(ApiKey.DELETE_GROUPS, KnownVersions(1, 3), request).results
         return {each.group_id: _refused(each) for each in results}
 
-    return client.of_groups("deleting", groups, ask)
+    return client.ask_group_coordinators("deleting", groups, ask)
 
 
 def remove_members(
     client: Client, group: str, members: Sequence[LeavingMember]
 ) -> dict[LeavingMember, ServerRefusal]:
     """Remove members from a group; return those that were refused. Raises CommandError for the whole group."""
-    return client.of_group(
+    return client.ask_group_coordinator(
         "removing members of", group, lambda connection: remove_on(connection, group, members)
     )
 

@@ -41,7 +41,7 @@ def fetch_committed_offsets(
     client: Client, groups: Sequence[str]
 ) -> dict[str, list[CommittedOffset] | ServerRefusal]:
     """Return the offsets that each group has committed, by topic and partition; none for a missing group."""
-    return client.of_groups("reading the offsets of", groups, _committed_on)
+    return client.ask_group_coordinators("reading the offsets of", groups, _committed_on)
 
 
 def _committed_on(
@@ -75,7 +75,7 @@ def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Fa
     failures: Failures = {}
     for start in range(0, len(rows), OFFSETS_AT_ONCE):
         part = rows[start : start + OFFSETS_AT_ONCE]
-        failures |= client.of_group(
+        failures |= client.ask_group_coordinator(
             "setting offsets of", group, partial(commit_on, group=group, offsets=part)
         )
     return failures
@@ -117,7 +117,7 @@ def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -
             return ServerRefusal(response.error_code)
         return _failures(response)
 
-    return client.of_group("deleting offsets of", group, ask)
+    return client.ask_group_coordinator("deleting offsets of", group, ask)
 
 
 def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | ServerRefusal:

@@ -162,7 +162,7 @@ def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
         kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
     ]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-    answer = client.first().ask(ApiKey.DESCRIBE_CONFIGS, KnownVersions(1, 4), request)
+    answer = client.bootstrap_connection().ask(ApiKey.DESCRIBE_CONFIGS, KnownVersions(1, 4), request)
     return {
         each.resource_name: {
             config.name: "" if config.value is None else config.value

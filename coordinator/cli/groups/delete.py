@@ -28,7 +28,7 @@ def delete(
         from coordinator.cli.cluster.client import ServerRefusal
 
         with at.connect() as client:
-            chosen = which.chosen(client)
+            chosen = which.resolve_group_ids(client)
             failed: dict[str, ServerRefusal] = {}
             for name, answer in groups.describe(client, chosen).items():
                 if isinstance(answer, ServerRefusal):

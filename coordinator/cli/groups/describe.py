@@ -49,7 +49,7 @@ def describe(
 
         def show() -> None:
             with at.connect() as client:
-                found, failed = descriptions(client, which.chosen(client), parts)
+                found, failed = descriptions(client, which.resolve_group_ids(client), parts)
             if json and not (which.is_one and failed):
                 render.print_json(found[0] if which.is_one else found)
             elif not json:

@@ -31,7 +31,7 @@ def export(
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
-            committed = offsets.fetch_committed_offsets(client, which.chosen(client))
+            committed = offsets.fetch_committed_offsets(client, which.resolve_group_ids(client))
         found = []
         for name, answer in committed.items():
             rows = raise_if_refused(answer, f"reading the offsets of group {name}")

@@ -40,7 +40,7 @@ class ResetTarget:
         ),
     ] = None
 
-    def chosen(self) -> tuple[str, object]:
+    def given_flag(self) -> tuple[str, object]:
         """Return the flag that was given, and its value. Raises CommandError if there is none, or several."""
         given = {f"--{each.name.replace('_', '-')}": getattr(self, each.name) for each in fields(self)}
         chosen = [(flag, value) for flag, value in given.items() if value is not None and value is not False]
@@ -79,10 +79,10 @@ def reset(
         from coordinator.cli.groups.planning import parse_flags, plan_changes
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
 
-        flag, value = where.chosen()
+        flag, value = where.given_flag()
         asked = parse_flags(flag, value, topics.topic, all_topics=topics.all_topics, unchecked=unchecked)
         with at.connect() as client:
-            chosen = which.chosen(client)
+            chosen = which.resolve_group_ids(client)
             current = changes.read_current(client, chosen)
             planned = plan_changes(client, asked, current)
             refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)

@@ -334,7 +334,7 @@ class _Join:
 
     def _came(self) -> None:
         if self.group.rebalance is not None:
-            self.group.rebalance.joined(self.now.mono)
+            self.group.rebalance.note_rejoined(self.now.mono)
 
     def _client_reason(self) -> str:
         return self.request.reason or "not provided"

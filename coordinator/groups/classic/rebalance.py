@@ -177,7 +177,7 @@ def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """Note in `out` that the rebalance is over once the outcome's records are appended."""
     progress = group.rebalance
     if progress is not None:
-        progress.ended(now.mono)
+        progress.note_rebalance_ended(now.mono)
         out.ended_rebalance = progress
 
 

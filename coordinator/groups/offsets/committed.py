@@ -39,7 +39,9 @@ class CommittedOffsets:
             for partition, committed in partitions.items():
                 yield topic, partition, committed
 
-    def some(self, topic: str, partitions: Iterable[int]) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+    def select_offsets(
+        self, topic: str, partitions: Iterable[int]
+    ) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
         """Yield the present offsets of these partitions of a topic, in the form of `all`."""
         known = self.of(topic)
         for partition in partitions:

@@ -75,7 +75,7 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a new leader's address is not rewritten",
         "coordinator.gateway.rewriting",
-        "return endpoint_mover(version, book.move)",
+        "return endpoint_mover(version, book.replace_broker_address)",
         "return endpoint_mover(version, lambda each: each)",
     ),
     Mutant(
