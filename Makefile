@@ -128,7 +128,7 @@ docs: $(DEV_STAMP) ## the documentation as a site of files: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 audit-package: $(AUDIT_STAMP) ## dist/groupkeeper-audit*.zip: what spark-submit takes to a cluster
-	$(BIN)/python -m audit.package dist
+	$(BIN)/python -m audit.spark_package dist
 
 lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \

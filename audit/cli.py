@@ -168,7 +168,7 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
     from audit.run.progress import Progress
 
     with Progress(sys.stderr) as progress:
-        progress.step("starting Spark")
+        progress.show_step("starting Spark")
         from pyspark.errors import PySparkException
 
         from audit.session import spark_session
@@ -180,7 +180,7 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
             spark = started.result()
         progress.watch(spark)
         try:
-            return audit(spark, options, step=progress.step)
+            return audit(spark, options, step=progress.show_step)
         except PySparkException as error:
             raise AuditError(f"Spark gave up: {error}") from error
         finally:
@@ -209,7 +209,7 @@ def _check_options(options: AuditOptions) -> None:
 
     Directories that a URL names are checked later, because that needs Spark.
     """
-    from audit.compared.live import check_answers
+    from audit.compared.live import check_server_responds
     from audit.facts.inventory import take_inventory
     from audit.report.write import check_writable
     from audit.source.compacted import check_work_dir
@@ -223,7 +223,7 @@ def _check_options(options: AuditOptions) -> None:
         check_work_dir(options.compacted, options.log_dirs)
     check_writable(Path(options.out))
     if options.against is not None:
-        check_answers(options.against)
+        check_server_responds(options.against)
 
 
 def _has_java() -> bool:
@@ -233,7 +233,7 @@ def _has_java() -> bool:
 
 def _print_report(report: "Report", fail_on: str, out: str) -> int:
     from audit.report.markdown import verdict
-    from audit.report.model import reaches
+    from audit.report.model import is_at_least_as_severe
 
     run = report.run
     lines = [
@@ -248,7 +248,9 @@ def _print_report(report: "Report", fail_on: str, out: str) -> int:
         f"see {Path(out) / 'report.html'}",
     ]
     print("\n".join(lines))  # noqa: T201 - the output of the command
-    bad = reaches(report.worst(), next(severity for severity in SEVERITIES if severity == fail_on))
+    bad = is_at_least_as_severe(
+        report.worst_severity(), next(severity for severity in SEVERITIES if severity == fail_on)
+    )
     return EXIT_FINDINGS if bad else EXIT_CLEAN
 
 

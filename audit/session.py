@@ -47,7 +47,7 @@ _LOCAL = {
 }
 _ONE_PROCESS = {
     # With other masters the packages may come with --py-files, which only the workers get.
-    "spark.python.daemon.module": "audit.run.daemon",
+    "spark.python.daemon.module": "audit.run.spark_worker_daemon",
     # Each range uses the memory of the range before: to free it in between costs a tenth of the work.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),

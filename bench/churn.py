@@ -192,6 +192,6 @@ def prepare(cluster: Cluster, shape: Shape, *, prefix: str = "bench") -> Churn:
     groups = [f"{start}-{number:08d}" for number in range(shape.groups)]
     cluster.wait_until_served(groups[:SERVED_SAMPLE], topic)
     recipe = Recipe(cluster.dialect, topic, len(groups[0].encode()))
-    parts = share_out(cluster.coordinators(groups), min(shape.connections, len(groups)))
+    parts = share_out(cluster.look_up_coordinators(groups), min(shape.connections, len(groups)))
     lanes = [Lane(address, Chains(recipe, mine)) for address, mine in parts]
     return Churn(cluster, recipe, groups, lanes)

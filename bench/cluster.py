@@ -208,7 +208,7 @@ class Cluster:
 
     # coordinators
 
-    def coordinators(self, groups: Sequence[str]) -> dict[str, Address]:
+    def look_up_coordinators(self, groups: Sequence[str]) -> dict[str, Address]:
         """The coordinator's address by group, each asked for once. Raises Unprepared."""
         unknown = [group for group in groups if group not in self._found]
         for start in range(0, len(unknown), GROUPS_PER_REQUEST):
@@ -229,7 +229,7 @@ class Cluster:
     def by_coordinator(self, groups: Sequence[str]) -> dict[Address, list[str]]:
         """The groups under their coordinator's address."""
         shared: dict[Address, list[str]] = defaultdict(list)
-        for group, address in self.coordinators(groups).items():
+        for group, address in self.look_up_coordinators(groups).items():
             shared[address].append(group)
         return dict(shared)
 
@@ -267,7 +267,7 @@ class Cluster:
 
     def _commit(self, topic: Topic, group: str, offsets: Mapping[int, int]) -> None:
         call = self.dialect.commit(topic, nobody(group), offsets)
-        reply = self.peer(self.coordinators([group])[group]).ask(call)
+        reply = self.peer(self.look_up_coordinators([group])[group]).ask(call)
         self.dialect.check_commit(topic, list(offsets), reply)
 
     # members
@@ -283,7 +283,7 @@ class Cluster:
         return members
 
     def _join_at_once(self, topic: Topic, groups: Sequence[str]) -> list[Member]:
-        dialect, addresses = self.dialect, self.coordinators(groups)
+        dialect, addresses = self.dialect, self.look_up_coordinators(groups)
         with contextlib.ExitStack() as stack:
             peers = [stack.enter_context(self.connect(addresses[group])) for group in groups]
             first = [dialect.join(topic, group, "") for group in groups]

@@ -31,7 +31,7 @@ from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
@@ -290,7 +290,7 @@ async def make_groups(app: App, client: Client, prefix: str, count: int) -> None
         member = await Member.join(client, GroupId(f"{prefix}-{number:04}"))
         (frame,) = member.commit(number)
         await client.round(frame)
-    await app.io.run(app.log.write_behind)
+    await app.io.run_blocking(app.log.write_behind)
 
 
 async def run(loop: StandingLoop, data_dir: Path) -> None:
@@ -307,7 +307,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     machine = HostResources(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
     app = App(settings, loop, machine=machine)
     await app.start()
-    while not app.leadership.ready:  # noqa: ASYNC110 - nor here
+    while not app.leadership.is_ready:  # noqa: ASYNC110 - nor here
         await asyncio.sleep(0)
     await create_topic(app)
     assert app.server is not None
@@ -317,7 +317,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     client = Client(app)
     member = await Member.join(client)
     for thread in (app.io, app.flush_thread):  # nothing else runs from here on
-        await thread.run(lambda: None)
+        await thread.run_blocking(lambda: None)
     loop.stands_at = loop.time()
     gc.collect()
     gc.disable()
@@ -352,7 +352,7 @@ async def create_topic(app: App) -> None:
     def create(draft: Catalogue) -> None:
         draft.create(TOPIC, PARTITIONS, topic_id=store.new_topic_id())
 
-    store.change(create, done.set_result)
+    store.submit_edit(create, done.set_result)
     assert await done is None
 
 

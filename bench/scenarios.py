@@ -80,7 +80,7 @@ def set_stage(
     cluster.commit_all(topic, offsets)
     members = cluster.join_all(topic, groups) if shape.heartbeats else []
     identities = members or [nobody(group) for group in groups]
-    parts = share_out(cluster.coordinators(groups), shape.connections)
+    parts = share_out(cluster.look_up_coordinators(groups), shape.connections)
     each = None if limit is None else math.ceil(limit / len(parts))
     by_group = {identity.group: identity for identity in identities}
     lanes: list[Lane] = []

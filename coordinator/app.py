@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
-from coordinator.api.table import Capabilities, declared
+from coordinator.api.table import Capabilities, load_declared_apis
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
@@ -27,12 +27,12 @@ from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import NO_PARTITION, DurabilityTicket, settle
-from coordinator.topology.leaders_file import next_single_epochs
-from coordinator.topology.view import Broker, Cluster, Leader, View
-from protocol.apis import Offer
+from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
+from coordinator.topology.leaders_file import assign_single_node_epochs
+from coordinator.topology.view import Broker, ClusterTopology, Leader, View
+from protocol.apis import ApiVersionRange
 from protocol.errors import ErrorCode
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from coordinator.admin.http import AdminServer
-    from coordinator.admin.readiness import NodeReady
+    from coordinator.admin.readiness import NodeReadyResponse
 
 log = get_logger("node")
 
@@ -48,7 +48,7 @@ WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
 
 
-class Serving(NamedTuple):
+class ServingAddresses(NamedTuple):
     """The addresses at which a started node is reached; `metrics` is a URL."""
 
     listen: Address
@@ -69,33 +69,33 @@ class App(NodeComponents):
     ) -> None:
         """Create the components of a node from its settings and machine. Raises CannotStart."""
         super().__init__(settings, loop, machine, log_manager, cluster_id)
-        self.leadership.note_dropped = self.note_drop_before_serving
+        self.leadership.note_dropped = self.confirm_offsets_dropped
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
         """The number of the last deleted topic whose offsets all partitions were to drop."""
-        self.serving: Serving | None = None
+        self.serving: ServingAddresses | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
 
     # --- start ---
 
-    async def start(self) -> Serving:
+    async def start(self) -> ServingAddresses:
         """Listen, load and serve; return the addresses. Raises CannotStart if one is taken or the data cannot be used.
 
         The socket listens before the slower imports below: clients that come early wait in its queue.
         """
         settings = self.settings
-        sock, port = self.bind()
+        sock, port = self.open_listening_socket()
         self.lead_partitions()
-        host, advertised_port = settings.advertised(port)
+        host, advertised_port = settings.get_advertised_address(port)
         capabilities = self.capabilities()
-        node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offers)
+        node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offered_versions)
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
         await self.listener.start()
-        self.schedule()
+        self.start_periodic_jobs()
         metrics = await self._start_admin()
         self.loop_watch.start()  # after the imports, the one long pause, in which no client is served yet
         log.info(
@@ -106,10 +106,12 @@ class App(NodeComponents):
             data=str(settings.data_dir),
             flush=settings.log_flush,
         )
-        self.serving = Serving(Address(settings.listen.host, port), Address(host, advertised_port), metrics)
+        self.serving = ServingAddresses(
+            Address(settings.listen.host, port), Address(host, advertised_port), metrics
+        )
         return self.serving
 
-    def bind(self) -> tuple[socket.socket, int]:
+    def open_listening_socket(self) -> tuple[socket.socket, int]:
         """Return a socket that listens, and the port for clients. Raises CannotStart."""
         try:
             sock = self.machine.bind(self.settings.listen)
@@ -122,7 +124,7 @@ class App(NodeComponents):
         settings = self.settings
         count = settings.offsets_topic_num_partitions
         try:
-            epochs = next_single_epochs(self.machine.fs, settings.data_dir, settings.node_id, count)
+            epochs = assign_single_node_epochs(self.machine.fs, settings.data_dir, settings.node_id, count)
         except StorageError as error:
             raise CannotStart(str(error)) from error
         for partition, epoch in enumerate(epochs):
@@ -136,7 +138,7 @@ class App(NodeComponents):
             self.io.submit,
             fs=machine.fs,
             new_topic_id=machine.new_topic_id,
-            limits=TopicLimits.of(self.settings),
+            limits=TopicLimits.from_settings(self.settings),
         )
         try:
             store.load(self.settings.offsets_topic_num_partitions)
@@ -147,29 +149,31 @@ class App(NodeComponents):
             self.manager.deleted.note(partition, frozenset(store.deletions.undropped_topics(partition)))
         return store
 
-    def join_cluster(self, broker: Broker) -> Cluster:
+    def get_cluster_view(self, broker: Broker) -> ClusterTopology:
         """Return the cluster that clients see: this node, which leads all partitions it has from the start."""
         epochs = self.leadership.epochs
         leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
-        return Cluster(View((broker,), leaders))
+        return ClusterTopology(View((broker,), leaders))
 
     def capabilities(self) -> Capabilities:
         """Return all declared apis, and those for gateways if only gateways connect to this node."""
-        return Capabilities(declared() + (declared(private) if self.settings.is_gateway else []))
+        return Capabilities(
+            load_declared_apis() + (load_declared_apis(private) if self.settings.is_gateway else [])
+        )
 
-    def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
+    def make_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return the node as the api handlers see it. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
         self.topics = store.catalogue.snapshot_topics
         store.catalogue.refusals = self.stats.limit_refusals
-        store.on_topics_deleted = self.drop_offsets
+        store.on_topics_deleted = self.drop_offsets_of_topics
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
             cluster_id=self.cluster_id,
-            cluster=self.join_cluster(broker),
+            cluster=self.get_cluster_view(broker),
             group_access=self.group_access,
             catalogue=store.catalogue,
             catalogue_store=store,
@@ -180,16 +184,16 @@ class App(NodeComponents):
             offers=offers,
         )
 
-    def drop_offsets(self, topics: Sequence[str]) -> Drops:
+    def drop_offsets_of_topics(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets committed in deleted topics, in steps, until that is durable, and stored."""
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
-        clean = self.manager.clean_partitions()
+        clean = self.manager.find_clean_partitions()
         if clean:
-            yield self.note_dropped(clean)
+            yield self.store_drops(clean)
 
-    def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
+    def store_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """Store that partitions durably hold no offsets in deleted topics; return a ticket that ends once stored."""
         return self._note_dropped(partitions, self._dropped_upto)
 
@@ -197,14 +201,14 @@ class App(NodeComponents):
         noted = DurabilityTicket(NO_PARTITION, 0)
         store = self._topics
         assert store is not None, "there is no catalogue yet"
-        store.note_dropped(
+        store.store_drops(
             dict.fromkeys(partitions, upto),
-            lambda kept: settle([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
+            lambda kept: end_tickets([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
             self.leadership.damaged.__contains__,
         )
         return noted
 
-    async def note_drop_before_serving(self, partition: Partition) -> None:
+    async def confirm_offsets_dropped(self, partition: Partition) -> None:
         """Store that a partition, about to be served, has dropped its offsets in deleted topics; wait for that."""
         upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
         while True:
@@ -265,21 +269,25 @@ class App(NodeComponents):
         failed = self.leadership.failed_partitions
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
 
-    def readiness(self) -> "NodeReady":
+    def readiness(self) -> "NodeReadyResponse":
         """Return the state for /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
-        return self._readiness.shown()
+        return self._readiness.collect_ready_fields()
 
-    def schedule(self) -> None:
+    def start_periodic_jobs(self) -> None:
         """Begin the periodic jobs of the node."""
-        settings, every = self.settings, self.scheduler.every
-        schedule_until_ended = self.scheduler.schedule_until_ended
-        self.scheduler.schedule_task(
+        settings, every = self.settings, self.scheduler.schedule_periodic_call
+        schedule_until_ended = self.scheduler.schedule_callback_job
+        self.scheduler.schedule_periodic_task(
             "expire_offsets", settings.offsets_retention_check_interval_ms, self._expire
         )
         schedule_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
         schedule_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
-        every("close_unread_connections", CHECK_INTERVAL_MS, lambda: self.budget.check(self.clock.mono_ms()))
+        every(
+            "close_unread_connections",
+            CHECK_INTERVAL_MS,
+            lambda: self.budget.close_stuck_readers(self.clock.mono_ms()),
+        )
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
@@ -302,8 +310,8 @@ class App(NodeComponents):
 
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
-        self.server.refuse_lost()
-        self.leadership.reload_failed_partitions(writers, error)
+        self.server.fail_lost_replies()
+        self.leadership.reload_after_lost_appends(writers, error)
 
     # --- stop ---
 
@@ -337,10 +345,14 @@ class App(NodeComponents):
     async def _close_connections(self, server: Server, deadline: float) -> None:
         """Close the connections once every request has its response, or at the deadline."""
         await self._until(
-            lambda: not (server.busy or self.manager.unloading.is_under_way) and self.committer.idle, deadline
+            lambda: (
+                not (server.has_unfinished_work or self.manager.unloading.is_under_way)
+                and self.committer.is_idle
+            ),
+            deadline,
         )
         for connection in list(server.connections):
-            connection.drop()
+            connection.drop_requests_and_close()
 
     async def _close_parts(self) -> None:
         """Close what needs the log before the log, and the threads last."""

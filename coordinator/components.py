@@ -8,7 +8,7 @@ from coordinator.api.context import deliver
 from coordinator.catalogue.limits import Totals
 from coordinator.config import Settings
 from coordinator.data_directory import open_log
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group_totals import GroupTotals
 from coordinator.host import HostResources
 from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
@@ -108,7 +108,7 @@ class NodeComponents:
         settings = self.settings
         new_suffix = MemberIdSuffixes(self.machine.random_bytes).next
         self.manager = GroupMetadataManager(
-            Environment(group_config(settings), new_suffix, self.usage),
+            GroupEnvironment(group_config(settings), new_suffix, self.usage),
             self.clock,
             self.deadlines,
             self.stats,

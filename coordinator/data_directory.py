@@ -3,13 +3,13 @@
 
 from msgspec.structs import asdict
 
-from coordinator.catalogue.startup_checks import refuse_unfit
+from coordinator.catalogue.startup_checks import raise_if_data_unfit
 from coordinator.config import Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host import HostResources
 from coordinator.telemetry.logs import get_logger
 from storage.disk.properties import MetaProperties, load_or_create_meta
-from storage.errors import StorageError, log_fields
+from storage.errors import StorageError, get_error_fields
 from storage.log_manager import LogManager
 
 log = get_logger("node")
@@ -23,8 +23,8 @@ def open_log(settings: Settings, machine: HostResources) -> tuple[LogManager, Me
     """Open the data directory: lock it and recover it after a crash. Raises CannotStart."""
     fs = machine.fs
     try:
-        refuse_unfit(fs, settings)
-        log_manager = LogManager.open(settings.data_dir, log_settings(settings), fs)
+        raise_if_data_unfit(fs, settings)
+        log_manager = LogManager.open(settings.data_dir, make_storage_settings(settings), fs)
     except StorageError as error:
         raise CannotStart(str(error)) from error
     try:
@@ -39,5 +39,5 @@ def open_log(settings: Settings, machine: HostResources) -> tuple[LogManager, Me
             "recovery cut an incomplete write", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
         )
     for partition, damage in log_manager.failed_partitions.items():
-        log.error("partition is damaged", partition=partition, **log_fields(damage))
+        log.error("partition is damaged", partition=partition, **get_error_fields(damage))
     return log_manager, meta

@@ -17,8 +17,13 @@ from pathlib import Path
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.config import Address
 from coordinator.runtime.clock import Clock, SystemClock
-from coordinator.runtime.io_thread import IoThread, Thread
-from coordinator.runtime.sockets import bind, bind_private, bind_shared, make_stream_socket
+from coordinator.runtime.io_thread import BlockingCallThread, IoThread
+from coordinator.runtime.sockets import (
+    listen_on_address,
+    listen_on_private_path,
+    listen_on_shared_address,
+    make_stream_socket,
+)
 from storage.cleaner.log_cleaner import Runner
 from storage.disk.filesystem import FileSystem, RealFileSystem
 
@@ -31,15 +36,15 @@ class HostResources:
     clock: Clock
     random_bytes: Callable[[int], bytes] = os.urandom
     """Returns the given number of unpredictable bytes, for ids."""
-    thread: Callable[[asyncio.AbstractEventLoop, str], Thread] = IoThread
+    thread: Callable[[asyncio.AbstractEventLoop, str], BlockingCallThread] = IoThread
     """Starts a thread with the given name."""
-    bind: Callable[[Address], socket.socket] = bind
+    bind: Callable[[Address], socket.socket] = listen_on_address
     """Returns a socket that listens. Raises OSError with the address in its text."""
     compact: Runner | None = None
     """Does the work of a compaction; None stands for a child process."""
-    bind_private: Callable[[Path], socket.socket] = bind_private
+    bind_private: Callable[[Path], socket.socket] = listen_on_private_path
     """Returns a socket that listens for processes of this user. Raises OSError with the path in its text."""
-    bind_shared: Callable[[Address], socket.socket] = bind_shared
+    bind_shared: Callable[[Address], socket.socket] = listen_on_shared_address
     """Returns a socket that listens on an address shared with other processes. Raises OSError with the address."""
     unconnected: Callable[[int], socket.socket] = make_stream_socket
     """Returns a stream socket that is still to be connected. Raises OSError."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator.authorization.authorizer import ALLOW_ALL, Authorizer
-from protocol.apis import Offer
-from protocol.names import GroupId, Offset
+from protocol.apis import ApiVersionRange
+from protocol.named_types import GroupId, Offset
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from coordinator.partitions.log_reads import LogReads
     from coordinator.runtime.timers import Delays
     from coordinator.telemetry.stats import Stats
-    from coordinator.topology.view import Cluster
+    from coordinator.topology.view import ClusterTopology
 
 
 class EndOffset(NamedTuple):
@@ -36,7 +36,7 @@ EndsByTopic = Mapping[str, Mapping[int, EndOffset]]
 class EndOffsetSource(Protocol):
     """Finds the offsets that groups of other nodes have committed; a single node has no such source."""
 
-    def ask(
+    def request_committed_offsets(
         self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
     ) -> None:
         """Call `done` with the group's committed offsets in these partitions, or None if they are unknown now."""
@@ -49,7 +49,7 @@ class Node:
     settings: "Settings"
     node_id: int
     cluster_id: str
-    cluster: "Cluster"
+    cluster: "ClusterTopology"
     group_access: "GroupAccess"
     catalogue: "Catalogue"
     catalogue_store: "CatalogueWriter"
@@ -57,7 +57,7 @@ class Node:
     stats: "Stats"
     new_producer_id: Callable[[], int]
     reads: "LogReads"
-    offers: tuple[Offer, ...]
+    offers: tuple[ApiVersionRange, ...]
     """The apis and versions that this node serves, for ApiVersions responses."""
     ends: "EndOffsetSource | None" = None
     authorizer: Authorizer = ALLOW_ALL

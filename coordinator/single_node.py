@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import uvloop
 
-from coordinator.app import App, Serving
+from coordinator.app import App, ServingAddresses
 from coordinator.config import Settings
 from coordinator.data_directory import CannotStart
 from coordinator.host import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
-from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
-from coordinator.telemetry.logs import end_with
+from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
+from coordinator.telemetry.logs import write_last_line
 
 
-def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
+def serve(settings: Settings, announce: Callable[[ServingAddresses], None] = lambda _serving: None) -> int:
     """Run a node until SIGTERM, SIGINT or SIGHUP, calling `announce` once it serves.
 
     Returns the exit code: 1, after one line on stderr, if the node cannot start.
@@ -25,15 +25,15 @@ def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serv
     try:
         return uvloop.run(_serve(settings, announce))
     except CannotStart as error:
-        end_with(str(error))
+        write_last_line(str(error))
         return 1
 
 
-async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int:
+async def _serve(settings: Settings, announce: Callable[[ServingAddresses], None]) -> int:
     app = App(settings, asyncio.get_running_loop(), real_machine())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    on_stop_signal(loop, stop.set)
+    install_stop_handlers(loop, stop.set)
     try:
         announce(await app.start())
         await stop.wait()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 
 class Waiter(Protocol):
@@ -48,7 +48,7 @@ class DurabilityTicket:
         """True if the ticket is neither durable nor failed."""
         return not self.is_durable and self.error is None
 
-    def wait(self, waiter: Waiter) -> None:
+    def add_waiter(self, waiter: Waiter) -> None:
         """Call `waiter.resume_after_ticket()` once at the end of this ticket, which must be pending."""
         if self._waiters is None:
             self._waiters = [waiter]
@@ -68,7 +68,7 @@ class DurabilityTicket:
             for waiter in waiters:
                 try:
                     waiter.resume_after_ticket()
-                except Exception as failure:  # noqa: BLE001 - the others must be released; `settle` raises it
+                except Exception as failure:  # noqa: BLE001 - the others must be released; `end_tickets` raises it
                     failures.append(failure)
 
 
@@ -97,7 +97,7 @@ class ReplyDependencies:
         self.more: list[DurabilityTicket] | None = None
         """More tickets that the reply waits for; most replies wait for one at most."""
 
-    def wait_for(self, ticket: DurabilityTicket) -> None:
+    def add_ticket(self, ticket: DurabilityTicket) -> None:
         """Let the reply wait for a ticket, too."""
         mine = self.ticket
         if ticket.is_durable or ticket is mine:
@@ -117,7 +117,7 @@ class ReplyDependencies:
             self.ticket = self.more.pop()
         return self.ticket
 
-    def failure(self) -> ErrorCode | None:
+    def find_error(self) -> ErrorCode | None:
         """Return the error of a failed ticket, if one has failed."""
         error = self.ticket.error
         if error is None and self.more is not None:
@@ -126,13 +126,13 @@ class ReplyDependencies:
                     return ticket.error
         return error
 
-    def forget(self) -> None:
+    def clear_tickets(self) -> None:
         """Let the reply wait for nothing any more."""
         self.ticket = DURABLE
         self.more = None
 
 
-def settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
+def end_tickets(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
     """End pending tickets: durable, or failed with `error`.
 
     All of them end before the first waiter is released, so that a waiter for several has to check only once. Raises

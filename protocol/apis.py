@@ -121,7 +121,7 @@ class VersionRange(NamedTuple):
     max: int
 
 
-class Offer(NamedTuple):
+class ApiVersionRange(NamedTuple):
     """The versions of one API in ApiVersions, from `min` to `max`, both included."""
 
     key: int

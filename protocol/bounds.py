@@ -37,7 +37,7 @@ class FrameBound(NamedTuple):
     grows: bool = False
     """True if its content is appended as one batch, so that a node with longer batches accepts longer requests."""
 
-    def of(self, message_bytes_max: int) -> int:
+    def frame_limit_bytes(self, message_bytes_max: int) -> int:
         """Return the bound for a node whose batches may have `message_bytes_max` bytes.
 
         The content of one batch may be twice as long in its request, in which no text is compressed.

@@ -7,7 +7,7 @@ from typing import Final
 
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
-from protocol.fixed import int16_at, int32_at
+from protocol.fixed_integers import int16_at, int32_at
 from protocol.non_kafka import detect_other_protocol
 
 LENGTH_BYTES: Final = 4

@@ -11,7 +11,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.compiled_struct import FieldsValue
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
-from protocol.fixed import int16_at, int32_at
+from protocol.fixed_integers import int16_at, int32_at
 from protocol.mypyc_shim import mypyc_attr
 from protocol.wire import pack_int32, skip_tags, text_at
 
@@ -45,8 +45,8 @@ def api_version_prefix(api_key: int, version: int) -> int:
     return (api_key & 0xFFFF) << 16 | version & 0xFFFF
 
 
-def route_of(frame: bytes) -> int:
-    """Return the first four bytes of a request as `route` does; raises Truncated if it has fewer."""
+def read_api_version_prefix(frame: bytes) -> int:
+    """Return the first four bytes of a request as `api_version_prefix` does; raises Truncated if it has fewer."""
     if len(frame) < ROUTE_BYTES:
         raise Truncated(f"a request header in {len(frame)} bytes")
     return frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3]

@@ -18,11 +18,11 @@ from protocol.wire import (
     pack_compact_string,
     pack_length,
     pack_string,
+    pack_uvarint,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
-    uvarint,
 )
 
 RACK_FROM: Final = 1
@@ -34,7 +34,7 @@ _FRAME: Final = Struct(">ii")
 _FRAME_BYTES: Final = 8
 
 
-class Listed(NamedTuple):
+class ListedBroker(NamedTuple):
     """A broker in the list of a response."""
 
     node_id: int
@@ -47,7 +47,7 @@ class MetadataHead(NamedTuple):
     """The bytes of a response before its brokers, the brokers, and the position after them."""
 
     before: bytes
-    brokers: list[Listed]
+    brokers: list[ListedBroker]
     end: int
 
 
@@ -67,15 +67,17 @@ def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
     return None
 
 
-def write_metadata_head(frame: bytes, head: MetadataHead, brokers: Iterable[Listed], version: int) -> bytes:
+def write_metadata_head(
+    frame: bytes, head: MetadataHead, brokers: Iterable[ListedBroker], version: int
+) -> bytes:
     """Return the bytes, with the new length, that replace the first `head.end` bytes of the response `frame`.
 
     Raises FrameTooLarge if the response would be longer than an int32 length allows.
     """
     listed = list(brokers)
     flexible = version >= FLEXIBLE_FROM
-    count = uvarint(len(listed) + 1) if flexible else PACK_INT32(len(listed))
-    written = b"".join([head.before, count, *(write_listed(broker, version) for broker in listed)])
+    count = pack_uvarint(len(listed) + 1) if flexible else PACK_INT32(len(listed))
+    written = b"".join([head.before, count, *(encode_listed_broker(broker, version) for broker in listed)])
     (length,) = INT32(frame, 0)
     return pack_length(length + len(written) - head.end) + written[4:]
 
@@ -93,12 +95,12 @@ def _read(frame: bytes, version: int) -> MetadataHead:
         raise InvalidLength(f"a Metadata response with {count} brokers")
     brokers = []
     for _ in range(count):
-        broker, pos = read_listed(frame, pos, version)
+        broker, pos = read_listed_broker(frame, pos, version)
         brokers.append(broker)
     return MetadataHead(before, brokers, pos)
 
 
-def read_listed(frame: bytes, pos: int, version: int) -> tuple[Listed, int]:
+def read_listed_broker(frame: bytes, pos: int, version: int) -> tuple[ListedBroker, int]:
     """Read one broker in the format of this version of Metadata, and return it with the position after it.
 
     Raises IndexError and struct.error, or returns a position beyond the end, if it is cut off.
@@ -109,14 +111,14 @@ def read_listed(frame: bytes, pos: int, version: int) -> tuple[Listed, int]:
         host, pos = read_compact_string(frame, pos, "host")
         (port,) = INT32(frame, pos)
         rack, pos = read_compact_nullable_string(frame, pos + 4, "rack")
-        return Listed(node_id, host, port, rack), skip_tags(frame, pos)
+        return ListedBroker(node_id, host, port, rack), skip_tags(frame, pos)
     name, pos = _read_string(frame, pos)
     (port,) = INT32(frame, pos)
     pos += 4
     rack = None
     if version >= RACK_FROM:
         rack, pos = _read_string(frame, pos)
-    return Listed(node_id, name or "", port, rack), pos
+    return ListedBroker(node_id, name or "", port, rack), pos
 
 
 def _read_string(frame: bytes, pos: int) -> tuple[str | None, int]:
@@ -127,7 +129,7 @@ def _read_string(frame: bytes, pos: int) -> tuple[str | None, int]:
     return frame[pos : pos + size].decode("utf-8", "replace"), pos + size
 
 
-def write_listed(broker: Listed, version: int) -> bytes:
+def encode_listed_broker(broker: ListedBroker, version: int) -> bytes:
     """Return the bytes of one broker in the format of this version of Metadata."""
     node_id, port = PACK_INT32(broker.node_id), PACK_INT32(broker.port)
     if version >= FLEXIBLE_FROM:

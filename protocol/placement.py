@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from protocol.java_hash import java_string_hash
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 
 COUNTS_MAX: Final = 1_000
 """The largest number of partitions, or else four times the present one, that is tried to explain misplaced groups."""
@@ -64,14 +64,14 @@ class Placement:
             self.names.append(group_id)
 
     @property
-    def misplaced(self) -> int:
+    def misplaced_group_count(self) -> int:
         """The number of groups that belong to another partition."""
         return sum(self.elsewhere.values())
 
     @property
-    def belongs_to(self) -> Partition | None:
+    def common_home_partition(self) -> Partition | None:
         """The one other partition to which all groups belong; None if they do not."""
-        if len(self.elsewhere) == 1 and self.misplaced == self.groups:
+        if len(self.elsewhere) == 1 and self.misplaced_group_count == self.groups:
             return next(iter(self.elsewhere))
         return None
 
@@ -86,9 +86,9 @@ def find_swapped_directories(placements: Iterable[Placement]) -> dict[Partition,
     if len(misplaced) >= GROWN_PARTITIONS_MIN and infer_earlier_partition_count(misplaced) is not None:
         return {}
     return {
-        each.partition: each.belongs_to
+        each.partition: each.common_home_partition
         for each in misplaced
-        if each.belongs_to is not None and each.groups >= SAME_PLACE_MIN
+        if each.common_home_partition is not None and each.groups >= SAME_PLACE_MIN
     }
 
 
@@ -98,7 +98,7 @@ def infer_earlier_partition_count(placements: Iterable[Placement]) -> int | None
     A topic that has got more partitions has such groups.
     """
     misplaced = [each for each in placements if each.elsewhere]
-    if sum(each.misplaced for each in misplaced) < GROWN_MIN:
+    if sum(each.misplaced_group_count for each in misplaced) < GROWN_MIN:
         return None
     return max(
         set(misplaced[0].earlier).intersection(*(each.earlier for each in misplaced[1:])), default=None

@@ -11,10 +11,10 @@ from typing import Final
 
 from protocol.bounds import TAGS_MAX
 from protocol.errors import InvalidLength, ProtocolError, TooManyItems, Truncated
-from protocol.fixed import int16_at, int32_at
+from protocol.fixed_integers import int16_at, int32_at
 from protocol.metadata_head import FLEXIBLE_FROM as LISTED_FLEXIBLE_FROM
-from protocol.metadata_head import Listed, read_listed, write_listed
-from protocol.wire import MAX_STRING_BYTES, PACK_INT32, read_uvarint, skip_tags, uvarint
+from protocol.metadata_head import ListedBroker, encode_listed_broker, read_listed_broker
+from protocol.wire import MAX_STRING_BYTES, PACK_INT32, pack_uvarint, read_uvarint, skip_tags
 
 ENDPOINTS_FROM: Final = 10
 TOPIC_IDS_FROM: Final = 13
@@ -32,11 +32,11 @@ _CLIENT_ID_AT: Final = 12
 _FIXED_BYTES: Final = 4 + 2 + 8 + 8 + 8
 """The bytes of a partition's index, error, base offset, append time and log start offset."""
 
-Move = Callable[[Listed], "Listed | None"]
+Move = Callable[[ListedBroker], "ListedBroker | None"]
 """Returns the address by which clients reach a node; None leaves the node out."""
 
 
-def has_answer(frame: bytes, version: int) -> bool | None:
+def expects_response(frame: bytes, version: int) -> bool | None:
     """Return whether a broker responds to a request, given its bytes from the length on: not to one with acks=0.
 
     The first HEAD_BYTES_MAX bytes are enough. Returns None if the bytes end before the acks. Raises ProtocolError if
@@ -50,7 +50,7 @@ def has_answer(frame: bytes, version: int) -> bool | None:
     return None
 
 
-def endpoint_mover(version: int, move: Move) -> Callable[[bytes], bytes]:
+def make_endpoint_replacer(version: int, move: Move) -> Callable[[bytes], bytes]:
     """Return a function that applies `move` to every node of `NodeEndpoints` in a whole response with its length.
 
     The function returns the same bytes if there are no nodes, and raises ProtocolError for bytes that are no response.
@@ -127,7 +127,7 @@ def _move(frame: bytes, pos: int, move: Move) -> bytes:
         pos += size
         if tag == _NODE_ENDPOINTS:
             content = _moved(content, move)
-        out += [uvarint(tag), uvarint(len(content)), content]
+        out += [pack_uvarint(tag), pack_uvarint(len(content)), content]
     out.append(frame[pos:])
     body = b"".join(out)
     return PACK_INT32(len(body)) + body
@@ -137,10 +137,10 @@ def _moved(content: bytes, move: Move) -> bytes:
     count, pos = read_uvarint(content, 0)
     nodes = []
     for _ in range(_bounded(count - 1, content)):
-        listed, pos = read_listed(content, pos, LISTED_FLEXIBLE_FROM)
+        listed, pos = read_listed_broker(content, pos, LISTED_FLEXIBLE_FROM)
         moved = move(listed)
         if moved is not None:
-            nodes.append(write_listed(moved, LISTED_FLEXIBLE_FROM))
+            nodes.append(encode_listed_broker(moved, LISTED_FLEXIBLE_FROM))
     if pos > len(content):
         raise ProtocolError("nodes that do not fit into their field")
-    return uvarint(len(nodes) + 1) + b"".join(nodes)
+    return pack_uvarint(len(nodes) + 1) + b"".join(nodes)

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError, Truncated
-from protocol.structs import Frozen
+from protocol.structs import FrozenStruct
 
 SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 HEAD_BYTES: Final = 16
@@ -47,7 +47,7 @@ class Tlv(NamedTuple):
     content: bytes
 
 
-class ProxyHeader(Frozen, frozen=True):
+class ProxyHeader(FrozenStruct, frozen=True):
     """The source and destination of a connection; both None if the proxy has opened it for itself."""
 
     source: Endpoint | None = None

@@ -24,10 +24,10 @@ from protocol.wire import (
     INT32,
     MAX_STRING_BYTES,
     ZERO_UUID,
-    bad_count,
-    bad_length,
+    bad_count_error,
+    bad_length_error,
     read_uvarint,
-    too_many_items,
+    too_many_items_error,
 )
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
@@ -66,7 +66,7 @@ def read_message(
         while True:
             left -= next(reading)
             if left < 0:
-                raise too_many_items(name, items_max or len(buf))
+                raise too_many_items_error(name, items_max or len(buf))
             yield
     except StopIteration as done:
         message, end = done.value
@@ -259,7 +259,7 @@ def _string_reader(name: str, flexible: bool, nullable: bool) -> Reader:
         if length < 0:
             if length == -1 and nullable:
                 return None, pos
-            raise bad_length(length, name)
+            raise bad_length_error(length, name)
         if length > MAX_STRING_BYTES:
             raise InvalidLength(f"{name}: a string of {length} bytes")
         end = pos + length
@@ -276,7 +276,7 @@ def _bytes_reader(name: str, flexible: bool, nullable: bool) -> Reader:
         if length < 0:
             if length == -1 and nullable:
                 return None, pos
-            raise bad_length(length, name)
+            raise bad_length_error(length, name)
         end = pos + length
         return buf[pos:end], end
 
@@ -292,7 +292,7 @@ def _count_reader(name: str, flexible: bool, nullable: bool) -> Reader:
         if count == -1 and nullable:
             return count, pos
         if not 0 <= count <= len(buf) - pos:  # no item is smaller than a byte
-            raise bad_count(count, name, len(buf) - pos)
+            raise bad_count_error(count, name, len(buf) - pos)
         return count, pos
 
     return read

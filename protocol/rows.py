@@ -29,11 +29,11 @@ class Rows:
         """Yield a tuple for each row with its first fields, big-endian, by their format for `struct`."""
         return _row(fmt, self.row_bytes).iter_unpack(self.data)
 
-    def part(self, start: int, stop: int) -> "Rows":
+    def slice_rows(self, start: int, stop: int) -> "Rows":
         """Return the rows with the numbers from `start` to the one before `stop`."""
         return Rows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
 
-    def put(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
+    def copy_columns_into(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
         """Write bytes `start` to `end` of every row at `at` into the rows of `out`, of `out_row_bytes` bytes."""
         data, row_bytes = (
             bytearray(self.data),
@@ -43,7 +43,7 @@ class Rows:
             out[at::out_row_bytes] = data[place::row_bytes]
             at += 1
 
-    def completed(self, width: int, item: bytes) -> bytes:
+    def fill_template_rows(self, width: int, item: bytes) -> bytes:
         """Return a copy of `item` for every row, with the first `width` bytes of the row."""
         size_bytes = len(item)
         if self.row_bytes == size_bytes:
@@ -52,7 +52,7 @@ class Rows:
                 out[at::size_bytes] = bytearray(item[at : at + 1] * self.count)
         else:
             out = bytearray(item * self.count)
-            self.put(0, width, out, 0, size_bytes)
+            self.copy_columns_into(0, width, out, 0, size_bytes)
         return bytes(out)
 
 

@@ -9,5 +9,5 @@ base that is not compiled passes them on; subclasses repeat `frozen=True`, for m
 import msgspec
 
 
-class Frozen(msgspec.Struct, frozen=True, gc=False):
+class FrozenStruct(msgspec.Struct, frozen=True, gc=False):
     """A struct that never changes and is in no reference cycle."""

@@ -76,7 +76,7 @@ def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
     return value, pos
 
 
-def uvarint(value: int) -> bytes:
+def pack_uvarint(value: int) -> bytes:
     """Write an unsigned varint."""
     if value < 0x80:
         return UVARINT[value]
@@ -137,19 +137,19 @@ def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
     return count - 1, pos
 
 
-def bad_count(count: int, name: str, left: int) -> UnexpectedNull | InvalidLength:
+def bad_count_error(count: int, name: str, left: int) -> UnexpectedNull | InvalidLength:
     """Return the error for an array whose count is negative, or whose items do not fit into the `left` bytes."""
     if count == -1:
         return UnexpectedNull(name)
     return InvalidLength(f"{name}: {count} items in {left} bytes")
 
 
-def too_many_items(name: str, limit: int) -> TooManyItems:
+def too_many_items_error(name: str, limit: int) -> TooManyItems:
     """Return the error for a request with more items in its arrays than `limit`, noticed at the array `name`."""
     return TooManyItems(f"{name}: more than {limit} items in one request")
 
 
-def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:
+def bad_length_error(length: int, name: str) -> UnexpectedNull | InvalidLength:
     """Return the error for a classic string or bytes of negative length."""
     if length == -1:
         return UnexpectedNull(name)
@@ -188,7 +188,7 @@ def pack_compact_string(value: str) -> bytes:
         return UVARINT[size + 1] + raw
     if size > MAX_STRING_BYTES:
         raise InvalidLength(f"a string of {size} bytes")
-    return uvarint(size + 1) + raw
+    return pack_uvarint(size + 1) + raw
 
 
 def pack_string(value: str) -> bytes:
@@ -201,7 +201,7 @@ def pack_string(value: str) -> bytes:
 
 def pack_compact_bytes(value: bytes) -> bytes:
     """Write bytes with a compact length."""
-    return uvarint(len(value) + 1) + value
+    return pack_uvarint(len(value) + 1) + value
 
 
 def pack_bytes(value: bytes) -> bytes:
@@ -214,6 +214,6 @@ def _repeated(unit: str, count: int) -> Struct:
     return Struct(">" + unit * count)
 
 
-def repeated(unit: str, count: int) -> Struct:
+def array_struct(unit: str, count: int) -> Struct:
     """Return the Struct for `count` items of the struct format `unit`."""
     return _repeated(unit, count) if count <= CACHED_ARRAY_ITEMS else Struct(">" + unit * count)

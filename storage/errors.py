@@ -9,7 +9,7 @@ record cannot be written at all, and leave the log unchanged.
 import errno
 import os
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 
 class StorageError(Exception):
@@ -84,7 +84,7 @@ class IncompleteBatch(CorruptBatch):
     """The bytes end before the batch does: more may follow in the file, or a write was torn."""
 
 
-def log_fields(error: Exception) -> dict[str, object]:
+def get_error_fields(error: Exception) -> dict[str, object]:
     """Return an error's parts for a structured log line: its reason, and the file and position if known."""
     if not isinstance(error, StorageError):
         return {"reason": str(error)}

@@ -28,7 +28,7 @@ class Health:
         if self.failed is not None:
             raise StorageFailed(self._data_dir, f"an earlier write failed ({self.failed})")
 
-    def fail(self, path: Path, error: OSError, doing: str) -> StorageError:
+    def record_failure(self, path: Path, error: OSError, doing: str) -> StorageError:
         """Refuse appends from now on; return the error to raise."""
         self.failed = storage_error(path, error, doing)
         return self.failed

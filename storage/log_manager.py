@@ -9,10 +9,10 @@ There are three locks, always taken in this order: `_io_lock` for everything tha
 `sync_lock` for the journals that may be removed; their `lock` for the journal being written, the log end offsets
 and the queues. An append takes only the last one, and only an append that asks for a sync syncs under it.
 
-Usually a manager has a directory for itself. Several managers can also share one (`open_share`): each has a
-journal of its own and works only on the partitions that it has adopted and not released. The supervisor then
+Usually a manager has a directory for itself. Several managers can also share one (`open_in_shared_directory`): each
+has a journal of its own and works only on the partitions that it has adopted and not released. The supervisor then
 holds the directory's lock, ensures that no two managers adopt the same partition, and settles the journal of a
-node that has stopped: `storage.recovery.shared`.
+node that has stopped: `storage.recovery.shared_directory`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
@@ -29,16 +29,16 @@ from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
 from storage.health import Health
 from storage.journal.journal import Entry
-from storage.journal.journal_registry import take_over
+from storage.journal.journal_registry import begin_directory_use
 from storage.journal.journals import Journals
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.partition.rolled_log import RolledLog, rolled_log
-from storage.partition.swap import remove_cleaned
+from storage.partition.swap import remove_unswapped_files
 from storage.partitions import Partitions
-from storage.recovery.log_recovery import DiscardedRange, position_of
-from storage.recovery.opening import leave_clean, open_adopted, open_logs, reopen
-from storage.recovery.recovery import RecoveryContext, topic_id_on_disk
+from storage.recovery.log_recovery import DiscardedRange, log_end_position
+from storage.recovery.opening import open_adopted, open_logs, open_unread_partition, remove_journals_at_stop
+from storage.recovery.recovery import RecoveryContext, find_or_create_topic_id
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
 
@@ -73,12 +73,12 @@ class LogManager:
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError. Partitions that are
         damaged, or that the disk cannot read, do not raise: see `failed_partitions`.
         """
-        lock = DirectoryLock.acquire_new(fs, data_dir)
+        lock = DirectoryLock.create_and_acquire(fs, data_dir)
         try:
-            topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
+            topic_id = find_or_create_topic_id(fs, data_dir, settings.topic)
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
-            as_left = take_over(fs, data_dir)
+            as_left = begin_directory_use(fs, data_dir)
             manager._recover(RecoveryContext(clean=clean, as_left=as_left, at_start=True))
         except BaseException as error:
             lock.release()
@@ -88,7 +88,7 @@ class LogManager:
         return manager
 
     @classmethod
-    def open_share(
+    def open_in_shared_directory(
         cls,
         data_dir: Path,
         settings: LogSettings,
@@ -116,8 +116,8 @@ class LogManager:
         owned = self._partitions.owned
         opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
         self._partitions.replace_all(opened)
-        self._journals.begin(opened.journal, opened.last_flush, opened.kept_here)
-        self._writer.forget()
+        self._journals.switch_to_journal(opened.journal, opened.last_flush, opened.kept_here)
+        self._writer.clear_queue()
         self._kept = opened.kept
         self.cuts = opened.cuts
 
@@ -169,7 +169,7 @@ class LogManager:
                 log.write_indexes(seal=True)
             if not self._directory.is_shared:
                 failed = bool(self._partitions.failed)
-                leave_clean(self._directory, self._kept if failed else (), mark=not failed)
+                remove_journals_at_stop(self._directory, self._kept if failed else (), mark=not failed)
 
     def _close_files(self) -> None:
         with ExitStack() as stack:
@@ -195,9 +195,9 @@ class LogManager:
         return self._directory.fs
 
     @property
-    def notes_dir(self) -> Path:
+    def checkpoint_directory(self) -> Path:
         """The directory of the recovery points: nodes that share a directory must not write the same file."""
-        return self._directory.notes_dir
+        return self._directory.checkpoint_directory
 
     @property
     def is_shared(self) -> bool:
@@ -210,7 +210,7 @@ class LogManager:
         return self._partitions.failed
 
     @property
-    def failed(self) -> StorageError | None:
+    def append_failure(self) -> StorageError | None:
         """The reason why appends are refused until `repair`, or None."""
         return self._health.failed
 
@@ -236,9 +236,9 @@ class LogManager:
 
         Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
-        return self._partitions.log(partition)
+        return self._partitions.get_or_create_log(partition)
 
-    def reopen(self, partition: Partition) -> None:
+    def retry_unread_partition(self, partition: Partition) -> None:
         """Try again to read a partition that the disk could not read at the start; ignore any other.
 
         Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
@@ -250,7 +250,7 @@ class LogManager:
             if by is None:
                 return
             try:
-                log, cuts = reopen(directory, partition, by)
+                log, cuts = open_unread_partition(directory, partition, by)
             except CorruptLog as error:
                 del partitions.unread[partition]
                 partitions.failed[partition] = error
@@ -277,9 +277,9 @@ class LogManager:
         self._health.check()
         with self._journals.lock:
             self._health.check()
-            ends = self._partitions.new_ends(entries)
+            ends = self._partitions.compute_end_offsets(entries)
             self._journals.append(entries, sync=sync)
-            self._partitions.move_ends(ends)
+            self._partitions.set_end_offsets(ends)
             self._writer.add(entries)
 
     def sync(self) -> None:
@@ -289,12 +289,12 @@ class LogManager:
         """
         self._journals.sync()
 
-    def check_there(self) -> None:
+    def check_journals_present(self) -> None:
         """Check that the journals are still where a start would search for them.
 
         Raises StorageFailed, and StorageError if they are not; then appends fail until `repair`.
         """
-        self._journals.check_there()
+        self._journals.check_files_present()
 
     def write_behind(self, max_bytes: int | None = None) -> int:
         """Write queued batches into their segments, in the page cache; at least `max_bytes`, if that many wait.
@@ -336,25 +336,25 @@ class LogManager:
             if not self.is_log_current(rolled):
                 return False
             try:
-                rolled.log.replace(base_offsets)
+                rolled.log.replace_with_cleaned(base_offsets)
             except OSError as error:
-                raise self._health.fail(
+                raise self._health.record_failure(
                     rolled.log.directory, error, "swapping in a cleaned segment"
                 ) from error
             return True
 
-    def remove_cleaned(self, rolled: RolledLog) -> None:
+    def remove_abandoned_cleaning(self, rolled: RolledLog) -> None:
         """Remove the files of a cleaning that was given up, if the log is still this node's."""
         with self._io_lock:
             if self.is_log_current(rolled):
                 try:
-                    remove_cleaned(self.file_system, rolled.log.directory, rolled.base_offsets)
+                    remove_unswapped_files(self.file_system, rolled.log.directory, rolled.base_offsets)
                 except OSError as error:
                     raise storage_error(rolled.log.directory, error, "giving up a cleaning") from error
 
     def is_log_current(self, rolled: RolledLog) -> bool:
         """Return whether the log is still in use, and not one from before a repair, a release or the end."""
-        return not self._health.closed and self._partitions.uses(rolled.log)
+        return not self._health.closed and self._partitions.is_current_log(rolled.log)
 
     # -------------------------------------------------------------- a share's partitions
 
@@ -399,16 +399,16 @@ class LogManager:
                 return None
             self._health.check()
             self._writer.write_partition(partition)
-            log = partitions.log(partition)
+            log = partitions.get_or_create_log(partition)
             try:
                 log.write_indexes(seal=True)
             except OSError as error:
                 raise storage_error(log.directory, error, "releasing a partition") from error
             self._writer.sync(log)
             with self._journals.lock:
-                partitions.remove(partition)
+                partitions.remove_released_partition(partition)
             log.close()
-            return position_of(log)
+            return log_end_position(log)
 
     # -------------------------------------------------------------- reading
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned
 from storage.format.batch_format import next_offset_of
@@ -44,7 +44,7 @@ class Partitions:
         """Return the logs of the partitions that were written to or read from."""
         return list(self._logs.values())
 
-    def uses(self, log: PartitionLog) -> bool:
+    def is_current_log(self, log: PartitionLog) -> bool:
         """Return whether this is the log now in use, and not one from before the partition was opened again."""
         return self._logs.get(log.partition) is log
 
@@ -66,7 +66,7 @@ class Partitions:
         if self.owned is not None and partition not in self.owned:
             raise NotOwned(self._directory.data_dir, partition)
 
-    def log(self, partition: Partition) -> PartitionLog:
+    def get_or_create_log(self, partition: Partition) -> PartitionLog:
         """Return a partition's log, made at its first use. Raises CorruptLog and NotOwned."""
         self._check_usable(partition)
         log = self._logs.get(partition)
@@ -74,7 +74,7 @@ class Partitions:
             log = self._logs.setdefault(partition, self._directory.new_log(partition))
         return log
 
-    def new_ends(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
+    def compute_end_offsets(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
         """Return the new log end offsets after `entries`. Raises ValueError if one does not start at the end."""
         ends: dict[Partition, Offset] = {}
         for entry in entries:
@@ -88,7 +88,7 @@ class Partitions:
             ends[partition] = next_offset_of(entry.batch)
         return ends
 
-    def move_ends(self, ends: dict[Partition, Offset]) -> None:
+    def set_end_offsets(self, ends: dict[Partition, Offset]) -> None:
         """Set the log end offsets after an accepted append."""
         self._ends.update(ends)
 
@@ -109,7 +109,7 @@ class Partitions:
         self._logs[log.partition] = log
         self._ends[log.partition] = log.end_offset
 
-    def remove(self, partition: Partition) -> None:
+    def remove_released_partition(self, partition: Partition) -> None:
         """Remove a partition that a share has released."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.discard(partition)

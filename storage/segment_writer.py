@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.errors import storage_error
 from storage.format.batch_format import next_offset_of
 from storage.health import Health
@@ -39,7 +39,7 @@ class SegmentWriter:
         """Queue batches that are in the journal; the caller holds its lock."""
         self._pending.add(entries)
 
-    def forget(self) -> None:
+    def clear_queue(self) -> None:
         """Empty the queue, because recovery has read it from the journal into the segments."""
         self._pending = PendingBatches()
 
@@ -66,7 +66,7 @@ class SegmentWriter:
         """Write a partition's queue; nothing reads it meanwhile, because its batches are in neither place."""
         with self._journals.lock:
             batches = self._pending.take(partition)
-        log = self._partitions.log(partition)
+        log = self._partitions.get_or_create_log(partition)
         try:
             log.append_all(batches)
             self._check_there(log, all_segments=False)
@@ -75,7 +75,7 @@ class SegmentWriter:
             all_written = bool(batches) and next_offset_of(batches[-1]) <= end
             count = len(batches) if all_written else sum(next_offset_of(batch) <= end for batch in batches)
             with self._journals.lock:
-                size = self._pending.written(partition, batches, count)
+                size = self._pending.finish_write(partition, batches, count)
         return size
 
     def checkpoint(self) -> None:
@@ -102,17 +102,21 @@ class SegmentWriter:
         for log in logs:
             self.sync(log)
         self._partitions.points = note_recovery_points(
-            directory.fs, directory.notes_dir, self._partitions.points, logs, directory.settings.topic
+            directory.fs,
+            directory.checkpoint_directory,
+            self._partitions.points,
+            logs,
+            directory.settings.topic,
         )
         for log in logs:
-            log.note_rolled()
+            log.update_segment_list()
 
     def _check_there(self, log: PartitionLog, *, all_segments: bool) -> None:
         """Raise StorageError if segments were removed: their batches would be lost with the journal."""
         try:
-            log.check_there(all_segments=all_segments)
+            log.check_segments_present(all_segments=all_segments)
         except OSError as error:
-            raise self._health.fail(log.directory, error, "looking for the segments") from error
+            raise self._health.record_failure(log.directory, error, "looking for the segments") from error
 
     def sync(self, log: PartitionLog) -> None:
         """Make durable what was written into a log. Raises StorageError; then the log has failed."""
@@ -122,4 +126,4 @@ class SegmentWriter:
             log.fsync()
         except OSError as error:
             # Pages of a failed sync may be lost and still look clean: only the journal helps now.
-            raise self._health.fail(log.directory, error, "syncing") from error
+            raise self._health.record_failure(log.directory, error, "syncing") from error

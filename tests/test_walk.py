@@ -43,7 +43,7 @@ async def modules_of_a_commit(data_dir: Path) -> list[str]:
 
 def section() -> str:
     page = PAGE.read_text()
-    return page[page.index("## The walk of a commit") :].split("\n## ")[0]
+    return page[page.index("## The modules of a commit") :].split("\n## ")[0]
 
 
 async def test_a_commit_walks_as_the_architecture_says(tmp_path: Path) -> None:

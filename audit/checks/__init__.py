@@ -23,12 +23,12 @@ def all_checks() -> list[Check]:
     return sorted((check for checks in found for check in checks if check), key=lambda check: check.name)
 
 
-def findings(facts: Facts) -> DataFrame:
+def query_findings(facts: Facts) -> DataFrame:
     """Return the findings of all checks, with FINDING_COLUMNS: one query for all of them, planned once.
 
     The facts' tables get their names in SQL.
     """
-    facts.name_tables()
+    facts.register_tables()
     asked = ((check, check.query(facts)) for check in all_checks())
     query = "\nunion all\n".join(_found(check, query) for check, query in asked if query)
     return facts.spark.sql(query).coalesce(facts.spread)

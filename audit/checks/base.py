@@ -42,16 +42,16 @@ def ranges_where(where: str, message: str) -> str:
 
 def sightings_or_ranges(check: str, where: str, message: str) -> str:
     """Return the query of a check that applies within a file, as seen by the fold, and between ranges."""
-    return by_file(_sightings(check), ranges_where(where, message))
+    return merge_by_file(_sightings(check), ranges_where(where, message))
 
 
 def differences_query(kind: str) -> Callable[[Facts], str]:
     """Return the query of a check that compares the log with another state, if requested: one finding per partition."""
     rows = f"select * from differences where kind = '{kind}'"
-    return lambda facts: "" if facts.differences is None else by_partition(rows, "message")
+    return lambda facts: "" if facts.differences is None else merge_by_partition(rows, "message")
 
 
-def by_file(*queries: str) -> str:
+def merge_by_file(*queries: str) -> str:
     """Merge rows of FOUND_COLUMNS into one for each file: the sum of counts, the place and message of the first."""
     rows = " union all ".join(f"select {FOUND_COLUMNS} from ({query})" for query in queries)
     return (
@@ -61,7 +61,7 @@ def by_file(*queries: str) -> str:
     )
 
 
-def by_partition(rows: str, message: str, *, count: str = "1") -> str:
+def merge_by_partition(rows: str, message: str, *, count: str = "1") -> str:
     """Merge rows with partition, file and position into one per partition: the sum of counts, the first message."""
     return (
         "select partition, first.file, first.position, count, first.message from ("
@@ -70,12 +70,12 @@ def by_partition(rows: str, message: str, *, count: str = "1") -> str:
     )
 
 
-def quoted(name: str) -> str:
+def quoted_name_sql(name: str) -> str:
     """Return a column of names in quotation marks, for a message."""
     return f"concat('\\'', {name}, '\\'')"
 
 
-def format_message(text: str, *values: str) -> str:
+def message_sql(text: str, *values: str) -> str:
     """Return a message's text, with the value of an expression for each %s in it; null becomes the empty string."""
     strings = (f"coalesce(cast({value} as string), '')" for value in values)
     return f"format_string({', '.join([_literal(text), *strings])})"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for clocks that were set back."""
 
-from audit.checks.base import Check, format_message, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_or_ranges
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
-    message = format_message(
+    message = message_sql(
         "a batch is %s s older than the one before it",
         "cast((earlier_timestamp - first_max_timestamp) / 1000 as long)",
     )

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for keys that compaction left twice."""
 
-from audit.checks.base import Check, by_partition, format_message, partition_value_sql, quoted
+from audit.checks.base import Check, merge_by_partition, message_sql, partition_value_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     columns = "partition, group, file, last_position as position, cleaned"
     cleaned_to = partition_value_sql(facts.inventory.cleaner_checkpoint)
-    return by_partition(
+    return merge_by_partition(
         f"select * from (select {columns} from offsets union all select {columns} from groups)"
         f" where cleaned > 1 and {cleaned_to} is not null",
-        format_message(
-            "group %s has a key %s times below the cleaner's checkpoint", quoted("group"), "cleaned"
+        message_sql(
+            "group %s has a key %s times below the cleaner's checkpoint", quoted_name_sql("group"), "cleaned"
         ),
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for logs that should have been compacted."""
 
-from audit.checks.base import Check, format_message, partition_value_sql
+from audit.checks.base import Check, message_sql, partition_value_sql
 from audit.facts.facts import Facts
 
 
@@ -10,9 +10,7 @@ def _query(facts: Facts) -> str:
         return ""  # unknown without the cleaner's checkpoint
     limits = facts.options.limits
     dirty = f"segment >= coalesce({partition_value_sql(facts.inventory.cleaner_checkpoint)}, 0)"
-    message = format_message(
-        "%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes"
-    )
+    message = message_sql("%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes")
     return f"""
         select partition, first.file, 0 as position, 1 as count, {message} as message from (
             select

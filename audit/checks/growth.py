@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for growth since the last audit."""
 
-from audit.checks.base import Check, format_message
+from audit.checks.base import Check, message_sql
 from audit.facts.facts import Facts
 
 
@@ -9,7 +9,7 @@ def _query(facts: Facts) -> str:
     if not facts.previous_runs:
         return ""
     before, limits = facts.previous_runs[-1].bytes, facts.options.limits
-    message = format_message("the log has %s bytes; the last audit found %s", "bytes", str(before))
+    message = message_sql("the log has %s bytes; the last audit found %s", "bytes", str(before))
     return f"""
         select null as partition, cast(null as string) as file, null as position, 1 as count, {message} as message
         from (select sum(bytes) as bytes from ranges)

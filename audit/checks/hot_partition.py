@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for one partition that gets far more records than the others."""
 
-from audit.checks.base import Check, format_message
+from audit.checks.base import Check, message_sql
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     limits = facts.options.limits
-    message = format_message("%s of all %s records are in this partition", "records", "total")
+    message = message_sql("%s of all %s records are in this partition", "records", "total")
     return f"""
         select partition, first.file, 0 as position, 1 as count, {message} as message from (
             select partition, records, first, sum(records) over () as total from (

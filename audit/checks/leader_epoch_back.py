@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for leader epochs that go back."""
 
-from audit.checks.base import Check, format_message, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_or_ranges
 
 CHECK = Check(
     name="leader_epoch_back",
@@ -13,6 +13,6 @@ CHECK = Check(
     query=lambda _: sightings_or_ranges(
         "leader_epoch_back",
         "first_epoch >= 0 and first_epoch < earlier_epoch",
-        format_message("leader epoch %s after %s", "first_epoch", "earlier_epoch"),
+        message_sql("leader epoch %s after %s", "first_epoch", "earlier_epoch"),
     ),
 )

@@ -5,7 +5,7 @@ The newest record of a key may only be followed by newer ones. It can disappear 
 compaction has dropped since, which takes delete.retention.ms at least: after that, absence proves nothing.
 """
 
-from audit.checks.base import Check, by_partition, format_message, quoted
+from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
 from audit.facts.facts import Facts
 from audit.facts.state import KEY
 
@@ -24,11 +24,11 @@ def _query(facts: Facts) -> str:
             or (now_at = log_offset and (now_gone or now_committed != committed_offset))
     """
     now = "if(now_at is null, 'nothing', concat('another record counts, at ', now_at))"
-    message = format_message(
+    message = message_sql(
         "group %s had %s for %s-%s (offset %s of the log); now %s",
-        quoted("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
+        quoted_name_sql("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
     )  # fmt: skip
-    return by_partition(rows, message)
+    return merge_by_partition(rows, message)
 
 
 CHECK = Check(

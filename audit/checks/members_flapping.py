@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for members that come and go."""
 
-from audit.checks.base import Check, by_partition, format_message, quoted
+from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
@@ -15,10 +15,13 @@ def _query(facts: Facts) -> str:
         )
         where arrivals > {facts.options.limits.arrivals_per_hour} * together
     """
-    message = format_message(
-        "in group %s %s came %s times within an hour", quoted("group"), quoted("who"), "arrivals"
+    message = message_sql(
+        "in group %s %s came %s times within an hour",
+        quoted_name_sql("group"),
+        quoted_name_sql("who"),
+        "arrivals",
     )
-    return by_partition(rows, message)
+    return merge_by_partition(rows, message)
 
 
 CHECK = Check(

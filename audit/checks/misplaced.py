@@ -4,14 +4,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from audit.checks.base import Check, by_partition
+from audit.checks.base import Check, merge_by_partition
 from audit.facts.facts import Facts
-from audit.facts.misplaced import Misplaced
+from audit.facts.misplaced import MisplacementCause
 
 
-def _of_kind(kind: Misplaced) -> Callable[[Facts], str]:
+def _of_kind(kind: MisplacementCause) -> Callable[[Facts], str]:
     rows = f"select * from misplaced where kind = '{kind.value}'"
-    return lambda facts: "" if facts.misplaced is None else by_partition(rows, "message", count="count")
+    return lambda facts: "" if facts.misplaced is None else merge_by_partition(rows, "message", count="count")
 
 
 CHECKS: Final = (
@@ -20,7 +20,7 @@ CHECKS: Final = (
         severity="error",
         about="All groups of a partition belong to one other partition: its directory seems to be that one's.",
         todo="Stop the node, put each partition's directory back under its own number, and start the node again.",
-        query=_of_kind(Misplaced.DIRECTORY),
+        query=_of_kind(MisplacementCause.DIRECTORY),
     ),
     Check(
         name="topic_has_grown",
@@ -30,7 +30,7 @@ CHECKS: Final = (
             "Kafka does not find these groups either once __consumer_offsets got more partitions. If it did not get "
             "any, check offsets.topic.num.partitions, or give --partitions."
         ),
-        query=_of_kind(Misplaced.GROWN),
+        query=_of_kind(MisplacementCause.GROWN),
     ),
     Check(
         name="wrong_partition",
@@ -40,6 +40,6 @@ CHECKS: Final = (
             "The number of partitions differs from when this was written: check "
             "offsets.topic.num.partitions, or give --partitions."
         ),
-        query=_of_kind(Misplaced.GROUPS),
+        query=_of_kind(MisplacementCause.GROUPS),
     ),
 )

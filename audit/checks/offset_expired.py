@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that should have expired."""
 
-from audit.checks.base import Check, by_partition, format_message, quoted
-from audit.checks.owners import EXPIRING, expiry_cutoff_ms
+from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
+from audit.checks.offset_owners import EXPIRING, expiry_cutoff_ms
 from audit.facts.facts import Facts
 
 
@@ -13,10 +13,13 @@ def _query(facts: Facts) -> str:
         select * from ({EXPIRING})
         where coalesce(expire_timestamp <= {own_limit}, counts_from <= {expiry_cutoff_ms(facts)})
     """
-    message = format_message(
-        "the offset of group %s for %s-%s should have expired", quoted("group"), "topic", "topic_partition"
+    message = message_sql(
+        "the offset of group %s for %s-%s should have expired",
+        quoted_name_sql("group"),
+        "topic",
+        "topic_partition",
     )
-    return by_partition(rows, message)
+    return merge_by_partition(rows, message)
 
 
 CHECK = Check(

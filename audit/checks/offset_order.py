@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that go back."""
 
-from audit.checks.base import Check, format_message, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_or_ranges
 
 CHECK = Check(
     name="offset_order",
@@ -14,8 +14,6 @@ CHECK = Check(
     query=lambda _: sightings_or_ranges(
         "offset_order",
         "first_base_offset < earlier_base_offset",
-        format_message(
-            "offset %s follows a file that starts at %s", "first_base_offset", "earlier_base_offset"
-        ),
+        message_sql("offset %s follows a file that starts at %s", "first_base_offset", "earlier_base_offset"),
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that exist twice."""
 
-from audit.checks.base import Check, format_message, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_or_ranges
 
 CHECK = Check(
     name="offset_overlap",
@@ -14,7 +14,7 @@ CHECK = Check(
     query=lambda _: sightings_or_ranges(
         "offset_overlap",
         "first_base_offset < expected_offset and first_base_offset >= earlier_base_offset",
-        format_message(
+        message_sql(
             "offset %s follows, where the file before goes up to %s",
             "first_base_offset",
             "expected_offset - 1",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets of groups that are not stored."""
 
-from audit.checks.base import Check, by_partition, format_message, quoted
-from audit.checks.owners import OWNED
+from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
+from audit.checks.offset_owners import OWNED
 from audit.facts.facts import Facts
 
 
@@ -13,8 +13,10 @@ def _query(_: Facts) -> str:
             from ({OWNED}) where state is null group by partition, group
         )
     """
-    message = format_message("group %s has %s offsets, and is not stored itself", quoted("group"), "offsets")
-    return by_partition(rows, message)
+    message = message_sql(
+        "group %s has %s offsets, and is not stored itself", quoted_name_sql("group"), "offsets"
+    )
+    return merge_by_partition(rows, message)
 
 
 CHECK = Check(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for tombstones that compaction could have dropped."""
 
-from audit.checks.base import Check, by_partition, format_message, partition_value_sql, quoted
+from audit.checks.base import Check, merge_by_partition, message_sql, partition_value_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
@@ -15,8 +15,8 @@ def _query(facts: Facts) -> str:
         select * from (select {columns} from offsets union all select {columns} from groups)
         where tombstone and timestamp <= {oldest} and log_offset < {cleaned_to}
     """
-    return by_partition(
-        rows, format_message("a tombstone of group %s is past delete.retention.ms", quoted("group"))
+    return merge_by_partition(
+        rows, message_sql("a tombstone of group %s is past delete.retention.ms", quoted_name_sql("group"))
     )
 
 

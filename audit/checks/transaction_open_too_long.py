@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for transactions that were never ended."""
 
-from audit.checks.base import Check, by_partition, format_message
+from audit.checks.base import Check, merge_by_partition, message_sql
 from audit.facts.facts import Facts
 
 
@@ -20,10 +20,10 @@ def _query(facts: Facts) -> str:
         )
         where {now_ms} - first.open_since > {facts.options.limits.transaction_max_timeout_ms}
     """
-    message = format_message(
+    message = message_sql(
         "producer %s has had a transaction open for %s s", "producer_id", f"({now_ms} - open_since) div 1000"
     )
-    return by_partition(rows, message)
+    return merge_by_partition(rows, message)
 
 
 CHECK = Check(

@@ -19,15 +19,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from audit.compared import QUOTED_CHARS_MAX
 from audit.errors import AuditError
 from audit.facts.facts import Facts
-from audit.facts.plan import fold_rules, of_kind
+from audit.facts.plan import build_fold_rules, summaries_of_kind
 from audit.facts.state import (
     GROUP_KEY,
     KEY,
     NEWEST_GROUP,
     NEWEST_OFFSET,
     apply_transaction_markers,
-    groups_state,
-    offsets_state,
+    merge_groups,
+    merge_offsets,
 )
 from audit.fold import PARTIALS, SUMMARY
 from audit.fold.partials import partial_rows
@@ -47,7 +47,7 @@ _PLACE: Final = ("file", "last_position")
 _SHOWN_LENGTH: Final = 500
 
 
-def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
+def find_compaction_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
     """Return the differences between a copy of each local log and the same copy once compacted.
 
     Rows have DIFFERENCES: of kind `compacted` also for a partition that is damaged and so left out, `meanwhile` for one
@@ -55,7 +55,7 @@ def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
     """
     rows = _both_states(facts, clean).localCheckpoint(eager=False)
     kinds, left_out = [], []
-    for row in of_kind(rows, "sighting").collect():
+    for row in summaries_of_kind(rows, "sighting").collect():
         if row["check"] == _FAILED:
             raise AuditError(f"partition {row['partition']} could not be compacted: {row['detail']}")
         kinds.append((row["check"], row["partition"], row["file"], row["at_position"], row["detail"]))
@@ -107,7 +107,7 @@ def _both_states(facts: Facts, clean: Clean) -> DataFrame:
     options = facts.options
     assert options.compacted is not None
     settings = CleanerSettings(delete_retention_ms=options.limits.delete_retention_ms)
-    rules = msgspec.json.encode(fold_rules(options, facts.inventory)).decode()
+    rules = msgspec.json.encode(build_fold_rules(options, facts.inventory)).decode()
     task = _CompareTask(options.compacted, options.as_of_ms, settings, rules, clean)
     logs = _by_partition(options.log_dirs)
     schema = from_arrow_schema(pa.schema([("compacted", pa.bool_()), *PARTIALS]))
@@ -164,8 +164,10 @@ def _compared(facts: Facts, rows: DataFrame) -> DataFrame:
         summary = rows.where(flag)
         keys = summary.where("kind in ('offset', 'group')")
         keys = keys.coalesce(1) if facts.spread == 1 else keys.repartition(facts.spread, "partition")
-        counting = apply_transaction_markers(of_kind(keys, "offset"), of_kind(summary, "transaction"))
-        states.append((offsets_state(counting), groups_state(of_kind(keys, "group"))))
+        counting = apply_transaction_markers(
+            summaries_of_kind(keys, "offset"), summaries_of_kind(summary, "transaction")
+        )
+        states.append((merge_offsets(counting), merge_groups(summaries_of_kind(keys, "group"))))
     (offsets, groups), (offsets_left, groups_left) = states
     offset = "concat('group \\'', group, '\\', ', topic, '-', topic_partition)"
     group = "concat('group \\'', group, '\\'')"

@@ -55,7 +55,7 @@ class LiveState(msgspec.Struct, frozen=True):
     ended_ms: int
 
 
-def check_answers(address: str) -> None:
+def check_server_responds(address: str) -> None:
     """Raise AuditError unless a server at one of these addresses, with commas between them, speaks Kafka's protocol.
 
     That takes seconds at most; a client would try for half a minute.

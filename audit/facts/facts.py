@@ -15,12 +15,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `offsets` and `groups` have one row for each key, `live_offsets` and `live_groups` those that are not deleted.
     `ranges`, `hours`, `rebalances`, `arrivals` and `transactions` are partial summaries as `audit.fold.partials`
-    defines them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which
-    only the names are read. `differences` are those to a running cluster (`audit.compared.against`) and to the log once
-    compacted (`audit.compared.compaction`), or None if neither was requested. `misplaced` are the partitions with
-    groups that belong to others (`audit.facts.misplaced`), or None without any. `previous_offsets` is the last audit's
-    state, if there was one, and `previous_runs` the summaries of earlier audits, oldest first. `spread` is the number
-    of tasks for the larger tables. `ranges` has, for each range, also the end of the range before it.
+    defines them; each row of `ranges` also has the end of the range before it. `sightings` are those of each check and
+    file together. `other_groups` are the groups of protocols of which only the names are read. `differences` are those
+    to a running cluster (`audit.compared.cluster_comparison`) and to the log once compacted
+    (`audit.compared.compaction`), or None if neither was requested. `misplaced` are the partitions with groups that
+    belong to others (`audit.facts.misplaced`), or None without any. `previous_offsets` is the state of the last audit,
+    if there was one, and `previous_runs` the summaries of earlier audits, oldest first. `spread` is the number of tasks
+    for the larger tables.
     """
 
     options: AuditOptions
@@ -56,7 +57,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         """The stored groups that are not deleted."""
         return self.groups.where("not tombstone")
 
-    def name_tables(self) -> None:
+    def register_tables(self) -> None:
         """Give the tables their names here in the session's SQL; tables of other facts lose these names."""
         names = [field.name for field in msgspec.structs.fields(self)]
         for name in [*names, "live_offsets", "live_groups"]:

@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame
 
 from audit.facts.facts import Facts
 from audit.schema import MISPLACED, local_table
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from protocol.placement import Placement, find_swapped_directories, infer_earlier_partition_count
 
 
-class Misplaced(enum.StrEnum):
+class MisplacementCause(enum.StrEnum):
     """The causes of groups in a partition that belong to others."""
 
     DIRECTORY = "directory"
@@ -36,7 +36,9 @@ def find_misplaced_groups(facts: Facts) -> DataFrame | None:
     for each in placements:
         kind, message = _meaning(each, wrong.get(each.partition), earlier)
         place = first[each.partition]
-        rows.append((kind.value, each.partition, place.file, place.position, message, each.misplaced))
+        rows.append(
+            (kind.value, each.partition, place.file, place.position, message, each.misplaced_group_count)
+        )
     return local_table(facts.spark, MISPLACED, rows)
 
 
@@ -50,13 +52,15 @@ def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence
     return list(placements.values())
 
 
-def _meaning(placement: Placement, home: Partition | None, earlier: int | None) -> tuple[Misplaced, str]:
+def _meaning(
+    placement: Placement, home: Partition | None, earlier: int | None
+) -> tuple[MisplacementCause, str]:
     names = ", ".join(map(repr, placement.names))
     if home is not None:
         return (
-            Misplaced.DIRECTORY,
+            MisplacementCause.DIRECTORY,
             f"all groups belong to partition {home}, whose directory this seems to be: {names}",
         )
     if earlier is not None:
-        return Misplaced.GROWN, f"these groups were placed by {earlier} partitions: {names}"
-    return Misplaced.GROUPS, f"these groups belong to other partitions: {names}"
+        return MisplacementCause.GROWN, f"these groups were placed by {earlier} partitions: {names}"
+    return MisplacementCause.GROUPS, f"these groups belong to other partitions: {names}"

@@ -7,12 +7,12 @@ from pyspark.sql import DataFrame
 
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import Inventory
-from audit.facts.state import apply_transaction_markers, groups_state, offsets_state
+from audit.facts.state import apply_transaction_markers, merge_groups, merge_offsets
 from audit.fold import FoldRules
 from audit.options import AuditOptions
 
 
-def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
+def build_fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
     """Return the rules that the reading tasks need."""
     limits = options.limits
     return FoldRules(
@@ -80,29 +80,29 @@ def plan_facts(
     # Each partition of the log is in one task as a whole: so no query on a group needs a shuffle.
     keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
     small = checkpoint_lazily(summary.where("kind not in ('offset', 'group')").coalesce(1))
-    transactions = of_kind(small, "transaction")
+    transactions = summaries_of_kind(small, "transaction")
     return Facts(
         options=options,
         inventory=inventory,
         folded=summary,
         spread=spread,
-        ranges=checkpoint_lazily(with_neighbours(of_kind(small, "range"))),
-        sightings=checkpoint_lazily(sightings_by_file(of_kind(small, "sighting"))),
-        hours=of_kind(small, "hour"),
-        rebalances=of_kind(small, "rebalances"),
-        arrivals=of_kind(small, "arrivals"),
+        ranges=checkpoint_lazily(with_neighbours(summaries_of_kind(small, "range"))),
+        sightings=checkpoint_lazily(sightings_by_file(summaries_of_kind(small, "sighting"))),
+        hours=summaries_of_kind(small, "hour"),
+        rebalances=summaries_of_kind(small, "rebalances"),
+        arrivals=summaries_of_kind(small, "arrivals"),
         transactions=transactions,
-        other_groups=of_kind(small, "other").select("partition", "group").distinct(),
+        other_groups=summaries_of_kind(small, "other").select("partition", "group").distinct(),
         offsets=checkpoint_lazily(
-            offsets_state(apply_transaction_markers(of_kind(keys, "offset"), transactions))
+            merge_offsets(apply_transaction_markers(summaries_of_kind(keys, "offset"), transactions))
         ),
-        groups=checkpoint_lazily(groups_state(of_kind(keys, "group"))),
+        groups=checkpoint_lazily(merge_groups(summaries_of_kind(keys, "group"))),
         previous_runs=previous_runs,
         previous_offsets=previous_offsets,
     )
 
 
-def of_kind(summary: DataFrame, kind: str) -> DataFrame:
+def summaries_of_kind(summary: DataFrame, kind: str) -> DataFrame:
     """Return the partial summaries of one kind, its columns next to those of the place."""
     return summary.where(f"kind = '{kind}'").selectExpr(
         "partition", "file", "segment", "position", f"{kind}.*"

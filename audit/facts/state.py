@@ -47,13 +47,13 @@ def apply_transaction_markers(offsets: DataFrame, transactions: DataFrame) -> Da
     )
 
 
-def offsets_state(partials: DataFrame) -> DataFrame:
+def merge_offsets(partials: DataFrame) -> DataFrame:
     """Return one row for each key of the log: its newest record, and a summary of the records before it."""
     back = "lag(committed_offset) over before > first_committed and not lag(tombstone) over before"
     return _merged(partials, KEY, NEWEST_OFFSET, {"back_between": back})
 
 
-def groups_state(partials: DataFrame) -> DataFrame:
+def merge_groups(partials: DataFrame) -> DataFrame:
     """Return one row for each group that the log has a record of."""
     both = "not lag(tombstone) over before and first_generation is not null"
     between = {

@@ -17,16 +17,16 @@ import msgspec
 import pyarrow as pa
 
 from audit.fold.partials import PARTIALS
+from audit.fold.range_fold import fold_ranges
 from audit.fold.rows import NEEDED
 from audit.fold.rules import FoldRules
-from audit.fold.run import fold
 from audit.source.folding import Fold
 
 __all__ = ["PARTIALS", "SUMMARY", "FoldRules", "fold"]
 
 
 def _run(batches: Iterator[pa.RecordBatch], rules: str) -> Iterator[pa.RecordBatch]:
-    return fold(batches, msgspec.json.decode(rules, type=FoldRules))
+    return fold_ranges(batches, msgspec.json.decode(rules, type=FoldRules))
 
 
 SUMMARY: Final = Fold(NEEDED, PARTIALS, _run)

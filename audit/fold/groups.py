@@ -9,17 +9,21 @@ import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, RowsByKey, codes, combine_keys
+from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, RowsByKey, combine_keys, encode_dictionary
 from audit.fold.rules import FoldRules
 
 
 def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
     """Yield the summaries of kinds `group`, `rebalances` and `arrivals`."""
-    readable = rows.equals("key_type", "group_metadata") & ~rows.valid("problem") & rows.valid("offset")
+    readable = (
+        rows.equality_mask("key_type", "group_metadata")
+        & ~rows.non_null_mask("problem")
+        & rows.non_null_mask("offset")
+    )
     numbers = np.flatnonzero(readable)
     if not len(numbers):
         return
-    group, groups = rows.codes("group", numbers)
+    group, groups = rows.dictionary_codes("group", numbers)
     placement.check_groups(groups, group, numbers)
     runs = RowsByKey(combine_keys([group]))
     ordered = numbers[runs.order]
@@ -57,7 +61,7 @@ def _group_rows(
             "first_position": rows.longs("position")[first],
             "count": runs.sizes,
             "tombstones": runs.sums(tombstone[ordered]),
-            "cleaned": runs.sums(offset[ordered] < rules.compacted_below(rows.partition)),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition)),
             "rebalances": runs.sums(count_rebalance),
             "backwards": runs.sums(back),
             "back_position": pa.array(position, pa.int64()),
@@ -72,7 +76,7 @@ def _group_rows(
 def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     if not len(numbers):
         return
-    group, _ = rows.codes("group", numbers)
+    group, _ = rows.dictionary_codes("group", numbers)
     hour = rows.longs("timestamp")[numbers] // HOUR_MS
     runs = RowsByKey(combine_keys([group, hour]))
     yield partial_rows(
@@ -96,7 +100,7 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs)
     if not len(inside):
         return
     record = pc.list_parent_indices(members).to_numpy(zero_copy_only=False).astype(np.int64)
-    member, _ = codes(inside.field("member_id"))
+    member, _ = encode_dictionary(inside.field("member_id"))
     key = np.repeat(np.arange(len(runs.starts)), runs.sizes)[record]
     sightings = RowsByKey(combine_keys([key, member]))
     at = record[sightings.order]
@@ -108,7 +112,7 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs)
     who = _names(inside)
     time = rows.longs("timestamp")[ordered][record]
     arrived &= time >= rules.since_ms
-    name, _ = codes(who)
+    name, _ = encode_dictionary(who)
     together = RowsByKey(combine_keys([name, record]))  # the members of one name in one record
     at_once = np.zeros(len(record), np.int64)
     at_once[together.order] = np.repeat(together.sizes, together.sizes)

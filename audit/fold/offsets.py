@@ -17,12 +17,16 @@ def fold_offsets(
     rows: FoldRows, rules: FoldRules, stands: TransactionStatus, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each key, and, for offsets that wait for a marker, one for each key and producer."""
-    readable = rows.equals("key_type", "offset_commit") & ~rows.valid("problem") & rows.valid("offset")
+    readable = (
+        rows.equality_mask("key_type", "offset_commit")
+        & ~rows.non_null_mask("problem")
+        & rows.non_null_mask("offset")
+    )
     numbers = np.flatnonzero(readable & stands.counts)
     if not len(numbers):
         return
-    group, groups = rows.codes("group", numbers)
-    topic, _ = rows.codes("topic", numbers)
+    group, groups = rows.dictionary_codes("group", numbers)
+    topic, _ = rows.dictionary_codes("topic", numbers)
     placement.check_groups(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
     runs = RowsByKey(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
@@ -44,7 +48,7 @@ def fold_offsets(
             "first_position": rows.longs("position")[first],
             "count": runs.sizes,
             "tombstones": runs.sums(tombstone[ordered]),
-            "cleaned": runs.sums(offset[ordered] < rules.compacted_below(rows.partition)),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition)),
             "log_offset": offset[last],
             "last_position": rows.longs("position")[last],
             "committed_offset": rows.take("committed_offset", last),

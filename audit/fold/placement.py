@@ -28,7 +28,7 @@ class PlacementCheck:
         wrong = rows[(homes != self._rows.partition)[group_of]]
 
         def detail(row: int) -> str:
-            name = self._rows.one("group", row)
+            name = self._rows.value_at("group", row)
             return f"group {name!r} belongs to partition {partition_for(name, self._partitions or 1)}"
 
         self._seen.note_rows("wrong_partition", wrong, detail, always=True)

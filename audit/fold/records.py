@@ -26,18 +26,18 @@ _HEAD: Final = Struct(">hh")
 
 def fold_records(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
     """Note records with problems; yield the groups of other protocols."""
-    unreadable = rows.valid("problem") | rows.equals("key_type", NULL_KEY)
+    unreadable = rows.non_null_mask("problem") | rows.equality_mask("key_type", NULL_KEY)
     seen.note_rows(
-        "undecodable", unreadable, lambda row: rows.one("problem", row) or "the key is null", always=True
+        "undecodable", unreadable, lambda row: rows.value_at("problem", row) or "the key is null", always=True
     )
-    unknown = rows.equals("key_type", UNKNOWN) & ~unreadable
+    unknown = rows.equality_mask("key_type", UNKNOWN) & ~unreadable
     if unknown.any():
         known = pc.is_in(rows.column("key_version"), value_set=pa.array(KEY_VERSIONS_OF_KAFKA, pa.int32()))
         of_kafka = known.to_numpy(zero_copy_only=False)
         seen.note_rows(
             "unknown_type",
             unknown & ~of_kafka,
-            lambda row: f"a key of version {rows.one('key_version', row)}",
+            lambda row: f"a key of version {rows.value_at('key_version', row)}",
         )
         yield from _other_groups(rows, unknown & of_kafka)
     _metadata(rows, rules, seen)
@@ -45,7 +45,7 @@ def fold_records(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterat
 
 
 def _other_groups(rows: FoldRows, which: Bools) -> Iterator[pa.RecordBatch]:
-    keys, counts = rows.codes("raw_key", np.flatnonzero(which))
+    keys, counts = rows.dictionary_codes("raw_key", np.flatnonzero(which))
     totals: dict[str, int] = {}
     for key, count in zip(counts.to_pylist(), np.bincount(keys, minlength=len(counts)).tolist(), strict=True):
         group = _group_of(key)
@@ -73,7 +73,7 @@ def _metadata(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
         "metadata_too_long",
         long[above],
         lambda row: (
-            f"{of[row]} characters from group {rows.one('group', row)!r}, of {rules.metadata_bytes_max}"
+            f"{of[row]} characters from group {rows.value_at('group', row)!r}, of {rules.metadata_bytes_max}"
         ),
     )
 
@@ -86,6 +86,6 @@ def _future(rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
         time > latest,
         lambda row: (
             f"{(time[row] - rules.now_ms) / 1000:.0f} s ahead of the audit, "
-            f"in a record of group {rows.one('group', row)!r}"
+            f"in a record of group {rows.value_at('group', row)!r}"
         ),
     )

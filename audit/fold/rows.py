@@ -65,7 +65,7 @@ class FoldRows:
             self._bools[name] = array.to_numpy(zero_copy_only=False)
         return self._bools[name]
 
-    def valid(self, name: str) -> Bools:
+    def non_null_mask(self, name: str) -> Bools:
         """Return the mask of rows in which the column has a value."""
         array = self.table[name].combine_chunks()
         if not array.null_count:
@@ -73,7 +73,7 @@ class FoldRows:
         mask: Bools = pc.is_valid(array).to_numpy(zero_copy_only=False)
         return mask
 
-    def equals(self, name: str, text: str) -> Bools:
+    def equality_mask(self, name: str, text: str) -> Bools:
         """Return the mask of rows in which a column of strings has this value."""
         array = self.column(name)
         if pa.types.is_dictionary(array.type):
@@ -90,16 +90,16 @@ class FoldRows:
         taken = self.column(name).take(pa.array(rows))
         return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
 
-    def codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
-        """Return the same as the function `codes`, for a column in these rows."""
-        return codes(self.column(name).take(pa.array(rows)))
+    def dictionary_codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
+        """Return the same as the function `encode_dictionary`, for a column in these rows."""
+        return encode_dictionary(self.column(name).take(pa.array(rows)))
 
-    def one(self, name: str, row: int) -> Any:
+    def value_at(self, name: str, row: int) -> Any:
         """Return one value as a Python object."""
         return self.table[name][int(row)].as_py()
 
 
-def codes(array: pa.Array) -> tuple[Longs, pa.Array]:
+def encode_dictionary(array: pa.Array) -> tuple[Longs, pa.Array]:
     """Return a number for each value, which must not be null, and the values by that number."""
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary

@@ -23,6 +23,6 @@ class FoldRules(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int = 0
     chunk_rows: int = 500_000
 
-    def compacted_below(self, partition: int) -> int:
+    def compacted_below_offset(self, partition: int) -> int:
         """Return the offset below which this partition may have gaps."""
         return self.cleaned_to.get(partition, 0)

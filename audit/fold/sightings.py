@@ -38,9 +38,9 @@ class Observations:
 
     def note(self, check: str, count: int, row: int, detail: str) -> None:
         """Note `count` rows, of which `row` is the first."""
-        offset = self._rows.one("offset", row)
+        offset = self._rows.value_at("offset", row)
         if offset is None:
-            offset = self._rows.one("base_offset", row)
+            offset = self._rows.value_at("base_offset", row)
         self._found.append(
             (check, count, int(self._rows.longs("position")[row]), offset, detail[:LONGEST_DETAIL])
         )

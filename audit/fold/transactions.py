@@ -23,7 +23,7 @@ class TransactionStatus(NamedTuple):
     pending_of: Longs
 
 
-def transaction_status(rows: FoldRows) -> TransactionStatus:
+def row_transaction_statuses(rows: FoldRows) -> TransactionStatus:
     """Return the status of each row at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
@@ -32,18 +32,18 @@ def transaction_status(rows: FoldRows) -> TransactionStatus:
         row_of_marker = _next_marker(rows, data, markers)
         pending = row_of_marker < 0
         pending_of[data[pending]] = rows.longs("producer_id")[data[pending]]
-        aborted = ~pending & rows.equals("marker", "abort")[row_of_marker]
+        aborted = ~pending & rows.equality_mask("marker", "abort")[row_of_marker]
         counts[data[aborted]] = False
     return TransactionStatus(counts, pending_of)
 
 
 def _events(rows: FoldRows) -> tuple[Longs, Longs]:
     """Return the rows with records of transactions, and those with markers."""
-    transactional = rows.bools("transactional") & rows.valid("offset")
+    transactional = rows.bools("transactional") & rows.non_null_mask("offset")
     if not transactional.any():
         nothing = np.zeros(0, np.int64)
         return nothing, nothing
-    marker = rows.valid("marker")
+    marker = rows.non_null_mask("marker")
     return np.flatnonzero(transactional & ~rows.bools("control")), np.flatnonzero(marker)
 
 
@@ -81,11 +81,11 @@ def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.
         rows.place,
         {
             "producer_id": producers,
-            "first_marker": [None if row is None else rows.one("marker", row) for row in ended],
+            "first_marker": [None if row is None else rows.value_at("marker", row) for row in ended],
             "has_marker": [row is not None for row in ended],
-            "open_since": [None if row is None else rows.one("timestamp", row) for row in opened],
-            "open_offset": [None if row is None else rows.one("offset", row) for row in opened],
-            "open_position": [None if row is None else rows.one("position", row) for row in opened],
+            "open_since": [None if row is None else rows.value_at("timestamp", row) for row in opened],
+            "open_offset": [None if row is None else rows.value_at("offset", row) for row in opened],
+            "open_position": [None if row is None else rows.value_at("position", row) for row in opened],
             "open_records": [int(counts.get(producer, 0)) for producer in producers],
         },
     )

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.checks import all_checks
-from audit.checks.owners import NO_BOOK
+from audit.checks.offset_owners import NO_BOOK
 from audit.facts.facts import Facts, RunFacts
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 
@@ -45,7 +45,7 @@ def collect_report(facts: Facts) -> Report:
     )
 
 
-def completed(report: Report, found: Sequence[Finding], seconds: float) -> Report:
+def add_findings_to_report(report: Report, found: Sequence[Finding], seconds: float) -> Report:
     """Return the report with its findings, and with the duration of the audit."""
     severities = [finding.severity for finding in found]
     run = msgspec.structs.replace(

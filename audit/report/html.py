@@ -26,7 +26,7 @@ def html_page(report: Report) -> str:
             report=report,
             run=report.run,
             verdict=verdict(report),
-            worst=report.worst() or "none",
+            worst=report.worst_severity() or "none",
             sections=[
                 (severity, TITLES[severity], report.results_by_severity(severity))
                 for severity in reversed(SEVERITIES)

@@ -19,7 +19,7 @@ def markdown_text(report: Report) -> str:
     return "".join(f"{line}\n" for line in _lines(report))
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text from outside such that Markdown shows it unchanged, on one line."""
     printable = "".join(char if char.isprintable() else "\ufffd" for char in text)
     return _MARKUP.sub(r"\\\1", printable)
@@ -45,7 +45,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield (
         f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} committed "
         f"offsets; read in {run.seconds:.1f} s from `{run.log_dirs.replace('`', '')}`"
-        + (f" and compared with {plain(report.against)}." if report.against else ".")
+        + (f" and compared with {escape_markdown(report.against)}." if report.against else ".")
     )
     for severity in reversed(SEVERITIES):
         yield from _severity(report, severity)
@@ -64,15 +64,15 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
 
 def _check(found: CheckResult) -> Iterator[str]:
     yield ""
-    yield f"### {plain(found.name)}: {found.extent}"
+    yield f"### {escape_markdown(found.name)}: {found.extent}"
     yield ""
-    yield f"{plain(found.words.about)} **What to do:** {plain(found.words.todo)}"
+    yield f"{escape_markdown(found.words.about)} **What to do:** {escape_markdown(found.words.todo)}"
     yield ""
     yield "| partition | times | the first |"
     yield "|--:|--:|---|"
     for finding in found.findings[:FINDINGS_SHOWN]:
         partition = "" if finding.partition is None else finding.partition
-        yield f"| {partition} | {finding.count:,} | {plain(_first(finding))} |"
+        yield f"| {partition} | {finding.count:,} | {escape_markdown(_first(finding))} |"
     if len(found.findings) > FINDINGS_SHOWN:
         yield ""
         yield f"and {len(found.findings) - FINDINGS_SHOWN:,} more, which are in summary.json."

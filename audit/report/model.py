@@ -79,7 +79,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     rebalances: Sequence[tuple[str, int]]
     earlier: Sequence[RunFacts]
 
-    def worst(self) -> Severity | None:
+    def worst_severity(self) -> Severity | None:
         """Return the gravest severity of all findings, or None."""
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
@@ -112,6 +112,6 @@ def _counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def reaches(worst: Severity | None, fail_on: Severity) -> bool:
+def is_at_least_as_severe(worst: Severity | None, fail_on: Severity) -> bool:
     """Return whether the worst finding is at least as grave as `fail_on`."""
     return worst is not None and SEVERITIES.index(worst) >= SEVERITIES.index(fail_on)

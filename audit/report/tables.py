@@ -121,7 +121,7 @@ def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
     )
 
 
-def offsets_of(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | None:
+def read_offsets_of_run(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | None:
     """Return the state that an earlier run found, or None if it has been deleted."""
     path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None

@@ -9,19 +9,19 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.checks import findings
-from audit.compared.against import PAUSE_S, differences
-from audit.compared.compaction import compacted_differences
+from audit.checks import query_findings
+from audit.compared.cluster_comparison import PAUSE_S, find_cluster_differences
+from audit.compared.compaction import find_compaction_differences
 from audit.compared.live import LiveState, read_live_state
 from audit.errors import AuditError
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import take_inventory
 from audit.options import AuditOptions
 from audit.report import tables
-from audit.report.collect import collect_findings, collect_report, completed
+from audit.report.collect import add_findings_to_report, collect_findings, collect_report
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.run.reading import AuditedLog, read_facts
+from audit.run.reading import AuditReading, read_facts
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted import check_work_dir
 from audit.source.directory_snapshot import DirectorySnapshot, take_directory_snapshot
@@ -48,8 +48,8 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = read_live_state(options.against)
         time.sleep(PAUSE_S)  # the reported state is on its way into the segments
     step("reading the log")
-    reading = AuditedLog(spark, options, inventory, *_earlier(spark, options, out))
-    found = findings(reading.facts)
+    reading = AuditReading(spark, options, inventory, *_earlier(spark, options, out))
+    found = query_findings(reading.facts)
     facts = reading.finish()
     # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
     now = take_inventory(
@@ -62,10 +62,10 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         facts = _with_differences(facts, _to_cluster(facts, before))
     if options.compacted is not None:
         step("compacting a copy of each log")
-        facts = _with_differences(facts, compacted_differences(facts))
+        facts = _with_differences(facts, find_compaction_differences(facts))
     step("asking the checks")
     if facts is not reading.facts:  # more is known by now
-        found = findings(facts)
+        found = query_findings(facts)
     report = _write_tables(facts, found, out, step, started)
     step("writing the reports")
     tables.write_run(report.run, out)
@@ -87,14 +87,14 @@ def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started
         step("writing the tables")
         tables.write("findings", found, out, facts.options.as_of_ms)
         written.result()
-        return completed(collected.result(), listed, time.monotonic() - started)
+        return add_findings_to_report(collected.result(), listed, time.monotonic() - started)
 
 
 def _to_cluster(facts: Facts, before: LiveState) -> DataFrame:
     """Return the differences from the running cluster."""
     address = facts.options.against
     assert address is not None
-    found = differences(facts, before, lambda only: read_live_state(address, only), read_facts)
+    found = find_cluster_differences(facts, before, lambda only: read_live_state(address, only), read_facts)
     rows = [(one.kind, *one.place, one.message) for one in found]
     return local_table(facts.spark, DIFFERENCES, rows)
 
@@ -110,7 +110,7 @@ def _earlier(
 ) -> tuple[list[RunFacts], DataFrame | None]:
     """Return the summaries of earlier audits, and the state that the last one found."""
     runs = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
-    return runs, tables.offsets_of(spark, out, runs[-1]) if runs else None
+    return runs, tables.read_offsets_of_run(spark, out, runs[-1]) if runs else None
 
 
 def _directory_made(out: str) -> Path:

@@ -35,7 +35,7 @@ class Progress:
     ) -> None:
         self.close()
 
-    def step(self, words: str) -> None:
+    def show_step(self, words: str) -> None:
         """Show the description of the current step."""
         self._bar.update(self._task, description=words, total=None, completed=0)
 

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from audit.facts.facts import Facts, RunFacts
 from audit.facts.inventory import Inventory
 from audit.facts.misplaced import find_misplaced_groups
-from audit.facts.plan import checkpoint_lazily, fold_rules, plan_facts
+from audit.facts.plan import build_fold_rules, checkpoint_lazily, plan_facts
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
 from audit.source import fold_log_dirs
 
 
-class AuditedLog:
+class AuditReading:
     """A log that is being read, once; its facts can be queried already, and the queries are planned meanwhile.
 
     Planning takes Java seconds, and the readers are other processes.
@@ -31,7 +31,7 @@ class AuditedLog:
         previous_runs: Sequence[RunFacts] = (),
         previous_offsets: DataFrame | None = None,
     ) -> None:
-        rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
+        rules = msgspec.json.encode(build_fold_rules(options, inventory)).decode()
         summary = checkpoint_lazily(fold_log_dirs(spark, options.log_dirs, SUMMARY, rules))
         _compile_queries(spark, False)
         self._thread = ThreadPoolExecutor(1)
@@ -53,7 +53,7 @@ class AuditedLog:
 
 def read_facts(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
     """Read the log, and plan the tables from it."""
-    return AuditedLog(spark, options, inventory).finish()
+    return AuditReading(spark, options, inventory).finish()
 
 
 def _read(summary: DataFrame) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from audit.source.folding import Fold, fold_tasks
+from audit.source.folding import Fold, fold_local_dirs
 from audit.source.plan import check_log_dirs
 from audit.source.remote import is_url, read_urls
 
@@ -28,7 +28,7 @@ def fold_log_dirs(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rule
     local, urls = _apart(log_dirs)
     frames = []
     if local:
-        frames.append(fold_tasks(spark, local, fold, rules, schema))
+        frames.append(fold_local_dirs(spark, local, fold, rules, schema))
     if urls:
 
         def run(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

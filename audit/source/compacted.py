@@ -17,7 +17,7 @@ from audit.source.plan import Range
 from audit.source.read import read_range
 from audit.source.remote import is_url
 from audit.source.segments import list_segments
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import CleaningJob, CleaningResult, OldSegment
 from storage.columns.walk import Chunk
@@ -38,7 +38,7 @@ class VanishedLog(Exception):
     """A part of the log went away before it was read, without a replacement."""
 
 
-class Copy(msgspec.Struct, frozen=True):
+class LogCopy(msgspec.Struct, frozen=True):
     """A partition's log in a directory of its own, with the offsets from `start` up to `end`."""
 
     directory: Path
@@ -57,7 +57,7 @@ def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
             raise AuditError(f"--compacted {work}: this is in {log_dir}, where an audit writes nothing")
 
 
-def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
+def copy_log(log: Iterable[Range], directory: Path) -> LogCopy | None:
     """Write the batches of a partition to an empty directory, segment by segment; return None if there are none.
 
     Raises CorruptLog for a log that is damaged or out of order, VanishedLog, and OSError.
@@ -72,7 +72,7 @@ def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
             base_offset = first if part.segment is None else part.segment.base_offset
             _append(chunk, directory / segment_name(Offset(base_offset)))
             end = following
-    return Copy(directory, start, end) if end else None
+    return LogCopy(directory, start, end) if end else None
 
 
 def _extent(path: str, chunk: Chunk, end: int) -> tuple[int | None, int]:
@@ -109,7 +109,7 @@ def _append(chunk: Chunk, path: Path) -> None:
                 stream.write(memoryview(chunk.data)[begin:stop])
 
 
-def compact(copy: Copy, now_ms: int, settings: CleanerSettings, clean: Clean) -> None:
+def compact(copy: LogCopy, now_ms: int, settings: CleanerSettings, clean: Clean) -> None:
     """Compact all of a copy, as far as its transactions have ended, and again once all delete horizons are over.
 
     The first time tombstones get their horizon, and the second time they are dropped: neither may restore deleted
@@ -125,7 +125,7 @@ def compact(copy: Copy, now_ms: int, settings: CleanerSettings, clean: Clean) ->
 
 
 def _compact_from(
-    copy: Copy, first_dirty_offset: int, now_ms: int, settings: CleanerSettings, clean: Clean
+    copy: LogCopy, first_dirty_offset: int, now_ms: int, settings: CleanerSettings, clean: Clean
 ) -> int:
     """Compact once, and return the offset up to which; that is not the end if the offset map has no room."""
     file_system = RealFileSystem()

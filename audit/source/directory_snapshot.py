@@ -19,7 +19,7 @@ from storage.disk.layout import (
     parse_partition_dir,
 )
 from storage.errors import CorruptLog
-from storage.journal.journal_registry import is_as_left
+from storage.journal.journal_registry import is_directory_unchanged
 from storage.recovery.recovery import UNKNOWN_END
 
 
@@ -57,19 +57,19 @@ def take_directory_snapshot(log_dir: str) -> DirectorySnapshot:
     written_from = None
     if _is_ours(home):
         found = (each.partition for each in partitions)
-        written_from = resume_offsets(_offsets(home / TAKEN_OVER_FILE) or {}, found)
+        written_from = find_written_from(_offsets(home / TAKEN_OVER_FILE) or {}, found)
     return DirectorySnapshot(
-        partitions, _offsets(home / CLEANER_OFFSET_FILE), log_starts(place), written_from
+        partitions, _offsets(home / CLEANER_OFFSET_FILE), read_log_starts(place), written_from
     )
 
 
-def resume_offsets(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
+def find_written_from(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
     """Return the offsets from which a node went on, by `taken_over`; partitions that are still unread are left out."""
     found = {partition: taken_over.get(partition, 0) for partition in partitions}
     return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}
 
 
-def log_starts(log_dir: Path) -> dict[int, int] | None:
+def read_log_starts(log_dir: Path) -> dict[int, int] | None:
     """Return, by partition, the start offset that a broker noted; None if it noted none. Raises AuditError."""
     return _offsets(_home(log_dir) / LOG_START_FILE)
 
@@ -82,7 +82,7 @@ def _home(place: Path) -> Path:
 
 def _is_ours(log_dir: Path) -> bool:
     try:
-        return is_as_left(RealFileSystem(), log_dir)
+        return is_directory_unchanged(RealFileSystem(), log_dir)
     except CorruptLog:
         return True  # a node wrote it, or tried to
     except OSError as error:
@@ -91,14 +91,14 @@ def _is_ours(log_dir: Path) -> bool:
 
 def _offsets(path: Path) -> dict[int, int] | None:
     try:
-        return offsets_in(path.read_bytes())
+        return parse_topic_offsets(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise AuditError(f"{path}: {error.strerror or error}") from error
 
 
-def offsets_in(checkpoint: bytes) -> dict[int, int]:
+def parse_topic_offsets(checkpoint: bytes) -> dict[int, int]:
     """Return the offsets of the offsets topic's partitions in a checkpoint file; none if it is unreadable."""
     offsets = parse_offsets(checkpoint) or {}
     return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}

@@ -37,7 +37,7 @@ class Fold(msgspec.Struct, frozen=True):
     run: Callable[[Iterator[pa.RecordBatch], str], Iterator[pa.RecordBatch]]
 
 
-def fold_tasks(
+def fold_local_dirs(
     spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str, schema: StructType
 ) -> DataFrame:
     """Return the fold of local directories, read in ranges that are planned now. Raises AuditError."""

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import journal_dirs
 from storage.errors import CorruptLog
@@ -30,7 +30,7 @@ class JournalPart(msgspec.Struct, frozen=True):
     positions: bytes
     base_offsets: bytes
 
-    def batches(self) -> Iterator[tuple[int, int]]:
+    def batch_positions(self) -> Iterator[tuple[int, int]]:
         """Return the position and the base offset of each batch."""
         return zip(array("q", self.positions), array("q", self.base_offsets), strict=True)
 
@@ -50,7 +50,7 @@ class DirectoryJournals(msgspec.Struct, frozen=True):
     damages: list[JournalDamage]
 
 
-def journals(log_dir: Path) -> DirectoryJournals:
+def read_directory_journals(log_dir: Path) -> DirectoryJournals:
     """Return the content of the journals in a log directory. Raises OSError if they cannot be read."""
     found = DirectoryJournals({}, [])
     names = [path.name for path in log_dir.iterdir()]

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
-from audit.source.directory_snapshot import log_starts
-from audit.source.journals import JournalDamage, JournalPart, journals
-from audit.source.segments import SegmentFile, list_segments, opened, partition_dirs
-from storage.columns.walk import boundaries
+from audit.source.directory_snapshot import read_log_starts
+from audit.source.journals import JournalDamage, JournalPart, read_directory_journals
+from audit.source.segments import SegmentFile, list_segments, open_for_reading, partition_dirs
+from storage.columns.walk import find_split_points
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
@@ -87,11 +87,11 @@ def check_log_dirs(log_dirs: Sequence[str]) -> None:
 
 
 def _plan(log_dir: Path, range_bytes: int) -> list[Range | JournalDamage]:
-    found = journals(log_dir)
+    found = read_directory_journals(log_dir)
     partitions = dict(partition_dirs(log_dir))
     for partition in found.parts:
         partitions.setdefault(partition, log_dir / f"{OFFSETS_TOPIC}-{partition}")
-    starts = log_starts(log_dir) or {}
+    starts = read_log_starts(log_dir) or {}
     parts: list[Range | JournalDamage] = list(found.damages)
     for partition, directory in sorted(partitions.items()):
         journal = tuple(found.parts.get(partition, ()))
@@ -153,9 +153,9 @@ def _cut(segment: SegmentFile, range_bytes: int) -> list[tuple[int, int, int]]:
     places = [(0, segment.base_offset)]
     if segment.size_bytes > range_bytes:
         try:
-            with opened(segment.path) as (read, file_id):
+            with open_for_reading(segment.path) as (read, file_id):
                 if file_id == segment.file_id:
-                    places += boundaries(read, segment.size_bytes, range_bytes)
+                    places += find_split_points(read, segment.size_bytes, range_bytes)
         except FileNotFoundError:
             pass  # Replaced: it will be read by its offsets.
     ends = [position for position, _ in places[1:]] + [segment.size_bytes]

@@ -11,9 +11,16 @@ import pyarrow as pa
 from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
 from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
-from audit.source.segments import SegmentFile, list_segments, opened
+from audit.source.segments import SegmentFile, list_segments, open_for_reading
 from storage.columns.decode import decode
-from storage.columns.walk import CHUNK_BYTES, BadPiece, Chunk, Read, check_at, iter_segment_chunks
+from storage.columns.walk import (
+    CHUNK_BYTES,
+    BadPiece,
+    Chunk,
+    Read,
+    iter_segment_chunks,
+    read_checked_batch_at,
+)
 from storage.format.batch_format import EXTENT_BYTES, BatchExtent, batch_extent
 from storage.journal.journal import ENTRY
 
@@ -26,7 +33,7 @@ FileChunk = tuple[str, Chunk]
 def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
     if isinstance(part, JournalDamage):
-        yield from decode_chunk_rows(part.path, None, damaged(part.position, part.reason), columns)
+        yield from decode_chunk_rows(part.path, None, damage_chunk(part.position, part.reason), columns)
         return
     for path, chunk in read_range(part):
         yield from decode_chunk_rows(path, part.partition, chunk, columns)
@@ -48,7 +55,7 @@ def decode_chunk_rows(
         yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
-def damaged(position: int, reason: str) -> Chunk:
+def damage_chunk(position: int, reason: str) -> Chunk:
     """Return a chunk without bytes, which only reports damage."""
     return Chunk(b"", position, [0], [0], {0: BadPiece(reason, False)})
 
@@ -109,7 +116,7 @@ def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
     if segment is None:
         return
     try:
-        with opened(segment.path) as (read, file_id):
+        with open_for_reading(segment.path) as (read, file_id):
             if file_id == segment.file_id:
                 for chunk in iter_segment_chunks(read, part.start, part.end, newest=part.last):
                     yield segment.path, chunk
@@ -127,7 +134,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
             break
         try:
             for segment, newest in _holding(segments, first, stop):
-                with opened(segment.path) as (read, _):
+                with open_for_reading(segment.path) as (read, _):
                     for chunk in iter_segment_chunks(read, 0, segment.size_bytes, newest=newest):
                         cut = _within(chunk, first, stop)
                         if cut.starts:
@@ -138,7 +145,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
             continue  # Replaced once more: go on behind the batches that were read.
     until = "its end" if stop is None else f"offset {stop}"
     reason = f"{CHANGED_MEANWHILE}: what was there from offset {first} up to {until} is gone"
-    yield part.segment.path if part.segment else part.directory, damaged(part.start, reason)
+    yield part.segment.path if part.segment else part.directory, damage_chunk(part.start, reason)
 
 
 def _holding(segments: Sequence[SegmentFile], first: int, stop: int | None) -> list[tuple[SegmentFile, bool]]:
@@ -195,11 +202,11 @@ def next_offset(chunk: Chunk) -> int:
 
 def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileChunk]:
     """Yield the batches of a journal from offset `reached` on; from the segments, if the journal is gone by now."""
-    wanted = [(position, offset) for position, offset in journal.batches() if offset >= reached]
+    wanted = [(position, offset) for position, offset in journal.batch_positions() if offset >= reached]
     if not wanted:
         return
     try:
-        with opened(journal.path) as (read, _):
+        with open_for_reading(journal.path) as (read, _):
             for chunk in _gathered(read, journal.partition, wanted):
                 yield journal.path, chunk
                 reached = max(reached, next_offset(chunk))
@@ -219,7 +226,7 @@ def _gathered(read: Read, partition: int, wanted: Sequence[tuple[int, int]]) -> 
         # The space of a journal is reused: the entry must be the one that was listed.
         if ENTRY.unpack(read(position - ENTRY.size, ENTRY.size))[:2] != (partition, offset):
             break
-        batch = check_at(read, position)
+        batch = read_checked_batch_at(read, position)
         if batch is None or batch.base_offset != offset:
             break
         data.append(batch.data)

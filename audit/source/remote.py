@@ -21,8 +21,13 @@ from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import arrow_schema
-from audit.source.directory_snapshot import DirectorySnapshot, PartitionSnapshot, offsets_in, resume_offsets
-from audit.source.journals import journals
+from audit.source.directory_snapshot import (
+    DirectorySnapshot,
+    PartitionSnapshot,
+    find_written_from,
+    parse_topic_offsets,
+)
+from audit.source.journals import read_directory_journals
 from audit.source.plan import Range
 from audit.source.read import decode_chunk_rows, next_offset, read_range, skip_before_log_start
 from storage.columns.walk import Read, iter_segment_chunks
@@ -40,7 +45,7 @@ from storage.disk.layout import (
     parse_segment,
 )
 from storage.errors import CorruptLog
-from storage.journal.journal_registry import is_closed_by, parse_note
+from storage.journal.journal_registry import is_matching_clean_mark, parse_registry_file
 
 FILE_BYTES_MAX: Final = 256 << 20
 """The size above which a segment is refused: it would have to fit into memory several times."""
@@ -86,7 +91,7 @@ def take_url_snapshot(spark: SparkSession, url: str) -> DirectorySnapshot:
 
 def _offsets(spark: SparkSession, path: str) -> dict[int, int] | None:
     content = _content(spark, path)
-    return None if content is None else offsets_in(content)
+    return None if content is None else parse_topic_offsets(content)
 
 
 def _content(spark: SparkSession, path: str) -> bytes | None:
@@ -111,19 +116,21 @@ def _content(spark: SparkSession, path: str) -> bytes | None:
 
 
 def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
-    return resume_offsets(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
+    return find_written_from(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:
-    """Return whether a node of this kind was the last to write, as `is_as_left` does for a local directory."""
+    """Return whether a node of this kind was the last to write, as `is_directory_unchanged` for a local one."""
     noted = _content(spark, f"{url}/{OPEN_JOURNALS_FILE}")
     if noted is None:
         return False
     try:
-        note = parse_note(noted, Path(OPEN_JOURNALS_FILE))
+        note = parse_registry_file(noted, Path(OPEN_JOURNALS_FILE))
     except CorruptLog:
         return True
-    return note.closed is None or is_closed_by(note, _content(spark, f"{url}/{CLEAN_SHUTDOWN_FILE}") or b"")
+    return note.closed is None or is_matching_clean_mark(
+        note, _content(spark, f"{url}/{CLEAN_SHUTDOWN_FILE}") or b""
+    )
 
 
 def read_urls(
@@ -293,7 +300,7 @@ def _journal_rows(
         )
     with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-") as name:
         urls = _download(spark, list(files), Path(name))
-        found = journals(Path(name))
+        found = read_directory_journals(Path(name))
         for damage in found.damages:
             raise AuditError(f"{urls[damage.path]}: {damage.reason}")
         for partition, parts in sorted(found.parts.items()):

@@ -99,7 +99,7 @@ def _next_offset(segment: SegmentFile) -> int:
     """Return the offset behind a segment's last batch, by the headers, as far as these can be read."""
     end = segment.base_offset
     try:
-        with opened(segment.path) as (read, _):
+        with open_for_reading(segment.path) as (read, _):
             position = 0
             while len(data := read(position, _SCAN_BYTES)) >= EXTENT_BYTES:
                 pos = 0
@@ -114,7 +114,7 @@ def _next_offset(segment: SegmentFile) -> int:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[tuple[Read, FileId]]:
+def open_for_reading(path: str) -> Iterator[tuple[Read, FileId]]:
     """Yield a function that reads a file, and the file's id; close the file in the end. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

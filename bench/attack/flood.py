@@ -12,7 +12,7 @@ from bench.attack.node import connect, read_frame
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 HEARTBEAT_EVERY_S: Final = 0.005
 ERROR_CODE: Final = slice(8, 10)

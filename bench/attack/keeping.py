@@ -28,7 +28,7 @@ from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
 from protocol.messages import CreateTopicsRequest
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 
 TOPIC: Final = "attacked"
 PIPELINED: Final = 200

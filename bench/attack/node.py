@@ -13,7 +13,7 @@ from bench.watched import WatchedNode
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.messages import CreateTopicsRequest
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 
 TOPICS_PER_REQUEST: Final = 500
 WIDE_PARTITIONS: Final = 10_000

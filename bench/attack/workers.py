@@ -26,8 +26,8 @@ from bench.ports import HOST
 from bench.servers import REPOSITORY, Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId, Offset
-from protocol.wire import uvarint
+from protocol.named_types import GroupId, Offset
+from protocol.wire import pack_uvarint
 
 WORKERS: Final = 2
 NAMES: Final = 2_000_000
@@ -110,7 +110,7 @@ def attack(address: Address, large: bytes, times: int, answered: list[int]) -> N
 
 def play(python: str, tree: Path, requests: int) -> dict[str, object]:
     """The whole attack; returns what it did."""
-    body = b"\0" + uvarint(NAMES + 1) + b"\1" * NAMES + b"\0"
+    body = b"\0" + pack_uvarint(NAMES + 1) + b"\1" * NAMES + b"\0"
     large = raw(ApiKey.FIND_COORDINATOR, 4, body)
     with (
         tempfile.TemporaryDirectory(prefix="attack-") as work,

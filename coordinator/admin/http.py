@@ -19,9 +19,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from coordinator.admin.guard import Guard
-from coordinator.admin.ready import Ready
-from coordinator.admin.scrape import Page
-from coordinator.admin.shared import SharedWork, SharedWorkFailed
+from coordinator.admin.metrics_page import Page
+from coordinator.admin.ready import ReadyResponse
+from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
 from coordinator.telemetry.logs import get_logger
 
 log = get_logger("admin")
@@ -52,7 +52,7 @@ class AdminServer:
     def __init__(
         self,
         page: Page,
-        readiness: Callable[[], Ready],
+        readiness: Callable[[], ReadyResponse],
         expiring: Callable[[int], Awaitable[object]] | None = None,
     ) -> None:
         """Create a server; without `expiring` it does not serve /groups/expiring."""

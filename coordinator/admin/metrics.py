@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
+from coordinator.admin.reference import gateway, groups, log, node, offsets, requests
 from coordinator.admin.reference.metric_help import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.progress import RebalanceCause
@@ -24,12 +24,12 @@ from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.scheduler import Job
-from coordinator.telemetry.logs import count_dropped_lines
+from coordinator.telemetry.logs import dropped_line_count
 from coordinator.telemetry.stats import Histogram, Stats
 from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.named_types import Partition
 from protocol.placement import find_swapped_directories
 from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
@@ -119,14 +119,14 @@ class NodeCollector(Collector):
         yield _flushes(self.stats.flushes)
 
     def _counters(self) -> Iterator[Metric]:
-        yield node.LOG_LINES_DROPPED.family(count_dropped_lines())
+        yield node.LOG_LINES_DROPPED.make_family(dropped_line_count())
         for counter, attribute in COUNTERS:
-            yield counter.family(getattr(self.stats, attribute))
+            yield counter.make_family(getattr(self.stats, attribute))
 
     def _limit_metrics(self) -> Iterator[Metric]:
-        used = requests.LIMIT_USED.family()
-        maximum = requests.LIMIT_MAX.family()
-        refusals = requests.LIMIT_REFUSALS.family()
+        used = requests.LIMIT_USED.make_family()
+        maximum = requests.LIMIT_MAX.make_family()
+        refusals = requests.LIMIT_REFUSALS.make_family()
         for limit in self._limits.limits:
             if limit.used is not None:
                 used.add_metric([limit.name], limit.used())
@@ -137,22 +137,22 @@ class NodeCollector(Collector):
     def _disk_metrics(self) -> Iterator[Metric]:
         space = self._space()
         if space is not None:
-            yield log.DISK_FREE.family(space.free)
-            yield log.DISK_SIZE.family(space.size)
+            yield log.DISK_FREE.make_family(space.free)
+            yield log.DISK_SIZE.make_family(space.size)
 
     def _upstream_metrics(self) -> Iterator[Metric]:
         """Yield whether the Kafka cluster and each of its brokers respond; the broker count bounds the label."""
         if self.stats.upstream_up is not None:
-            yield node.UPSTREAM_UP.family(self.stats.upstream_up)
+            yield node.UPSTREAM_UP.make_family(self.stats.upstream_up)
         if self.stats.upstream_brokers:
-            up = node.UPSTREAM_BROKER_UP.family()
+            up = node.UPSTREAM_BROKER_UP.make_family()
             for broker, answers in self.stats.upstream_brokers.items():
                 up.add_metric([str(broker)], answers)
             yield up
 
     def _job_metrics(self) -> Iterator[Metric]:
-        runs, failures = node.JOB_RUNS.family(), node.JOB_FAILURES.family()
-        last, failing = node.JOB_LAST_DURATION.family(), node.JOB_FAILING_SINCE.family()
+        runs, failures = node.JOB_RUNS.make_family(), node.JOB_FAILURES.make_family()
+        last, failing = node.JOB_LAST_DURATION.make_family(), node.JOB_FAILING_SINCE.make_family()
         for job in self._jobs.values():
             failing.add_metric([job.name], job.failing_since_ms / 1e3)
             runs.add_metric([job.name], job.runs)
@@ -161,19 +161,19 @@ class NodeCollector(Collector):
         yield from (runs, failures, last, failing)
 
     def _labelled_counters(self) -> Iterator[Metric]:
-        handled = requests.REQUESTS.family()
-        durations = requests.REQUEST_DURATION.family()
+        handled = requests.REQUESTS.make_family()
+        durations = requests.REQUEST_DURATION.make_family()
         for key, api in self.stats.apis.items():
             if api.handled:
                 name = [ApiKey(key).name.lower()]
                 handled.add_metric(name, api.handled)
                 _add_histogram(durations, name, api.durations)
         yield from (handled, durations)
-        errors = requests.REQUEST_ERRORS.family()
+        errors = requests.REQUEST_ERRORS.make_family()
         for (key, code), count in self.stats.errors.items():
             errors.add_metric([ApiKey(key).name.lower(), ErrorCode(code).name.lower()], count)
         yield errors
-        rebalances = groups.REBALANCES.family()
+        rebalances = groups.REBALANCES.make_family()
         for cause in RebalanceCause:
             rebalances.add_metric([cause.value], self.stats.rebalances[cause])
         yield rebalances
@@ -187,19 +187,19 @@ class NodeCollector(Collector):
             (groups.GROUP_OFFSET_COMMITS, self.group_counts.commits),
             (groups.GROUP_REBALANCES, self.group_counts.rebalances),
         ):
-            family = counter.family()
+            family = counter.make_family()
             for count, group_id in top:
                 family.add_metric([group_id], count)
             yield family
         if self.group_counts.lags:
-            lag = cluster.GROUP_LAG.family()
+            lag = gateway.GROUP_LAG.make_family()
             for records, group_id in self.group_counts.lags:
                 lag.add_metric([group_id], records)
             yield lag
 
     def _rebalance_durations(self) -> Iterator[Metric]:
-        durations = groups.REBALANCE_DURATION.family()
-        waits = groups.REBALANCE_SLOWEST_MEMBER.family()
+        durations = groups.REBALANCE_DURATION.make_family()
+        waits = groups.REBALANCE_SLOWEST_MEMBER.make_family()
         for cause, histogram in self.stats.rebalance_durations.items():
             _add_histogram(durations, [cause.value], histogram)
             waits.add_metric([cause.value, "join"], self.stats.slowest_join_ms[cause] / 1e3)
@@ -207,19 +207,19 @@ class NodeCollector(Collector):
         yield from (durations, waits)
 
     def _gauges(self) -> Iterator[Metric]:
-        by_state = groups.GROUPS.family()
+        by_state = groups.GROUPS.make_family()
         for state in GroupState:
             by_state.add_metric([state.value], self.group_counts.states[state])
         yield by_state
-        partitions = log.PARTITIONS.family()
-        for name, count in self.partitions.items():
+        partitions = log.PARTITIONS.make_family()
+        for name, count in self.partition_counts_by_state.items():
             partitions.add_metric([name], count)
         yield partitions
         for gauge, value in GAUGES:
-            yield gauge.family(value(self))
+            yield gauge.make_family(value(self))
 
     @property
-    def partitions(self) -> Mapping[str, int]:
+    def partition_counts_by_state(self) -> Mapping[str, int]:
         """The number of partitions that this node leads, by state."""
         manager = self.manager
         waiting = len(manager.waiting_partitions)
@@ -231,9 +231,9 @@ class NodeCollector(Collector):
         }
 
     @property
-    def partitions_unwritable(self) -> int:
+    def unwritable_partition_count(self) -> int:
         """The number of partitions that this node leads and that accept no commits now."""
-        states = self.partitions
+        states = self.partition_counts_by_state
         refused = states["owned"] if self.stats.log_refusing_since_ms else 0
         return refused + states["loading"] + states["waiting"] + states["failed"]
 
@@ -243,9 +243,15 @@ GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = 
     (groups.MEMBERS, lambda it: it.manager.env.usage.members),
     (requests.CONNECTIONS, lambda it: it.connections()),
     (log.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
-    (log.PARTITIONS_UNWRITABLE, lambda it: it.partitions_unwritable),
-    (log.PARTITIONS_IN_WRONG_PLACE, lambda it: len(find_swapped_directories(it.manager.misplaced))),
-    (log.MISPLACED_GROUPS, lambda it: sum(each.misplaced for each in it.manager.misplaced)),
+    (log.PARTITIONS_UNWRITABLE, lambda it: it.unwritable_partition_count),
+    (
+        log.PARTITIONS_IN_WRONG_PLACE,
+        lambda it: len(find_swapped_directories(it.manager.misplaced_placements)),
+    ),
+    (
+        log.MISPLACED_GROUPS,
+        lambda it: sum(each.misplaced_group_count for each in it.manager.misplaced_placements),
+    ),
     (log.LOG_REFUSING, lambda it: it.stats.log_refusing_since_ms / 1e3),
     (log.LAST_FLUSH, lambda it: it.stats.last_flush_ms / 1e3),
     (log.LOADING_BYTES, lambda it: sum(load.bytes_read for load in it.loads.values())),
@@ -261,13 +267,13 @@ GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = 
 
 
 def _build_info() -> Metric:
-    info = node.BUILD_INFO.family()
+    info = node.BUILD_INFO.make_family()
     info.add_metric([__version__, str(is_compiled()).lower(), platform.python_version()], 1)
     return info
 
 
 def _flushes(histogram: Histogram) -> Metric:
-    family = log.FLUSH_DURATION.family()
+    family = log.FLUSH_DURATION.make_family()
     _add_histogram(family, [], histogram)
     return family
 

@@ -3,7 +3,7 @@
 
 from typing import NotRequired
 
-from coordinator.admin.ready import Ready
+from coordinator.admin.ready import ReadyResponse
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -15,7 +15,7 @@ from protocol.placement import find_swapped_directories
 from storage.log_manager import LogManager
 
 
-class NodeReady(Ready):
+class NodeReadyResponse(ReadyResponse):
     """The fields of a node's /ready. Times are seconds since the Unix epoch."""
 
     log_refusing_since: float | None
@@ -54,24 +54,24 @@ class Readiness:
         self._stats = stats
         self._clock = clock
 
-    def shown(self) -> NodeReady:
+    def collect_ready_fields(self) -> NodeReadyResponse:
         """Return the fields of /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
-        manager, failed = self._manager, self._log.failed
-        wrong = find_swapped_directories(manager.misplaced)
+        manager, failed = self._manager, self._log.append_failure
+        wrong = find_swapped_directories(manager.misplaced_placements)
         now_ms = self._clock.mono_ms()
         waiting = manager.waiting_partitions
         since_ms = self._stats.log_refusing_since_ms
         failing = [job for job in self._scheduler.jobs.values() if job.failing_since_ms]
         return {
-            "ready": self._leadership.mostly_ready,
-            "complete": self._leadership.ready and not since_ms and not wrong,
+            "ready": self._leadership.is_mostly_ready,
+            "complete": self._leadership.is_ready and not since_ms and not wrong,
             "log_refusing_since": since_ms / 1e3 if since_ms else None,
             "log_refusing_reason": str(failed) if failed else None,
             "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
             "partitions_owned": len(manager.owned_partitions),
             "partitions_loading": sorted(manager.loading_partitions.keys() - waiting),
             "partitions_waiting": sorted(waiting),
-            "loads": {str(p): each.shown(now_ms) for p, each in self._loader.progress.items()},
+            "loads": {str(p): each.describe_progress(now_ms) for p, each in self._loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self._leadership.failed_partitions.items()},
             "partitions_in_wrong_place": {
                 str(p): f"all its groups belong to partition {home}: {PUT_IN_PLACE}"

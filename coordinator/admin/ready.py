@@ -4,7 +4,7 @@
 from typing import TypedDict
 
 
-class Ready(TypedDict):
+class ReadyResponse(TypedDict):
     """The state of a process in /ready."""
 
     ready: bool

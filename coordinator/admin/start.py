@@ -8,8 +8,8 @@ from prometheus_client.registry import Collector
 
 from coordinator.admin.http import AdminServer
 from coordinator.admin.metrics import NodeCollector
-from coordinator.admin.ready import Ready
-from coordinator.admin.scrape import Page
+from coordinator.admin.metrics_page import Page
+from coordinator.admin.ready import ReadyResponse
 from coordinator.config import Address
 from coordinator.data_directory import CannotStart
 from coordinator.runtime.slices import Nanos
@@ -20,7 +20,7 @@ async def start_admin(
     node: NodeCollector,
     more: Iterable[Collector],
     nanos: Nanos,
-    readiness: Callable[[], Ready],
+    readiness: Callable[[], ReadyResponse],
     preview_expiry: Callable[[int], Awaitable[object]],
 ) -> tuple[AdminServer, str]:
     """Serve /metrics and the other paths at this address; return the server, and the URL of its metrics.

@@ -15,10 +15,10 @@ from typing import Final
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.node import Node
-from protocol.apis import ApiKey, Offer, VersionRange
+from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, schema_of
+from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, build_schema
 
 SOFTWARE_FROM: Final = 3
 MEANT_FROM: Final = 5
@@ -63,7 +63,7 @@ def error_response(request: ApiVersionsRequest, error: ErrorCode, version: int) 
     return ApiVersionsResponse(version=version, error_code=error, api_keys=[])
 
 
-def refuse_version(node: Node) -> ApiVersionsResponse:
+def unsupported_version_response(node: Node) -> ApiVersionsResponse:
     """Return UNSUPPORTED_VERSION, in version 0, with the versions of this api alone."""
     ours = tuple(offer for offer in node.offers if offer.key == ApiKey.API_VERSIONS)
     return ApiVersionsResponse(
@@ -72,7 +72,7 @@ def refuse_version(node: Node) -> ApiVersionsResponse:
 
 
 @lru_cache
-def _versions_of(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsResponse.ApiVersion]:
+def _versions_of(offers: tuple[ApiVersionRange, ...], version: int) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
             version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
@@ -82,12 +82,12 @@ def _versions_of(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsRes
 
 
 API: Final = Api(
-    schema_of(ApiVersionsRequest, ApiVersionsResponse),
+    build_schema(ApiVersionsRequest, ApiVersionsResponse),
     versions=VersionRange(0, 5),
     handle=handle,
     error_response=error_response,
     frame=STRINGS,
     changes=False,
-    refuse_version=refuse_version,
+    refuse_version=unsupported_version_response,
     short_answers=True,
 )

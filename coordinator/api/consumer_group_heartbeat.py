@@ -14,7 +14,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.errors import ErrorCode
-from protocol.messages import schema_of
+from protocol.messages import build_schema
 
 
 def handle(
@@ -32,7 +32,7 @@ def error_response(
 
 
 API: Final = Api(
-    schema_of(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
+    build_schema(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
     versions=VersionRange(0, 1),
     handle=handle,
     error_response=error_response,

@@ -16,7 +16,7 @@ class Parked(enum.Enum):
 
 
 PARKED: Final = Parked.PARKED
-"""Returned by a handler whose response follows later, through `RequestContext.complete`."""
+"""Returned by a handler whose response follows later, through `RequestContext.answer_parked_request`."""
 
 
 class Silent(enum.Enum):
@@ -32,13 +32,13 @@ SILENT: Final = Silent.SILENT
 class ResponseSink(Protocol):
     """The connection of a request, which takes the response to a parked request."""
 
-    def complete(self, ctx: "RequestContext", response: Any) -> None:
+    def answer_parked_request(self, ctx: "RequestContext", response: Any) -> None:
         """Send the response to a parked request."""
 
-    def is_first(self, api_key: int) -> bool:
+    def claim_first_use(self, api_key: int) -> bool:
         """Return whether this is the first call for this api, to log a message once for each connection."""
 
-    def in_slices(self, ctx: "RequestContext", work: "Work") -> None:
+    def run_in_slices(self, ctx: "RequestContext", work: "Work") -> None:
         """Do the work that answers a request; each yield lets the event loop serve others."""
 
 
@@ -119,22 +119,22 @@ class RequestContext(ReplyDependencies):
             self.on_abandoned()
 
     @property
-    def is_first(self) -> bool:
+    def claim_first_use(self) -> bool:
         """True if this is the first read for a request of this api on this connection."""
-        return self.sink.is_first(self.api_key)
+        return self.sink.claim_first_use(self.api_key)
 
-    def in_slices(self, work: Work) -> Parked:
+    def run_in_slices(self, work: Work) -> Parked:
         """Park the request and answer it by `work`; each of its yields lets the event loop serve others."""
-        self.sink.in_slices(self, work)
+        self.sink.run_in_slices(self, work)
         return PARKED
 
-    def complete(self, response: Any) -> None:
+    def answer_parked_request(self, response: Any) -> None:
         """Answer a request that was parked. Only the first response counts."""
-        self.sink.complete(self, response)
+        self.sink.answer_parked_request(self, response)
 
 
 def deliver(reply: Reply, ticket: DurabilityTicket) -> None:
     """Give a group's reply to the request that it answers; it is sent once `ticket` is durable."""
     request = cast(RequestContext, reply.caller)
-    request.wait_for(ticket)
-    request.complete(reply.response)
+    request.add_ticket(ticket)
+    request.answer_parked_request(reply.response)

@@ -6,17 +6,17 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream
-from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
-from coordinator.catalogue.steps import Steps, in_steps
+from coordinator.api.slices import cast_as_list
+from coordinator.api.topic_changes import change_and_answer, find_repeat_refusals, find_replica_refusal
+from coordinator.catalogue.steps import Steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
-from coordinator.topology.view import Cluster
+from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, schema_of
+from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, build_schema
 
 CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
 
@@ -32,12 +32,12 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
 
     def respond(outcome: Grown) -> CreatePartitionsResponse:
         results = (_result(name, refusal, version) for name, refusal in outcome.items())
-        return CreatePartitionsResponse(version=version, results=as_stream(results))
+        return CreatePartitionsResponse(version=version, results=cast_as_list(results))
 
     def refuse(error: ErrorCode) -> CreatePartitionsResponse:
         return _refused(request, error, version)
 
-    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
+    return change_and_answer(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
 
 
 def error_response(
@@ -52,15 +52,18 @@ def error_response(
 def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -> CreatePartitionsResponse:
     refusal = Refusal(error)
     return CreatePartitionsResponse(
-        version=version, results=as_stream(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version,
+        results=cast_as_list(_result(topic.name, refusal, version) for topic in request.topics),
     )
 
 
-def _grow_all(catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluster: Cluster) -> Steps[Grown]:
+def _grow_all(
+    catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluster: ClusterTopology
+) -> Steps[Grown]:
     """Return refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
-    outcome: Grown = {**(yield from repeated(topic.name for topic in wanted))}
+    outcome: Grown = {**(yield from find_repeat_refusals(topic.name for topic in wanted))}
     budget = most = catalogue.limits.partitions_per_request
-    for topic in in_steps(wanted):
+    for topic in iterate_in_steps(wanted):
         if topic is None:
             yield
             continue
@@ -82,7 +85,7 @@ def _grow_all(catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluste
     return outcome
 
 
-def _refuse_assignments(topic: CreatePartitionsTopic, more: int, cluster: Cluster) -> Refusal | None:
+def _refuse_assignments(topic: CreatePartitionsTopic, more: int, cluster: ClusterTopology) -> Refusal | None:
     if topic.assignments is None:
         return None
     if len(topic.assignments) != more:
@@ -92,7 +95,7 @@ def _refuse_assignments(topic: CreatePartitionsTopic, more: int, cluster: Cluste
             "were specified.",
         )
     for assignment in topic.assignments:
-        if refusal := refuse_brokers(assignment.broker_ids, cluster):
+        if refusal := find_replica_refusal(assignment.broker_ids, cluster):
             return refusal
     return None
 
@@ -102,12 +105,12 @@ def _result(
 ) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
     refusal = refusal or NO_ERROR
     return CreatePartitionsResponse.CreatePartitionsTopicResult(
-        version=version, name=name, error_code=refusal.error, error_message=refusal.shown
+        version=version, name=name, error_code=refusal.error, error_message=refusal.truncated_message
     )
 
 
 API: Final = Api(
-    schema_of(CreatePartitionsRequest, CreatePartitionsResponse),
+    build_schema(CreatePartitionsRequest, CreatePartitionsResponse),
     versions=VersionRange(0, 3),
     handle=handle,
     error_response=error_response,

@@ -13,19 +13,19 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream
-from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
+from coordinator.api.slices import cast_as_list
+from coordinator.api.topic_changes import change_and_answer, find_repeat_refusals, find_replica_refusal
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
-from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
-from coordinator.topology.view import Cluster
+from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreateTopicsRequest, CreateTopicsResponse, schema_of
+from protocol.messages import CreateTopicsRequest, CreateTopicsResponse, build_schema
 
 CONFIGS_FROM: Final = 5
 
@@ -46,12 +46,12 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
 
     def respond(outcome: Created) -> CreateTopicsResponse:
         results = (_result(name, outcome[name], version) for name in outcome)
-        return CreateTopicsResponse(version=version, topics=as_stream(results))
+        return CreateTopicsResponse(version=version, topics=cast_as_list(results))
 
     def refuse(error: ErrorCode) -> CreateTopicsResponse:
         return _refused(request, error, version)
 
-    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
+    return change_and_answer(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
 
 
 def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
@@ -64,18 +64,19 @@ def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int)
 def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
     refusal = Refusal(error)
     return CreateTopicsResponse(
-        version=version, topics=as_stream(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version,
+        topics=cast_as_list(_result(topic.name, refusal, version) for topic in request.topics),
     )
 
 
 def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic]) -> Steps[Created]:
     """Return results by name: in the order of the request, repeated names last (ControllerApis.createTopics)."""
-    refused = yield from repeated(topic.name for topic in wanted)
+    refused = yield from find_repeat_refusals(topic.name for topic in wanted)
     default = node.settings.num_partitions
     outcome: Created = {}
     most = catalogue.limits.partitions_per_request
     too_many = (yield from _all_partitions(wanted, default)) > most
-    for topic in in_steps(wanted):
+    for topic in iterate_in_steps(wanted):
         if topic is None or topic.configs:
             yield
         if topic is None or topic.name in refused:
@@ -97,7 +98,7 @@ def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic])
 
 def _all_partitions(wanted: Sequence[CreatableTopic], default: int) -> Steps[int]:
     count = 0
-    for topic in in_steps(wanted, COUNTED_PER_STEP):
+    for topic in iterate_in_steps(wanted, COUNTED_PER_STEP):
         if topic is None:
             yield
         else:
@@ -111,10 +112,10 @@ def _partitions(topic: CreatableTopic, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _refuse(topic: CreatableTopic, catalogue: Topics, cluster: Cluster) -> Refusal | None:
+def _refuse(topic: CreatableTopic, catalogue: Topics, cluster: ClusterTopology) -> Refusal | None:
     """Return why a topic cannot be created, checked in Kafka's order (ReplicationControlManager); None if it can."""
     return (
-        catalogue.refuse_new(topic.name)
+        catalogue.find_creation_refusal(topic.name)
         or _refuse_configs(topic)
         or (_refuse_assignments(topic, cluster) if topic.assignments else _refuse_counts(topic))
     )
@@ -151,7 +152,7 @@ def _refuse_counts(topic: CreatableTopic) -> Refusal | None:
     return None
 
 
-def _refuse_assignments(topic: CreatableTopic, cluster: Cluster) -> Refusal | None:
+def _refuse_assignments(topic: CreatableTopic, cluster: ClusterTopology) -> Refusal | None:
     if topic.replication_factor != UNSET or topic.num_partitions != UNSET:
         return Refusal(
             ErrorCode.INVALID_REQUEST,
@@ -164,7 +165,7 @@ def _refuse_assignments(topic: CreatableTopic, cluster: Cluster) -> Refusal | No
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
-        if refusal := refuse_brokers(assignment.broker_ids, cluster):
+        if refusal := find_replica_refusal(assignment.broker_ids, cluster):
             return refusal
         seen.add(assignment.partition_index)
     if seen != set(range(len(seen))):
@@ -178,7 +179,11 @@ def _refuse_assignments(topic: CreatableTopic, cluster: Cluster) -> Refusal | No
 def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsResponse.CreatableTopicResult:
     if isinstance(outcome, Refusal):
         return CreateTopicsResponse.CreatableTopicResult(
-            version=version, name=name, error_code=outcome.error, error_message=outcome.shown, configs=[]
+            version=version,
+            name=name,
+            error_code=outcome.error,
+            error_message=outcome.truncated_message,
+            configs=[],
         )
     return CreateTopicsResponse.CreatableTopicResult(
         version=version,
@@ -208,7 +213,7 @@ def _configs(
 
 
 API: Final = Api(
-    schema_of(CreateTopicsRequest, CreateTopicsResponse),
+    build_schema(CreateTopicsRequest, CreateTopicsResponse),
     versions=VersionRange(2, 7),
     handle=handle,
     error_response=error_response,

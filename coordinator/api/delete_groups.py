@@ -6,18 +6,20 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices
+from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, respond_in_slices
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, schema_of
-from protocol.names import GroupId
+from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, build_schema
+from protocol.named_types import GroupId
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
     """Delete groups without members, with their offsets; a group that is named twice gets one result."""
-    return in_slices(node, ctx, DeleteGroupsResponse(results=as_stream(_delete(node, request, ctx))))
+    return respond_in_slices(
+        node, ctx, DeleteGroupsResponse(results=cast_as_list(_delete(node, request, ctx)))
+    )
 
 
 def _delete(
@@ -40,7 +42,7 @@ def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int)
 
 
 API: Final = Api(
-    schema_of(DeleteGroupsRequest, DeleteGroupsResponse),
+    build_schema(DeleteGroupsRequest, DeleteGroupsResponse),
     versions=VersionRange(0, 3),
     handle=handle,
     error_response=error_response,

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream
-from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.steps import Steps, count_in_steps, in_steps
+from coordinator.api.slices import cast_as_list
+from coordinator.api.topic_changes import change_and_answer
+from coordinator.catalogue.steps import Steps, count_in_steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, schema_of
+from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, build_schema
 
 IDS_FROM: Final = 6
 NO_ID: Final = uuid.UUID(int=0)
@@ -50,10 +50,10 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
         return DeleteTopicsResponse(
-            version=version, responses=as_stream(_result(each, version) for each in deletions)
+            version=version, responses=cast_as_list(_result(each, version) for each in deletions)
         )
 
-    return answer_after_change(node, ctx, edit, respond, lambda error: _refused_all(request, error, version))
+    return change_and_answer(node, ctx, edit, respond, lambda error: _refused_all(request, error, version))
 
 
 def error_response(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
@@ -67,7 +67,9 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     refusal = Refusal(error)
     return DeleteTopicsResponse(
         version=version,
-        responses=as_stream(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
+        responses=cast_as_list(
+            _result(Deletion(*each, refusal), version) for each in _wanted(request, version)
+        ),
     )
 
 
@@ -81,14 +83,14 @@ def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[
     """Delete topics as ControllerApis.deleteTopics: one named twice, by name or id, stays and gets one result."""
     times = yield from count_in_steps(wanted)
     targets: dict[WantedTopic, Topic | Refusal] = {}
-    for each in in_steps(times):
+    for each in iterate_in_steps(times):
         if each is None:
             yield
         else:
             targets[each] = _find(catalogue, each)
     found = yield from count_in_steps(target.id for target in targets.values() if isinstance(target, Topic))
     deletions: list[Deletion] = []
-    for each in in_steps(targets):
+    for each in iterate_in_steps(targets):
         if each is None:
             yield
             continue
@@ -134,12 +136,12 @@ def _result(deletion: Deletion, version: int) -> DeleteTopicsResponse.DeletableT
         name=deletion.name,
         topic_id=deletion.topic_id or NO_ID,
         error_code=refusal.error,
-        error_message=refusal.shown,
+        error_message=refusal.truncated_message,
     )
 
 
 API: Final = Api(
-    schema_of(DeleteTopicsRequest, DeleteTopicsResponse),
+    build_schema(DeleteTopicsRequest, DeleteTopicsResponse),
     versions=VersionRange(1, 6),
     handle=handle,
     error_response=error_response,

@@ -6,12 +6,12 @@ from typing import Final
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.authorization.authorizer import authorized_operations
-from coordinator.authorization.permissions import CLUSTER_NAME, Resource
+from coordinator.authorization.permissions import CLUSTER_NAME, ResourceType
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeClusterRequest, DescribeClusterResponse, schema_of
+from protocol.messages import DescribeClusterRequest, DescribeClusterResponse, build_schema
 
 ENDPOINT_TYPES_FROM: Final = 1
 BROKERS: Final = 1
@@ -46,7 +46,7 @@ def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> 
         brokers=brokers,
         authorized_operations=authorized_operations(
             node.authorizer,
-            Resource.CLUSTER,
+            ResourceType.CLUSTER,
             CLUSTER_NAME,
             asked=request.include_cluster_authorized_operations,
         ),
@@ -72,7 +72,7 @@ def _refusal(error: ErrorCode, message: str | None, version: int) -> DescribeClu
 
 
 API: Final = Api(
-    schema_of(DescribeClusterRequest, DescribeClusterResponse),
+    build_schema(DescribeClusterRequest, DescribeClusterResponse),
     versions=VersionRange(0, 2),
     handle=handle,
     error_response=error_response,

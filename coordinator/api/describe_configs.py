@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream, in_slices
+from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.catalogue.config_description import DescribedConfig, node_configs, topic_configs
 from coordinator.catalogue.names import invalid_reason
 from coordinator.catalogue.topic import NO_ERROR, Refusal
@@ -18,7 +18,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, schema_of
+from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, build_schema
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -34,9 +34,11 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
     version = ctx.api_version
     if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):
         unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
-        return in_slices(node, ctx, _all_refused(request, unknown, version))
+        return respond_in_slices(node, ctx, _all_refused(request, unknown, version))
     results = (_describe(node, request, each, version) for each in request.resources)
-    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=as_stream(results)))
+    return respond_in_slices(
+        node, ctx, DescribeConfigsResponse(version=version, results=cast_as_list(results))
+    )
 
 
 def error_response(
@@ -50,7 +52,8 @@ def error_response(
 
 def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        version=version, results=as_stream(_result(each, refusal, [], version) for each in request.resources)
+        version=version,
+        results=cast_as_list(_result(each, refusal, [], version) for each in request.resources),
     )
 
 
@@ -123,7 +126,7 @@ def _result(
     return DescribeConfigsResult(
         version=version,
         error_code=refusal.error,
-        error_message=refusal.shown or "",
+        error_message=refusal.truncated_message or "",
         resource_type=wanted.resource_type,
         resource_name=wanted.resource_name,
         configs=configs,
@@ -131,7 +134,7 @@ def _result(
 
 
 API: Final = Api(
-    schema_of(DescribeConfigsRequest, DescribeConfigsResponse),
+    build_schema(DescribeConfigsRequest, DescribeConfigsResponse),
     versions=VersionRange(1, 4),
     handle=handle,
     error_response=error_response,

@@ -10,18 +10,18 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream, in_slices
+from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.authorization.authorizer import authorized_operations
-from coordinator.authorization.permissions import NOT_ASKED, Resource
+from coordinator.authorization.permissions import NOT_ASKED, ResourceType
 from coordinator.groups.classic.member import MemberSummary
 from coordinator.groups.classic.state import GroupState
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent
+from coordinator.partitions.group_access import AbsentGroup
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, schema_of
-from protocol.names import GroupId
+from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, build_schema
+from protocol.named_types import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 NOT_FOUND_FROM = 6
@@ -29,7 +29,9 @@ NOT_FOUND_FROM = 6
 
 def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
     """Describe each group of the request, in its order."""
-    return in_slices(node, ctx, DescribeGroupsResponse(groups=as_stream(_described(node, request, ctx))))
+    return respond_in_slices(
+        node, ctx, DescribeGroupsResponse(groups=cast_as_list(_described(node, request, ctx)))
+    )
 
 
 def _described(
@@ -39,23 +41,23 @@ def _described(
     for group_id in request.groups:
         described = _describe(node, GroupId(group_id), ctx)
         described.authorized_operations = authorized_operations(
-            node.authorizer, Resource.GROUP, group_id, asked=asked and not described.error_code
+            node.authorizer, ResourceType.GROUP, group_id, asked=asked and not described.error_code
         )
         yield described
 
 
 def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
-    kept = node.group_access.enter_classic(ctx, group_id)
+    kept = node.group_access.look_up_classic_group(ctx, group_id)
     if isinstance(kept, ErrorCode):
         return _error(group_id, kept)
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         described = _error(group_id, ErrorCode.NONE)
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:
             described.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
             described.error_message = not_found_message(group_id)
         return described
-    summary = kept.classic.summary()
+    summary = kept.classic_group.summary()
     return DescribeGroupsResponse.DescribedGroup(
         error_code=0,
         error_message=None,
@@ -63,7 +65,7 @@ def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGro
         group_state=summary.state,
         protocol_type=summary.protocol_type,
         protocol_data=summary.protocol,
-        members=as_stream(_member(member) for member in summary.members),
+        members=cast_as_list(_member(member) for member in summary.members),
     )
 
 
@@ -103,7 +105,7 @@ def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: in
 
 
 API: Final = Api(
-    schema_of(DescribeGroupsRequest, DescribeGroupsResponse),
+    build_schema(DescribeGroupsRequest, DescribeGroupsResponse),
     versions=VersionRange(0, 6),
     handle=handle,
     error_response=error_response,

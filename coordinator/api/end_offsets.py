@@ -11,13 +11,13 @@ from functools import partial
 from typing import Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
-from coordinator.api.slices import in_slices
-from coordinator.catalogue.configs import end_group
+from coordinator.api.slices import respond_in_slices
+from coordinator.catalogue.configs import find_end_group
 from coordinator.node import EndOffset, EndsByTopic, Node, Partitions
-from coordinator.partitions.group_access import GroupAbsent, GroupAccess
+from coordinator.partitions.group_access import AbsentGroup, GroupAccess
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 Known = Mapping[str, Mapping[int, EndOffset] | None]
 """By topic, the known ends by partition; None if they are unknown now, because their group is not served."""
@@ -25,7 +25,7 @@ Known = Mapping[str, Mapping[int, EndOffset] | None]
 NO_END: Final[Mapping[int, EndOffset]] = {}
 
 
-def with_ends(
+def respond_with_ends(
     node: Node,
     ctx: RequestContext,
     wanted: Partitions,
@@ -42,20 +42,20 @@ def with_ends(
         if node.ends is not None and not node.group_access.leads(group_id):
             elsewhere[group_id] = partitions
         else:
-            ends = ends_of(node.group_access, ctx, group_id, partitions)
+            ends = find_committed_ends(node.group_access, ctx, group_id, partitions)
             known.update(ends or dict.fromkeys(partitions))
     if node.ends is None or not elsewhere:
-        return in_slices(node, ctx, respond(known))
+        return respond_in_slices(node, ctx, respond(known))
     waiting = set(elsewhere)
 
     def known_now(group_id: GroupId, ends: EndsByTopic | None) -> None:
         known.update(ends or dict.fromkeys(elsewhere[group_id]))
         waiting.discard(group_id)
         if not waiting:
-            in_slices(node, ctx, respond(known))
+            respond_in_slices(node, ctx, respond(known))
 
     for group_id, partitions in elsewhere.items():
-        node.ends.ask(group_id, partitions, partial(known_now, group_id))
+        node.ends.request_committed_offsets(group_id, partitions, partial(known_now, group_id))
     return PARKED
 
 
@@ -64,27 +64,27 @@ def _by_group(node: Node, wanted: Partitions) -> Mapping[GroupId, Partitions]:
     by_group: dict[GroupId, dict[str, Collection[int]]] = {}
     for name, indexes in wanted.items():
         topic = node.catalogue.get(name)
-        group_id = GroupId("") if topic is None else end_group(topic, node.settings)
+        group_id = GroupId("") if topic is None else find_end_group(topic, node.settings)
         if group_id:
             by_group.setdefault(group_id, {})[name] = indexes
     return by_group
 
 
-def ends_of(
+def find_committed_ends(
     group_access: GroupAccess, waiting: ReplyDependencies, group_id: GroupId, partitions: Partitions
 ) -> EndsByTopic | None:
     """Return what a group of this node has committed in these partitions; `waiting` waits until that is durable.
 
     Return None if this node does not serve the group now.
     """
-    kept = group_access.enter(waiting, group_id)
+    kept = group_access.look_up_group(waiting, group_id)
     if isinstance(kept, ErrorCode):
         return None
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         return dict.fromkeys(partitions, NO_END)
     ends = {}
     for name, indexes in partitions.items():
-        committed = kept.offsets.of(name)
+        committed = kept.offsets.get_topic_offsets(name)
         found = {index: committed[index] for index in indexes if index in committed}
         ends[name] = {
             index: EndOffset(each.offset, each.commit_timestamp)

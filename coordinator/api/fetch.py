@@ -18,11 +18,16 @@ from typing import Final
 
 from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.fetch_answers import FetchableTopicResponse, PartitionData, nothing_new, refusal
+from coordinator.api.fetch_answers import (
+    FetchableTopicResponse,
+    PartitionData,
+    make_empty_result,
+    make_error_result,
+)
 from coordinator.api.fetch_log import FetchPartition, LogFetch
-from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import as_stream, in_slices, iterate_with_pauses
-from coordinator.api.topics import find_topic, id_bytes
+from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, can_answer_for, partition_error
+from coordinator.api.slices import cast_as_list, iterate_with_pauses, respond_in_slices
+from coordinator.api.topics import find_topic, topic_id_to_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
@@ -30,8 +35,8 @@ from coordinator.telemetry.logs import get_logger
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, FetchResponse, schema_of
-from protocol.names import Partition
+from protocol.messages import FetchRequest, FetchResponse, build_schema
+from protocol.named_types import Partition
 
 log = get_logger("api")
 
@@ -72,7 +77,7 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
             help="fetch from the Kafka cluster that holds the data; groups and offsets are served",
         )
     # The response is made again then, because a topic may have been deleted meanwhile.
-    return _wait(node, request, ctx, lambda: ctx.complete(_answer(node, request, version)[0]))
+    return _wait(node, request, ctx, lambda: ctx.answer_parked_request(_answer(node, request, version)[0]))
 
 
 def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> InSteps[FetchResponse]:
@@ -91,7 +96,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
 
     def answer() -> Parked:
         topics = _topics(node, request, version, set())
-        return in_slices(node, ctx, FetchResponse(version=version, responses=as_stream(topics)))
+        return respond_in_slices(node, ctx, FetchResponse(version=version, responses=cast_as_list(topics)))
 
     if errors != {ErrorCode.NONE} or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return answer()
@@ -104,7 +109,7 @@ def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callab
     def due(_argument: object) -> None:
         answer()
 
-    timer = node.timers.after(min(request.max_wait_ms, WAIT_MS_MAX), due)
+    timer = node.timers.call_after(min(request.max_wait_ms, WAIT_MS_MAX), due)
     ctx.on_abandoned = timer.cancel
     return PARKED
 
@@ -151,7 +156,9 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
         FetchableTopicResponse(
             version=version,
             topic=topic.topic,
-            partitions=[refusal(partition.partition, error, version) for partition in topic.partitions],
+            partitions=[
+                make_error_result(partition.partition, error, version) for partition in topic.partitions
+            ],
         )
         for topic in request.topics
     ]
@@ -189,7 +196,7 @@ def _topics(
             version=version,
             topic=wanted.topic,
             topic_id=wanted.topic_id,
-            partitions=as_stream(partitions),
+            partitions=cast_as_list(partitions),
         )
 
 
@@ -204,9 +211,9 @@ def _partitions(
         errors.add(error)
         if error is ErrorCode.NONE:
             index, offset = partition.partition, partition.fetch_offset
-            yield nothing_new(index, offset, version, committed=committed)
+            yield make_empty_result(index, offset, version, committed=committed)
         else:
-            yield refusal(partition.partition, error, version)
+            yield make_error_result(partition.partition, error, version)
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -220,7 +227,7 @@ def _replica_id(request: FetchRequest, version: int) -> int:
 
 def _find(node: Node, wanted: FetchTopic, version: int) -> Topic | ErrorCode:
     by_id = version >= TOPIC_IDS_FROM
-    return find_topic(node.catalogue, wanted.topic, id_bytes(wanted.topic_id) if by_id else None)
+    return find_topic(node.catalogue, wanted.topic, topic_id_to_bytes(wanted.topic_id) if by_id else None)
 
 
 def _error(
@@ -233,7 +240,7 @@ def _error(
     error = partition_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # no broker replicates from here
-    if error is ErrorCode.NONE and not is_led_here(node, topic, partition.partition):
+    if error is ErrorCode.NONE and not can_answer_for(node, topic, partition.partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error is ErrorCode.NONE and partition.fetch_offset < 0:
         return ErrorCode.OFFSET_OUT_OF_RANGE
@@ -245,7 +252,7 @@ def _refused(error: ErrorCode, version: int) -> FetchResponse:
 
 
 API: Final = Api(
-    schema_of(FetchRequest, FetchResponse),
+    build_schema(FetchRequest, FetchResponse),
     versions=VersionRange(4, 18),
     handle=handle,
     error_response=error_response,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from coordinator.topology.view import Leader
 from protocol.errors import ErrorCode
 from protocol.messages import FetchResponse
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.partition.reader import ReadResult
 
 UNKNOWN: Final = -1
@@ -22,7 +22,7 @@ PartitionData = FetchableTopicResponse.PartitionData
 
 
 @lru_cache(maxsize=16_384)  # some 10 MB at most
-def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) -> PartitionData:
+def make_empty_result(index: int, offset: Offset, version: int, *, committed: bool) -> PartitionData:
     """Return the empty result of a partition; cached, because most polls of a consumer repeat its last one."""
     return PartitionData(
         version=version,
@@ -35,7 +35,9 @@ def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) ->
     )
 
 
-def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> PartitionData:
+def make_error_result(
+    index: int, error: ErrorCode, version: int, leader: Leader | None = None
+) -> PartitionData:
     """Return the result with an error, and with the current leader if the client can use it."""
     current: Any = None  # the stub does not know that this struct is optional
     if leader is not None and error in LED_ELSEWHERE and version >= WHERE_IT_IS_NOW_FROM:
@@ -55,7 +57,7 @@ def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = 
     )
 
 
-def found_in_log(index: int, found: ReadResult, version: int, *, committed: bool) -> PartitionData:
+def make_log_result(index: int, found: ReadResult, version: int, *, committed: bool) -> PartitionData:
     """Return the result with batches of the log."""
     aborted = None
     diverging: Any = None

@@ -17,11 +17,11 @@ from coordinator.api.fetch_answers import (
     WHERE_IT_IS_NOW_FROM,
     FetchableTopicResponse,
     PartitionData,
-    found_in_log,
-    refusal,
+    make_error_result,
+    make_log_result,
 )
 from coordinator.api.partitions import READ_COMMITTED
-from coordinator.api.slices import as_stream, encoded
+from coordinator.api.slices import cast_as_list, encode_body_in_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.partitions.fetch_waiters import FetchWaiter
@@ -29,8 +29,8 @@ from coordinator.partitions.log_reads import LogReading
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
-from protocol.names import LeaderEpoch, Offset, Partition
-from storage.partition.reader import NO_EPOCH, ReadResult, WantedBatches
+from protocol.named_types import LeaderEpoch, Offset, Partition
+from storage.partition.reader import NO_EPOCH, FetchQuery, ReadResult
 
 FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
@@ -73,7 +73,7 @@ class LogFetch:
         self._node.stats.log_fetches += 1
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:
-            self._timer = self._node.timers.after(wait_ms, self._time_is_up)
+            self._timer = self._node.timers.call_after(wait_ms, self._time_is_up)
         self._try(fresh=wait_ms <= 0)
         return PARKED
 
@@ -89,11 +89,11 @@ class LogFetch:
             else:
                 self._answers[index] = error
         self._asked = [each.partition for each in wanted]
-        self._reading = self._node.reads.fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
+        self._reading = self._node.reads.prepare_fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
         self._reading.go_on()
 
-    def _wanted(self, row: FetchPartition) -> WantedBatches:
-        return WantedBatches(
+    def _wanted(self, row: FetchPartition) -> FetchQuery:
+        return FetchQuery(
             partition=Partition(row.partition),
             offset=Offset(row.fetch_offset),
             max_bytes=row.partition_max_bytes,
@@ -128,7 +128,7 @@ class LogFetch:
         ends = {
             index: each.end_offset for index, each in self._answers.items() if isinstance(each, ReadResult)
         }
-        self._waiting = self._node.reads.tail.wait(ends, self._wake)
+        self._waiting = self._node.reads.tail.add_waiter(ends, self._wake)
 
     def _wake(self) -> None:
         self._waiting = None
@@ -166,16 +166,16 @@ class LogFetch:
         if self._reading is not None:
             self._node.stats.log_fetched_bytes += self._reading.held_bytes
             self._ctx.is_counted = True
-        self._ctx.in_slices(self._encode())
+        self._ctx.run_in_slices(self._encode())
 
     def _encode(self) -> Work:
         try:
             response = FetchResponse(
                 version=self._ctx.api_version,
-                responses=as_stream(self._topics(self._partitions())),
+                responses=cast_as_list(self._topics(self._partitions())),
                 node_endpoints=self._endpoints(),
             )
-            return (yield from encoded(self._node, self._ctx, response))
+            return (yield from encode_body_in_steps(self._node, self._ctx, response))
         finally:
             self._stop()  # from now on the bytes count as those of the response
 
@@ -184,12 +184,12 @@ class LogFetch:
         for index in self._rows:
             answer = self._answers[index]
             if isinstance(answer, ReadResult):
-                yield found_in_log(index, answer, version, committed=self._committed)
+                yield make_log_result(index, answer, version, committed=self._committed)
                 yield None  # about a megabyte was encoded
             else:
                 is_there = self._topic.has_partition(index)
                 leader = self._node.cluster.leader(self._topic, index) if is_there else None
-                yield refusal(index, answer, version, leader)
+                yield make_error_result(index, answer, version, leader)
 
     def _endpoints(self) -> list[FetchResponse.NodeEndpoint]:
         """Return the addresses of the leaders that the response names."""

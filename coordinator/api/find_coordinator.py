@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream, in_slices
+from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.catalogue.topic import Refusal
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
@@ -20,8 +20,8 @@ from coordinator.topology.view import Broker
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse, schema_of
-from protocol.names import GroupId
+from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse, build_schema
+from protocol.named_types import GroupId
 
 log = get_logger("api")
 
@@ -40,7 +40,7 @@ def handle(
 ) -> FindCoordinatorResponse | Parked:
     """Name the node that coordinates each key. The empty key is valid, and a repeated key gets a result each time."""
     version = ctx.api_version
-    if request.key_type == TRANSACTION and ctx.is_first:
+    if request.key_type == TRANSACTION and ctx.claim_first_use:
         log.warning(
             "a client asks for transactions, which are not coordinated here",
             client_id=ctx.client_id,
@@ -51,8 +51,8 @@ def handle(
             _coordinator(key, _find(node, key, request.key_type, version), version)
             for key in request.coordinator_keys
         )
-        return in_slices(
-            node, ctx, FindCoordinatorResponse(version=version, coordinators=as_stream(coordinators))
+        return respond_in_slices(
+            node, ctx, FindCoordinatorResponse(version=version, coordinators=cast_as_list(coordinators))
         )
     found = _find(node, request.key, request.key_type, version)
     if isinstance(found, Refusal):
@@ -83,7 +83,7 @@ def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal
     """Return the node that coordinates this key, or why there is none."""
     if key_type == GROUP:
         group_id = GroupId(key)
-        broker = node.cluster.coordinator(group_id)
+        broker = node.cluster.look_up_coordinator(group_id)
         if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # A loading partition has its coordinator already, which answers COORDINATOR_LOAD_IN_PROGRESS.
@@ -122,7 +122,7 @@ def _not_found(key: str, refusal: Refusal, version: int) -> FindCoordinatorRespo
         host=NOWHERE_HOST,
         port=NOWHERE_PORT,
         error_code=refusal.error,
-        error_message=refusal.shown or "",
+        error_message=refusal.truncated_message or "",
     )
 
 
@@ -130,7 +130,7 @@ def _single_refusal(refusal: Refusal, version: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         version=version,
         error_code=refusal.error,
-        error_message=refusal.shown,
+        error_message=refusal.truncated_message,
         node_id=NOWHERE_ID,
         host=NOWHERE_HOST,
         port=NOWHERE_PORT,
@@ -138,7 +138,7 @@ def _single_refusal(refusal: Refusal, version: int) -> FindCoordinatorResponse:
 
 
 API: Final = Api(
-    schema_of(FindCoordinatorRequest, FindCoordinatorResponse),
+    build_schema(FindCoordinatorRequest, FindCoordinatorResponse),
     versions=VersionRange(0, 6),
     handle=handle,
     error_response=error_response,

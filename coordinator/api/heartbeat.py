@@ -7,7 +7,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import heartbeat
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
@@ -20,16 +20,16 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     group_access = node.group_access
-    kept = group_access.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (GroupEntry, GroupAbsent)):
+    kept = group_access.look_up_local_classic_group(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, AbsentGroup)):
         if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # The member is not loaded yet, and must not rejoin for that (GroupCoordinatorService.heartbeat).
             return HeartbeatResponse(error_code=0)
         return HeartbeatResponse(error_code=kept)
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    outcome = heartbeat(kept.classic, request, group_access.clock.mono_ms())
-    return HeartbeatResponse(error_code=group_access.run(ctx, kept, outcome))
+    outcome = heartbeat(kept.classic_group, request, group_access.clock.mono_ms())
+    return HeartbeatResponse(error_code=group_access.carry_out_outcome(ctx, kept, outcome))
 
 
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:

@@ -11,19 +11,19 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream
-from coordinator.api.topic_changes import answer_after_change
+from coordinator.api.slices import cast_as_list
+from coordinator.api.topic_changes import change_and_answer
 from coordinator.catalogue.config_values import ConfigType
 from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.names import invalid_reason
-from coordinator.catalogue.steps import Steps, count_in_steps, in_steps
+from coordinator.catalogue.steps import Steps, count_in_steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, schema_of
+from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, build_schema
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -53,7 +53,7 @@ def handle(
     def refuse(error: ErrorCode) -> IncrementalAlterConfigsResponse:
         return _response(request, [Refusal(error)] * len(request.resources), version)
 
-    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
+    return change_and_answer(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
 
 
 def error_response(
@@ -68,7 +68,7 @@ def error_response(
 def _alter_all(topics: Topics, resources: Sequence[AlterConfigsResource]) -> Steps[Altered]:
     times = yield from count_in_steps((each.resource_type, each.resource_name) for each in resources)
     outcome = []
-    for each in in_steps(resources):
+    for each in iterate_in_steps(resources):
         if each is None:
             yield
             continue
@@ -144,11 +144,11 @@ def _response(
     kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(
         version=version,
-        responses=as_stream(
+        responses=cast_as_list(
             kind(
                 version=version,
                 error_code=refusal.error,
-                error_message=refusal.shown,
+                error_message=refusal.truncated_message,
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
             )
@@ -158,7 +158,7 @@ def _response(
 
 
 API: Final = Api(
-    schema_of(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    build_schema(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     versions=VersionRange(0, 1),
     handle=handle,
     error_response=error_response,

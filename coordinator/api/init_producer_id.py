@@ -15,7 +15,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import InitProducerIdRequest, InitProducerIdResponse, schema_of
+from protocol.messages import InitProducerIdRequest, InitProducerIdResponse, build_schema
 
 NONE = -1
 
@@ -39,7 +39,7 @@ def error_response(request: InitProducerIdRequest, error: ErrorCode, version: in
 
 
 API: Final = Api(
-    schema_of(InitProducerIdRequest, InitProducerIdResponse),
+    build_schema(InitProducerIdRequest, InitProducerIdResponse),
     versions=VersionRange(0, 5),
     handle=handle,
     error_response=error_response,

@@ -13,7 +13,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.groups.classic.join import join
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.compiled_struct import copy_with_fields
@@ -39,12 +39,14 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
         request = copy_with_fields(request, rebalance_timeout_ms=request.session_timeout_ms)
-    kept = group_access.enter_classic_to_change(ctx, request.group_id)
-    if isinstance(kept, GroupAbsent):
-        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.begin(kept)
+    kept = group_access.look_up_classic_to_change(ctx, request.group_id)
+    if isinstance(kept, AbsentGroup):
+        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.create_group(kept)
     if not isinstance(kept, GroupEntry):
         return error_response(request, kept, ctx.api_version)
-    group_access.run(ctx, kept, join(group_access.env, kept.classic, request, ctx, group_access.clock.now()))
+    group_access.carry_out_outcome(
+        ctx, kept, join(group_access.env, kept.classic_group, request, ctx, group_access.clock.now())
+    )
     return PARKED
 
 
@@ -82,7 +84,7 @@ def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     return response
 
 
-def in_pieces(response: JoinGroupResponse, version: int) -> Any:
+def to_streamed_response(response: JoinGroupResponse, version: int) -> Any:
     """Return the form to encode in steps of a response to a leader whose members have much metadata; None if short."""
     if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
         return None
@@ -109,6 +111,6 @@ API: Final = Api(
     changes=True,
     waits_for_members=True,
     adapt=adapt,
-    in_pieces=in_pieces,
+    in_pieces=to_streamed_response,
     short_answers=True,
 )

@@ -10,7 +10,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import leave
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.compiled_struct import copy_with_fields
@@ -31,16 +31,16 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     group_access = node.group_access
-    kept = group_access.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (GroupEntry, GroupAbsent)):
+    kept = group_access.look_up_local_classic_group(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, AbsentGroup)):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
         request = copy_with_fields(request, members=[MemberIdentity(member_id=request.member_id)])
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         answers = [_unknown(member) for member in request.members]
     else:
-        answers = group_access.run(
-            ctx, kept, leave(group_access.env, kept.classic, request, group_access.clock.now())
+        answers = group_access.carry_out_outcome(
+            ctx, kept, leave(group_access.env, kept.classic_group, request, group_access.clock.now())
         )
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)

@@ -9,14 +9,14 @@ from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream, in_slices
+from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.groups.classic.group import KIND
 from coordinator.groups.group import Group
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsRequest, ListGroupsResponse, schema_of
+from protocol.messages import ListGroupsRequest, ListGroupsResponse, build_schema
 
 
 def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
@@ -27,7 +27,7 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
     types = {kind.lower() for kind in request.types_filter or ()}
     if types and KIND not in types:
         return ListGroupsResponse(groups=[])
-    return in_slices(node, ctx, ListGroupsResponse(groups=as_stream(_groups(node, states, ctx))))
+    return respond_in_slices(node, ctx, ListGroupsResponse(groups=cast_as_list(_groups(node, states, ctx))))
 
 
 def _groups(
@@ -59,7 +59,7 @@ def error_response(request: ListGroupsRequest, error: ErrorCode, version: int) -
 
 
 API: Final = Api(
-    schema_of(ListGroupsRequest, ListGroupsResponse),
+    build_schema(ListGroupsRequest, ListGroupsResponse),
     versions=VersionRange(0, 5),
     handle=handle,
     error_response=error_response,

@@ -24,17 +24,17 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.end_offsets import NO_END, Known, with_ends
-from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import as_stream
+from coordinator.api.end_offsets import NO_END, Known, respond_with_ends
+from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, can_answer_for, partition_error
+from coordinator.api.slices import cast_as_list
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import EndOffset, Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
-from protocol.names import Offset, Partition
+from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, build_schema
+from protocol.named_types import Offset, Partition
 from storage.partition.reader import NO_TIMESTAMP, OffsetQuery, OffsetSpec, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
@@ -127,7 +127,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
         found.update(zip((each.partition for each in sought), offsets, strict=True))
         _respond(node, ctx, asked, _at_end(asked), found)
 
-    node.reads.locate(sought, done)
+    node.reads.find_offsets(sought, done)
     return PARKED
 
 
@@ -141,7 +141,7 @@ def _sought(
     error = partition_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
-    if not is_led_here(node, topic, row.partition_index):
+    if not can_answer_for(node, topic, row.partition_index):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if named.in_log is None:
         return NOT_IN_LOG
@@ -173,10 +173,10 @@ def _respond(
             else _topic(node, name, rows, ctx, known.get(name, NO_END))
             for name, rows in asked.items()
         )
-        return ListOffsetsResponse(version=ctx.api_version, topics=as_stream(topics))
+        return ListOffsetsResponse(version=ctx.api_version, topics=cast_as_list(topics))
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
-    return with_ends(node, ctx, wanted, respond)
+    return respond_with_ends(node, ctx, wanted, respond)
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
@@ -227,7 +227,7 @@ def _topic(
         return _answer(index, TimestampAndOffset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
-    return ListOffsetsTopicResponse(version=version, name=name, partitions=as_stream(answers))
+    return ListOffsetsTopicResponse(version=version, name=name, partitions=cast_as_list(answers))
 
 
 def _topic_in_log(rows: list[ListOffsetsPartition], in_log: InLog, version: int) -> ListOffsetsTopicResponse:
@@ -240,7 +240,7 @@ def _topic_in_log(rows: list[ListOffsetsPartition], in_log: InLog, version: int)
         return _answer(index, found, version)
 
     answers = (answer(index) for index in times)
-    return ListOffsetsTopicResponse(version=version, name=OFFSETS_TOPIC, partitions=as_stream(answers))
+    return ListOffsetsTopicResponse(version=version, name=OFFSETS_TOPIC, partitions=cast_as_list(answers))
 
 
 def _find(
@@ -300,7 +300,7 @@ def _refusal(index: int, error: ErrorCode, version: int) -> ListOffsetsPartition
 
 
 API: Final = Api(
-    schema_of(ListOffsetsRequest, ListOffsetsResponse),
+    build_schema(ListOffsetsRequest, ListOffsetsResponse),
     versions=VersionRange(1, 11),
     handle=handle,
     error_response=error_response,

@@ -17,12 +17,12 @@ from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, as_stream, in_slices, iterate_with_pauses
-from coordinator.api.topic_changes import answer_after_change
+from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, iterate_with_pauses, respond_in_slices
+from coordinator.api.topic_changes import change_and_answer
 from coordinator.authorization.authorizer import authorized_operations
-from coordinator.authorization.permissions import CLUSTER_NAME, Resource
+from coordinator.authorization.permissions import CLUSTER_NAME, ResourceType
 from coordinator.catalogue.names import INTERNAL_TOPICS, invalid_reason
-from coordinator.catalogue.steps import Steps, in_steps
+from coordinator.catalogue.steps import Steps, iterate_in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -30,7 +30,7 @@ from coordinator.topology.view import NO_NODE, Leader
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import MetadataRequest, MetadataResponse, schema_of
+from protocol.messages import MetadataRequest, MetadataResponse, build_schema
 
 MetadataRequestTopic = MetadataRequest.MetadataRequestTopic
 MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
@@ -52,7 +52,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
         topics = (_known(node, request, topic, version) for topic in node.catalogue)
-        return in_slices(node, ctx, _response(node, request, topics, version))
+        return respond_in_slices(node, ctx, _response(node, request, topics, version))
     return _answer(node, request, ctx, *_all_at_once(_asked(wanted, version)))
 
 
@@ -99,13 +99,15 @@ def _answer(
 ) -> Parked:
     version = ctx.api_version
     if not are_possible:
-        return in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
+        return respond_in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
     if ids:  # with ids, names are ignored
-        return in_slices(node, ctx, _response(node, request, _by_id(node, request, ids, version), version))
+        return respond_in_slices(
+            node, ctx, _response(node, request, _by_id(node, request, ids, version), version)
+        )
     creatable = _creatable(node, request, names)
     if not creatable:
         known = _by_name(node, request, names, {}, version)
-        return in_slices(node, ctx, _response(node, request, known, version))
+        return respond_in_slices(node, ctx, _response(node, request, known, version))
 
     def edit(catalogue: Topics) -> Steps[dict[str, Refusal]]:
         return _create(node, catalogue, creatable)
@@ -116,7 +118,7 @@ def _answer(
     def refuse(_error: ErrorCode) -> MetadataResponse:
         return respond({})  # the topics do not exist, so the client retries
 
-    return answer_after_change(node, ctx, edit, respond, refuse)
+    return change_and_answer(node, ctx, edit, respond, refuse)
 
 
 def _may_create(request: MetadataRequest) -> bool:
@@ -137,7 +139,7 @@ def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> Metada
         )
         for topic in request.topics or ()
     )
-    return MetadataResponse(version=version, brokers=[], topics=as_stream(topics), error_code=error)
+    return MetadataResponse(version=version, brokers=[], topics=cast_as_list(topics), error_code=error)
 
 
 def _is_possible(name: str | None, topic_id: uuid.UUID | None, version: int) -> bool:
@@ -158,7 +160,7 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[s
     partitions = node.settings.num_partitions
     budget = catalogue.limits.partitions_per_request
     refused: dict[str, Refusal] = {}
-    for name in in_steps(names):
+    for name in iterate_in_steps(names):
         if name is None:
             yield
             continue
@@ -234,7 +236,7 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
         name=topic.name,
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
-        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else as_stream(partitions),
+        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else cast_as_list(partitions),
         authorized_operations=_topic_operations(node, request, topic.name, version),
     )
 
@@ -257,7 +259,7 @@ def _partition(index: int, leader: Leader, version: int) -> MetadataResponsePart
 
 def _topic_operations(node: Node, request: MetadataRequest, name: str, version: int) -> set[int]:
     asked = version >= OPERATIONS_FROM and request.include_topic_authorized_operations
-    return authorized_operations(node.authorizer, Resource.TOPIC, name, asked=asked)
+    return authorized_operations(node.authorizer, ResourceType.TOPIC, name, asked=asked)
 
 
 def _response(
@@ -278,15 +280,15 @@ def _response(
         brokers=brokers,
         cluster_id=node.cluster_id,
         controller_id=node.cluster.controller_id,
-        topics=as_stream(topics),
+        topics=cast_as_list(topics),
         authorized_operations=authorized_operations(
-            node.authorizer, Resource.CLUSTER, CLUSTER_NAME, asked=asked
+            node.authorizer, ResourceType.CLUSTER, CLUSTER_NAME, asked=asked
         ),
     )
 
 
 API: Final = Api(
-    schema_of(MetadataRequest, MetadataResponse),
+    build_schema(MetadataRequest, MetadataResponse),
     versions=VersionRange(0, 13),
     handle=handle,
     error_response=error_response,

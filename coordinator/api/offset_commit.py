@@ -14,8 +14,8 @@ from coordinator.api.context import InSteps, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
-from coordinator.api.slices import in_slices
-from coordinator.api.topics import find_topic, look_for
+from coordinator.api.slices import respond_in_slices
+from coordinator.api.topics import find_topic, request_topic_search
 from coordinator.catalogue.steps import run_all_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
@@ -25,14 +25,14 @@ from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
-    commit_rows,
-    commit_topic,
     join_commits,
+    prepare_rows_commit,
+    prepare_topic_commit,
 )
 from coordinator.groups.outcome import Instant
 from coordinator.node import Node
-from coordinator.partitions.append_errors import append_error, group_error
-from coordinator.partitions.group_access import GroupAbsent, GroupAccess, GroupEntry
+from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
+from coordinator.partitions.group_access import AbsentGroup, GroupAccess, GroupEntry
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
 from protocol.errors import ErrorCode
@@ -47,7 +47,7 @@ from protocol.hot.offset_commit import (
 from protocol.messages import OffsetCommitResponse as StreamedResponse
 from protocol.mypyc_shim import mypyc_attr
 from storage.errors import RecordTooLarge
-from storage.format.offset_record import plain_rows
+from storage.format.offset_record import pack_offset_rows
 from storage.format.records import OffsetCommits
 
 _NONE: Final = ErrorCode.NONE
@@ -76,14 +76,14 @@ class Decision:
         """The results of topics and partitions that do not exist, by the topic's name or id in the request."""
         self.whole = True  # True if every offset is accepted
 
-    def add(self, other: "Decision") -> None:
+    def add_topics(self, other: "Decision") -> None:
         """Add the decision on other topics of the request."""
         self.stored += other.stored
         self.answers += other.answers
         self.taken += other.taken
         self._refuse_with(other)
 
-    def join(self, part: "Decision") -> None:
+    def add_partitions(self, part: "Decision") -> None:
         """Add the decision on more partitions of the one topic of this decision."""
         if not self.taken:
             self.taken = part.taken
@@ -136,7 +136,7 @@ def handle_in_steps(
         yield from _refuse_in_steps(decided, error)
     answers = merge_topics(decided.refused, decided.taken)
     yield
-    return in_slices(node, ctx, _response_in_slices(ctx.api_version, answers))
+    return respond_in_slices(node, ctx, _response_in_slices(ctx.api_version, answers))
 
 
 def _decide_in_steps(
@@ -174,14 +174,14 @@ def _decide_wide(
         rows = topic.partitions[start : start + ITEMS_PER_STEP]
         part = Decision()
         _decide(node, request, OffsetCommitRequestTopic(topic.name, topic.topic_id, rows), version, now, part)
-        whole.join(part)
+        whole.add_partitions(part)
         found += _topics_of(node, whole.stored[len(found) :])
         yield
     for commits in whole.stored:
         if not commits.metadata_bytes and request.retention_time_ms == NO_RETENTION_TIME:
-            commits.rows = plain_rows(commits.values)
+            commits.rows = pack_offset_rows(commits.values)
             yield
-    decided.add(whole)
+    decided.add_topics(whole)
     return found
 
 
@@ -237,7 +237,7 @@ def _make_fit(kept: GroupEntry, decided: Decision, room: OffsetRoom) -> None:
     """Refuse the offsets that would exceed the limits."""
     for commits, answer in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
-        room.fit(kept.offsets, commits, answer.partitions)
+        room.refuse_excess_offsets(kept.offsets, commits, answer.partitions)
         if len(commits.values) < count:
             decided.whole = False
     decided.stored = [commits for commits in decided.stored if commits.values]
@@ -248,10 +248,10 @@ def _group(
 ) -> GroupEntry | ErrorCode:
     """Return the group, a new one for a commit that names no generation, or why there is none."""
     if request.generation_id_or_member_epoch < 0:
-        kept = group_access.enter_to_change(ctx, request.group_id)
-        return group_access.begin(kept) if isinstance(kept, GroupAbsent) else kept
-    kept = group_access.enter_here(ctx, request.group_id)
-    if not isinstance(kept, GroupAbsent):
+        kept = group_access.look_up_group_to_change(ctx, request.group_id)
+        return group_access.create_group(kept) if isinstance(kept, AbsentGroup) else kept
+    kept = group_access.look_up_local_group(ctx, request.group_id)
+    if not isinstance(kept, AbsentGroup):
         return kept
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
@@ -263,7 +263,7 @@ def _store(
     try:
         group_access.commit(ctx, kept, commits)
     except RecordTooLarge as error:
-        return group_error(append_error(error))
+        return get_client_error_code(get_append_error_code(error))
     return _NONE
 
 
@@ -278,13 +278,13 @@ def _decide(
     """Decide the commit of one topic."""
     key, known = _find(node, topic, version)
     if not isinstance(known, Topic):
-        look_for(node, key)
+        request_topic_search(node, key)
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return
     if _decide_rows(request, topic, key, known, now, decided):
         return
-    commits, answers, missing = commit_topic(
+    commits, answers, missing = prepare_topic_commit(
         node.group_access.env.config,
         request.group_id,
         known.name,
@@ -296,7 +296,7 @@ def _decide(
     if len(commits.values) < len(topic.partitions):
         decided.whole = False  # or the request names a partition twice
     if missing:
-        look_for(node, key)
+        request_topic_search(node, key)
         _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
     if answers:
@@ -318,7 +318,7 @@ def _decide_rows(
     rows = topic.partition_rows
     if rows is None or rows.count < ROWS_FROM or request.retention_time_ms != NO_RETENTION_TIME:
         return False
-    commits = commit_rows(request.group_id, known.name, known.partitions, rows, now)
+    commits = prepare_rows_commit(request.group_id, known.name, known.partitions, rows, now)
     if commits is None:
         return False
     answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, partition_rows=rows)

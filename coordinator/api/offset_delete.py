@@ -8,16 +8,16 @@ from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import iterate_with_pauses, work_in_slices
-from coordinator.api.topics import look_for
-from coordinator.groups.offsets.commits import delete_offsets
+from coordinator.api.topics import request_topic_search
+from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse, schema_of
-from protocol.names import GroupId
+from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse, build_schema
+from protocol.named_types import GroupId
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN
 from storage.format.records import Record
 
@@ -30,10 +30,10 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     """Delete offsets of partitions, except for topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    kept = node.group_access.enter_to_change(ctx, GroupId(request.group_id))
+    kept = node.group_access.look_up_group_to_change(ctx, GroupId(request.group_id))
     if isinstance(kept, ErrorCode):
         return error_response(request, kept, ctx.api_version)
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
     return work_in_slices(node, ctx, _delete(node, request, ctx, kept))
 
@@ -53,12 +53,12 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
                 index = partition.partition_index
                 (existing if known is not None and known.has_partition(index) else missing).append(index)
         if missing or known is None:
-            look_for(node, topic.name)
+            request_topic_search(node, topic.name)
             _refuse(refused, topic.name, missing)
         if existing:
             asked.append((topic.name, existing))
         yield
-    node.group_access.check(ctx, kept)
+    node.group_access.recheck_group(ctx, kept)
     error = kept.group.validate_delete_offsets()
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
@@ -91,15 +91,15 @@ def _delete_together(
     node: Node, ctx: RequestContext, kept: GroupEntry, batch: list[Asked]
 ) -> list[list[ErrorCode]]:
     """Delete the offsets of some topics; return the errors. Raises RequestRefused if the group is gone by now."""
-    node.group_access.check(ctx, kept)
+    node.group_access.recheck_group(ctx, kept)
     answers: list[list[ErrorCode]] = []
     records: list[Record] = []
     for name, indexes in batch:
-        outcome = delete_offsets(kept.group, kept.offsets, name, indexes)
+        outcome = plan_offset_deletion(kept.group, kept.offsets, name, indexes)
         answers.append(outcome.answer)
         records += outcome.records
     count = kept.offsets.count
-    node.group_access.run(ctx, kept, Outcome(None, records, independent=True))
+    node.group_access.carry_out_outcome(ctx, kept, Outcome(None, records, independent=True))
     node.stats.offset_deletions += count - kept.offsets.count
     return answers
 
@@ -127,7 +127,7 @@ def error_response(request: OffsetDeleteRequest, error: ErrorCode, version: int)
 
 
 API: Final = Api(
-    schema_of(OffsetDeleteRequest, OffsetDeleteResponse),
+    build_schema(OffsetDeleteRequest, OffsetDeleteResponse),
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,

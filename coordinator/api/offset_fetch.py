@@ -9,8 +9,8 @@ from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
-from coordinator.api.topics import look_for_fetched
+from coordinator.api.offset_fetch_long import answer_in_slices, bound_answer_bytes, count_wanted_offsets
+from coordinator.api.topics import request_fetched_topic_search
 from coordinator.groups.offsets.commits import (
     INVALID_OFFSET,
     fetch_partition,
@@ -18,7 +18,7 @@ from coordinator.groups.offsets.commits import (
     fetch_rows,
 )
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
@@ -51,27 +51,27 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     if ctx.api_version >= GROUPS_FROM:
         for wanted in request.groups:
             if wanted.topics is None:
-                if offsets_wanted(node, request) > MANY_OFFSETS:
+                if count_wanted_offsets(node, request) > MANY_OFFSETS:
                     return answer_in_slices(node, request, ctx)
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
-    kept = node.group_access.enter(ctx, request.group_id)
-    if not isinstance(kept, (GroupEntry, GroupAbsent)):
+    kept = node.group_access.look_up_group(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, AbsentGroup)):
         if ctx.api_version < TOP_ERROR_FROM:
             node.stats.count_error(
                 ApiKey.OFFSET_FETCH, kept
             )  # later versions count it as the top-level error
         return error_response(request, kept, ctx.api_version)
-    offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
+    offsets = {} if isinstance(kept, AbsentGroup) else kept.offsets.by_topic
     node.stats.offset_fetches += 1
     if request.topics is None:
-        if not isinstance(kept, GroupAbsent) and kept.offsets.count > MANY_OFFSETS:
+        if not isinstance(kept, AbsentGroup) and kept.offsets.count > MANY_OFFSETS:
             node.stats.offset_fetches -= 1  # `answer_in_slices` counts it
             return answer_in_slices(node, request, ctx)
         topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
     else:
         asked = request.topics
-        look_for_fetched(node, asked, by_id=False)
+        request_fetched_topic_search(node, asked, by_id=False)
         topics = [
             _topic_v7(topic.name, offsets.get(topic.name, {}), topic.partition_indexes) for topic in asked
         ]
@@ -92,7 +92,7 @@ def handle_in_steps(
 ) -> InSteps[OffsetFetchResponse]:
     """Answer a long request in slices, or at once if the one group of a version below v8 has an error."""
     if ctx.api_version < GROUPS_FROM and isinstance(
-        node.group_access.enter(ctx, request.group_id), ErrorCode
+        node.group_access.look_up_group(ctx, request.group_id), ErrorCode
     ):
         return handle(node, request, ctx)
     yield
@@ -100,12 +100,12 @@ def handle_in_steps(
 
 
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
-    kept = node.group_access.enter(ctx, wanted.group_id)
-    if not isinstance(kept, (GroupEntry, GroupAbsent)):
+    kept = node.group_access.look_up_group(ctx, wanted.group_id)
+    if not isinstance(kept, (GroupEntry, AbsentGroup)):
         node.stats.count_error(ApiKey.OFFSET_FETCH, kept)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=kept)
     node.stats.offset_fetches += 1
-    offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
+    offsets = {} if isinstance(kept, AbsentGroup) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     if wanted.topics is None:
         topics = []
@@ -116,7 +116,7 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
             topics.append(_committed(name, topic_id, partitions, list(partitions)))
     else:
         asked = wanted.topics
-        look_for_fetched(node, asked, by_id=by_id)
+        request_fetched_topic_search(node, asked, by_id=by_id)
         topics = [_topic(node, topic, offsets, by_id=by_id) for topic in asked]
         if by_id:
             # KafkaApis appends unknown topics to the coordinator's results.
@@ -142,7 +142,7 @@ def _topic(
         if known is None:
             for _ in topic.partition_indexes:
                 node.stats.count_error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
-            return unknown_topic_id(topic)
+            return make_unknown_id_result(topic)
         name = known.name
     return _committed(topic.name, topic.topic_id, offsets.get(name, {}), topic.partition_indexes)
 
@@ -158,7 +158,7 @@ def _committed(
     )
 
 
-def unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+def make_unknown_id_result(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
     """Return the topic with UNKNOWN_TOPIC_ID for each wanted partition."""
     return OffsetFetchResponseTopics(
         name=topic.name,
@@ -204,5 +204,5 @@ API: Final = Api(
     error_parts=("groups", "topics", "partitions"),
     counts_part_errors=True,
     repeats=True,
-    answer_bytes_max=answer_bytes_max,
+    answer_bytes_max=bound_answer_bytes,
 )

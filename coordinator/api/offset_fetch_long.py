@@ -10,12 +10,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, iterate_with_pauses
-from coordinator.api.topics import look_for_fetched
+from coordinator.api.slices import ANSWER_BYTES_MAX, iterate_with_pauses, respond_in_slices
+from coordinator.api.topics import request_fetched_topic_search
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry, RequestRefused
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry, RequestRefused
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -23,7 +23,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from protocol.messages import OffsetFetchResponse
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM: Final = 8
@@ -41,16 +41,16 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
     """Answer with the committed offsets of every group in the request (v8 and later), or of its one group."""
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
-        return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
-    kept = node.group_access.enter(ctx, request.group_id)
+        return respond_in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
+    kept = node.group_access.look_up_group(ctx, request.group_id)
     if isinstance(kept, ErrorCode):
         raise RequestRefused(kept)
     node.stats.offset_fetches += 1
     topics = _topics(node, kept, request.topics, Response.OffsetFetchResponseTopic, ctx)
-    return in_slices(node, ctx, Response(version=ctx.api_version, topics=topics))
+    return respond_in_slices(node, ctx, Response(version=ctx.api_version, topics=topics))
 
 
-def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
+def count_wanted_offsets(node: Node, request: OffsetFetchRequest) -> int:
     """Return the number of offsets of the groups whose topics are null (v8 and later), for each time one is named."""
     counts: dict[str, int] = {}
     total = 0
@@ -63,7 +63,7 @@ def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
     return total
 
 
-def answer_bytes_max(node: Node, request: OffsetFetchRequest, version: int) -> int:
+def bound_answer_bytes(node: Node, request: OffsetFetchRequest, version: int) -> int:
     """Return an upper bound of the bytes of the response, without making it."""
     if version >= GROUPS_FROM:
         return sum(_bytes_max(node, group.group_id, group.topics) for group in request.groups)
@@ -82,7 +82,7 @@ def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> i
 
 def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Iterator[Any]:
     """Yield the groups of the response. Raises MessageTooLarge at once if it would exceed ANSWER_BYTES_MAX."""
-    if offsets_wanted(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
+    if count_wanted_offsets(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
         raise MessageTooLarge(f"more than {ANSWER_BYTES_MAX} bytes")
     for wanted in request.groups:
         yield _group(node, wanted, ctx)
@@ -91,7 +91,7 @@ def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Ite
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> Any:
     make = Response.OffsetFetchResponseGroup
     version = ctx.api_version
-    kept = node.group_access.enter(ctx, wanted.group_id)
+    kept = node.group_access.look_up_group(ctx, wanted.group_id)
     if isinstance(kept, ErrorCode):
         return make(version=version, group_id=wanted.group_id, error_code=kept, topics=[])
     node.stats.offset_fetches += 1
@@ -100,16 +100,16 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
 
 
 def _topics(
-    node: Node, kept: GroupEntry | GroupAbsent, wanted: Any, make: Any, ctx: RequestContext
+    node: Node, kept: GroupEntry | AbsentGroup, wanted: Any, make: Any, ctx: RequestContext
 ) -> Iterator[Any]:
     """Yield the wanted topics, or all with offsets for None; by id (v10) yield the unknown ones last."""
-    offsets: Offsets = {} if isinstance(kept, GroupAbsent) else kept.offsets.by_topic
+    offsets: Offsets = {} if isinstance(kept, AbsentGroup) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
     for topic in iterate_with_pauses(list(offsets) if wanted is None else wanted):
         known: Topic | None = None
         if topic is not None and wanted is not None:
-            look_for_fetched(node, (topic,), by_id=by_id)
+            request_fetched_topic_search(node, (topic,), by_id=by_id)
         if topic is not None and by_id:
             known = _known(node, topic)
             if known is None and wanted is not None:
@@ -142,7 +142,7 @@ def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, par
 
 def _partitions(
     node: Node,
-    kept: GroupEntry | GroupAbsent,
+    kept: GroupEntry | AbsentGroup,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -155,7 +155,7 @@ def _partitions(
 
 def _many_partitions(
     node: Node,
-    kept: GroupEntry | GroupAbsent,
+    kept: GroupEntry | AbsentGroup,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -169,13 +169,13 @@ def _many_partitions(
     _still_there(node, kept, ctx)
 
 
-def _still_there(node: Node, kept: GroupEntry | GroupAbsent, ctx: RequestContext) -> None:
+def _still_there(node: Node, kept: GroupEntry | AbsentGroup, ctx: RequestContext) -> None:
     """Let the reply wait for the offsets read so far.
 
     Raises RequestRefused if the group is gone, because it may have lost records.
     """
-    if not isinstance(kept, GroupAbsent):
-        node.group_access.check(ctx, kept)
+    if not isinstance(kept, AbsentGroup):
+        node.group_access.recheck_group(ctx, kept)
 
 
 def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:

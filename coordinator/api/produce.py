@@ -12,15 +12,15 @@ from typing import Final
 
 from coordinator.api.context import SILENT, Parked, RequestContext, Silent
 from coordinator.api.declaration import Api
-from coordinator.api.slices import as_stream, in_slices
-from coordinator.api.topics import find_topic, id_bytes
+from coordinator.api.slices import cast_as_list, respond_in_slices
+from coordinator.api.topics import find_topic, topic_id_to_bytes
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import ProduceRequest, ProduceResponse, schema_of
+from protocol.messages import ProduceRequest, ProduceResponse, build_schema
 
 log = get_logger("api")
 
@@ -50,7 +50,7 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked |
         if not any(topic.partition_data for topic in request.topic_data):
             return SILENT
         raise ProtocolError(f"it produces without waiting for an answer: {WHY}")
-    if ctx.is_first:
+    if ctx.claim_first_use:
         log.warning(
             "a client produces, and no records are kept here",
             client_id=ctx.client_id,
@@ -59,8 +59,8 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked |
         )
     version = ctx.api_version
     responses = (_refused(node, request, wanted, version) for wanted in request.topic_data)
-    return in_slices(
-        node, ctx, ProduceResponse(version=version, responses=as_stream(responses), node_endpoints=[])
+    return respond_in_slices(
+        node, ctx, ProduceResponse(version=version, responses=cast_as_list(responses), node_endpoints=[])
     )
 
 
@@ -68,7 +68,7 @@ def _refused(
     node: Node, request: ProduceRequest, wanted: TopicProduceData, version: int
 ) -> TopicProduceResponse:
     by_id = version >= TOPIC_IDS_FROM
-    topic = find_topic(node.catalogue, wanted.name, id_bytes(wanted.topic_id) if by_id else None)
+    topic = find_topic(node.catalogue, wanted.name, topic_id_to_bytes(wanted.topic_id) if by_id else None)
     partitions = (
         _refusal(partition.index, _error(topic, partition.index, request.acks), version)
         for partition in wanted.partition_data
@@ -99,7 +99,10 @@ def _topic(
     wanted: TopicProduceData, partitions: Iterable[PartitionProduceResponse], version: int
 ) -> TopicProduceResponse:
     return TopicProduceResponse(
-        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=as_stream(partitions)
+        version=version,
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        partition_responses=cast_as_list(partitions),
     )
 
 
@@ -117,7 +120,7 @@ def _refusal(index: int, error: ErrorCode, version: int) -> PartitionProduceResp
 
 
 API: Final = Api(
-    schema_of(ProduceRequest, ProduceResponse),
+    build_schema(ProduceRequest, ProduceResponse),
     versions=VersionRange(3, 13),
     handle=handle,
     error_response=error_response,

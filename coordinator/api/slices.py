@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests whose work has no small bound: answered in slices, between which the event loop serves others.
 
-A handler whose response is as long as a list of the request, or as the state of the node, passes it to `in_slices` with
-generators in place of its long lists: each item is made, encoded and dropped. If the response needs work before, that
-work is a generator, too (`work_in_slices`). A connection whose peer is gone drops its work. A slice that reads a group
-calls `RequestContext.wait_for`, so the response is sent once all that it shows is durable.
+A handler whose response is as long as a list of the request, or as the state of the node, passes it to
+`respond_in_slices` with generators in place of its long lists: each item is made, encoded and dropped. If the response
+needs work before, that work is a generator, too (`work_in_slices`). A connection whose peer is gone drops its work. A
+slice that reads a group calls `RequestContext.add_ticket`, so the response is sent once all that it shows is durable.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from coordinator.api.part_errors import part_errors
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coordinator.api.handled import VersionedApi
+    from coordinator.api.versioned_api import VersionedApi
     from coordinator.node import Node
     from coordinator.telemetry.stats import Stats
 
@@ -47,17 +47,17 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", fram
     return response
 
 
-def in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:
+def respond_in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:
     """Answer with a response that may have iterators (`streamed`) in place of its lists of structs."""
-    return ctx.in_slices(encoded(node, ctx, response))
+    return ctx.run_in_slices(encode_body_in_steps(node, ctx, response))
 
 
 def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Parked:
     """Do the work, whose yields let the event loop serve others, and answer with the response that it returns."""
-    return ctx.in_slices(_answer(node, ctx, work))
+    return ctx.run_in_slices(_answer(node, ctx, work))
 
 
-def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
+def make_error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
     """Return the response with this error in place of every result of a long request; count its parts in steps."""
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
@@ -72,10 +72,10 @@ def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Wor
 
 def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Work:
     response = yield from work
-    return (yield from encoded(node, ctx, response))
+    return (yield from encode_body_in_steps(node, ctx, response))
 
 
-def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
+def encode_body_in_steps(node: "Node", ctx: RequestContext, response: object) -> Work:
     """Encode a response's body in steps, count its errors, and return the pieces."""
     errors: Counter[int] = Counter()
     pieces = yield from ctx.api.encode_in_steps(response, errors)
@@ -84,8 +84,8 @@ def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
     return pieces
 
 
-def as_stream(items: Iterable[T | None]) -> list[T]:
-    """Return an iterator as if it were a list of structs, for `in_slices`; None in it yields to the event loop."""
+def cast_as_list(items: Iterable[T | None]) -> list[T]:
+    """Cast an iterator to a list of structs, for `respond_in_slices`; None in it yields to the event loop."""
     return cast("list[T]", items)
 
 

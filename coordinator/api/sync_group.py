@@ -10,12 +10,12 @@ from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.sync import sync
 from coordinator.node import Node
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SCHEMA, SyncGroupRequest, SyncGroupResponse
-from protocol.sync_protocol import lacks_protocol
+from protocol.sync_group_protocol import lacks_protocol
 
 
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
@@ -25,12 +25,14 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     group_access = node.group_access
-    kept = group_access.enter_classic_here(ctx, request.group_id)
-    if not isinstance(kept, (GroupEntry, GroupAbsent)):
+    kept = group_access.look_up_local_classic_group(ctx, request.group_id)
+    if not isinstance(kept, (GroupEntry, AbsentGroup)):
         return error_response(request, kept, ctx.api_version)
-    if isinstance(kept, GroupAbsent):
+    if isinstance(kept, AbsentGroup):
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-    group_access.run(ctx, kept, sync(kept.classic, request, ctx, group_access.clock.now()))
+    group_access.carry_out_outcome(
+        ctx, kept, sync(kept.classic_group, request, ctx, group_access.clock.now())
+    )
     return PARKED
 
 

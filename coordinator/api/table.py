@@ -11,16 +11,16 @@ from typing import Any, Final, TypeAlias
 
 import coordinator.api
 from coordinator.api.declaration import Api
-from coordinator.api.handled import EncodeInSteps, VersionedApi
 from coordinator.api.slices import ANSWER_BYTES_MAX
+from coordinator.api.versioned_api import EncodeInSteps, VersionedApi
 from protocol import hot
-from protocol.apis import PRIVATE_FROM, ApiKey, Offer
+from protocol.apis import PRIVATE_FROM, ApiKey, ApiVersionRange
 from protocol.codec import Codec
 from protocol.compiled_struct import copy_with_fields
 from protocol.headers import (
     api_version_prefix,
     has_flexible_response_header,
-    route_of,
+    read_api_version_prefix,
     unsupported_version_error,
 )
 from protocol.wire import MAX_INT32
@@ -43,16 +43,16 @@ class Capabilities:
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
         }
-        """The api's version, by the first four bytes of a request (`protocol.headers.route`)."""
+        """The api's version, by the first four bytes of a request (`protocol.headers.read_api_version_prefix`)."""
         self._refused = {
             api.key: _refused(api, answer_bytes_max) for api in self._apis if api.refuse_version is not None
         }
 
     @property
-    def offers(self) -> tuple[Offer, ...]:
+    def offered_versions(self) -> tuple[ApiVersionRange, ...]:
         """The apis and versions that ApiVersions lists, in the order of the keys."""
         return tuple(
-            Offer(
+            ApiVersionRange(
                 int(api.key),
                 api.versions.min if api.offered_from is None else api.offered_from,
                 api.versions.max,
@@ -63,13 +63,15 @@ class Capabilities:
 
     def frame_bounds(self, message_bytes_max: int) -> Mapping[int, int]:
         """Return the longest frame by api key, if a batch may have `message_bytes_max` bytes."""
-        return MappingProxyType({int(api.key): api.frame.of(message_bytes_max) for api in self._apis})
+        return MappingProxyType(
+            {int(api.key): api.frame.frame_limit_bytes(message_bytes_max) for api in self._apis}
+        )
 
-    def route(self, frame: bytes) -> VersionedApi:
+    def find_api(self, frame: bytes) -> VersionedApi:
         """Return the api for a request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
-        return self.routes.get(route_of(frame)) or self.unrouted(frame)
+        return self.routes.get(read_api_version_prefix(frame)) or self.find_api_if_unrouted(frame)
 
-    def unrouted(self, frame: bytes) -> VersionedApi:
+    def find_api_if_unrouted(self, frame: bytes) -> VersionedApi:
         """Return the api for a request that `routes` lacks: ApiVersions, which Kafka answers in every version.
 
         Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.
@@ -81,7 +83,7 @@ class Capabilities:
         return flexible if version >= first_flexible else classic
 
 
-def declared(package: ModuleType = coordinator.api) -> list[AnyApi]:
+def load_declared_apis(package: ModuleType = coordinator.api) -> list[AnyApi]:
     """Return every api that a module of the package declares. Imports all of them, and with them kafka-python.
 
     Modules of subpackages are left out: pass the package `private` for its apis.

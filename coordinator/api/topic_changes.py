@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.slices import respond_in_slices
 from coordinator.catalogue.catalogue_writer import ChangesClosed
 from coordinator.catalogue.steps import Steps, count_in_steps
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.node import Node
-from coordinator.topology.view import Cluster
+from coordinator.topology.view import ClusterTopology
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 Response = TypeVar("Response")
 
 
-def answer_after_change(
+def change_and_answer(
     node: Node,
     ctx: RequestContext,
     edit: Callable[[Draft], Steps[Result]],
@@ -45,20 +45,20 @@ def answer_after_change(
             response = refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             response = respond(outcome)
-        in_slices(node, ctx, response)
+        respond_in_slices(node, ctx, response)
 
-    node.catalogue_store.change_in_steps(edit, done, only_try=validate_only)
+    node.catalogue_store.submit_edit_in_steps(edit, done, only_try=validate_only)
     return PARKED
 
 
-def repeated(names: Iterable[str]) -> Steps[dict[str, Refusal]]:
+def find_repeat_refusals(names: Iterable[str]) -> Steps[dict[str, Refusal]]:
     """Return a refusal for each name that a request holds more than once, in the order of the request."""
     refusal = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     times = yield from count_in_steps(names)
     return {name: refusal for name, count in times.items() if count > 1}
 
 
-def refuse_brokers(broker_ids: list[int], cluster: Cluster) -> Refusal | None:
+def find_replica_refusal(broker_ids: list[int], cluster: ClusterTopology) -> Refusal | None:
     """Return why the replicas of a partition in a request are refused; None if they are exactly one of our nodes."""
     known = {broker.node_id for broker in cluster.brokers}
     if len(broker_ids) == 1 and broker_ids[0] in known:

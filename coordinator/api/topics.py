@@ -23,7 +23,7 @@ def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -
     return topic or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def look_for(node: Node, key: str | bytes) -> None:
+def request_topic_search(node: Node, key: str | bytes) -> None:
     """Request a search for a topic, by its name or id in a request, that is unknown or has too few partitions.
 
     The cluster behind this node, if any, may have the topic by now; the client retries.
@@ -33,7 +33,7 @@ def look_for(node: Node, key: str | bytes) -> None:
         look(key)
 
 
-def look_for_fetched(
+def request_fetched_topic_search(
     node: Node, topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], *, by_id: bool
 ) -> None:
     """Request a search for those topics of an OffsetFetch that are unknown or have too few partitions.
@@ -50,6 +50,6 @@ def look_for_fetched(
             look(key)
 
 
-def id_bytes(topic_id: UUID | None) -> bytes:
+def topic_id_to_bytes(topic_id: UUID | None) -> bytes:
     """Return a topic's id as `find_topic` takes it; kafka-python's messages have None for the zero id."""
     return ZERO_UUID if topic_id is None else topic_id.bytes

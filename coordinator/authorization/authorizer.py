@@ -4,7 +4,7 @@
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from coordinator.authorization.permissions import NOT_ASKED, SUPPORTED, Decisions, Permission, Resource
+from coordinator.authorization.permissions import NOT_ASKED, SUPPORTED, Decisions, Permission, ResourceType
 from protocol.errors import ErrorCode
 
 
@@ -14,7 +14,7 @@ class Authorizer(Protocol):
     def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions, or None if one of them has to be asked for."""
 
-    async def check(self, permissions: Collection[Permission]) -> Decisions:
+    async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
         """Return the decisions, including those that have to be asked for."""
 
 
@@ -25,7 +25,7 @@ class AllowAll:
         """Return a decision that allows each permission."""
         return dict.fromkeys(permissions, ErrorCode.NONE)
 
-    async def check(self, permissions: Collection[Permission]) -> Decisions:
+    async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
         """Return a decision that allows each permission."""
         return self.known_decisions(permissions)
 
@@ -33,7 +33,9 @@ class AllowAll:
 ALLOW_ALL: Final = AllowAll()
 
 
-def authorized_operations(authorizer: Authorizer, resource: Resource, name: str, *, asked: bool) -> set[int]:
+def authorized_operations(
+    authorizer: Authorizer, resource: ResourceType, name: str, *, asked: bool
+) -> set[int]:
     """Return the codes of the operations that the client may do with a resource (KIP-430), or NOT_ASKED if not wanted.
 
     An operation on which there is no decision yet is left out.

@@ -7,7 +7,15 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Operation, Permission, group_permission
-from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
+from coordinator.authorization.rule import (
+    NONE,
+    PASSES,
+    AuthorizationResult,
+    Decide,
+    Refuse,
+    Rule,
+    copy_message_with,
+)
 from coordinator.authorization.topics import TopicsPart
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
@@ -61,19 +69,23 @@ class SingleGroupRule(Rule):
             if self.refused_as is None:
                 return AuthorizationResult(error)
             return AuthorizationResult(response=refuse(self.refused_as(request), error, version))
-        refused = [] if self.topics is None else self.topics.refusals(request.topics, version, decide)
+        refused = (
+            [] if self.topics is None else self.topics.make_refused_topics(request.topics, version, decide)
+        )
         if self.topics is None or not refused:
             return PASSES
         left = self.topics.select_permitted_topics(request.topics, version, decide)
         if self.needs_topics and not left:
-            return AuthorizationResult(response=changed(refuse(request, NONE, version), topics=refused))
+            return AuthorizationResult(
+                response=copy_message_with(refuse(request, NONE, version), topics=refused)
+            )
 
         def merge(response: Any) -> Any:
             if getattr(response, "error_code", 0):  # of the group: the response has nothing else then
                 return response
-            return changed(response, topics=[*refused, *response.topics])
+            return copy_message_with(response, topics=[*refused, *response.topics])
 
-        return AuthorizationResult(request=changed(request, topics=left), merge=merge)
+        return AuthorizationResult(request=copy_message_with(request, topics=left), merge=merge)
 
 
 class RefusalPosition(Enum):
@@ -128,12 +140,12 @@ class SeveralGroupsRule(Rule):
             else:
                 refused = iter(rows)
                 rows = [next(answered if errors[name] is NONE else refused) for name in names]
-            return changed(response, **{self.answered: rows})
+            return copy_message_with(response, **{self.answered: rows})
 
         if not left:
-            nothing = changed(request, **{self.asked: []})
+            nothing = copy_message_with(request, **{self.asked: []})
             return AuthorizationResult(response=merge(refuse(nothing, NONE, version)))
-        return AuthorizationResult(request=changed(request, **{self.asked: left}), merge=merge)
+        return AuthorizationResult(request=copy_message_with(request, **{self.asked: left}), merge=merge)
 
     def _refusals(
         self, request: Any, errors: Mapping[str, ErrorCode], version: int, refuse: Refuse
@@ -145,7 +157,7 @@ class SeveralGroupsRule(Rule):
         names_by_error.pop(NONE, None)
         rows: dict[str, Any] = {}
         for error, names in names_by_error.items():
-            response = refuse(changed(request, **{self.asked: names}), error, version)
+            response = refuse(copy_message_with(request, **{self.asked: names}), error, version)
             rows.update(zip(names, getattr(response, self.answered), strict=True))
         return rows
 
@@ -225,7 +237,9 @@ class FindCoordinatorRule(Rule):
         error = decide(group_permission(self.several.operation, request.key))
         if error is NONE:
             return PASSES
-        response = changed(refuse(request, error, version), error_message=MESSAGES.get(error, error.name))
+        response = copy_message_with(
+            refuse(request, error, version), error_message=MESSAGES.get(error, error.name)
+        )
         return AuthorizationResult(response=response)
 
 

@@ -6,7 +6,15 @@ from operator import is_
 from typing import Any
 
 from coordinator.authorization.permissions import Operation, Permission, group_permission
-from coordinator.authorization.rule import NONE, PASSES, AuthorizationResult, Decide, Refuse, Rule, changed
+from coordinator.authorization.rule import (
+    NONE,
+    PASSES,
+    AuthorizationResult,
+    Decide,
+    Refuse,
+    Rule,
+    copy_message_with,
+)
 from coordinator.authorization.topics import TopicsPart
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
@@ -20,7 +28,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.names import Offset
+from protocol.named_types import Offset
 
 GROUPS_FROM = 8
 """The version from which on OffsetFetch asks for several groups."""
@@ -97,7 +105,7 @@ class OffsetFetchRule(Rule):
         if version < GROUPS_FROM:
             if response.error_code:
                 return response
-            refused = self._topics.refusals(request.topics, version, decide)
+            refused = self._topics.make_refused_topics(request.topics, version, decide)
             return copy_with_fields(response, topics=[*response.topics, *refused])
         answered = iter(response.groups)
         groups = []
@@ -108,7 +116,7 @@ class OffsetFetchRule(Rule):
                 continue
             row = next(answered)
             if not row.error_code:
-                refused = self._topics.refusals(group.topics, version, decide)
+                refused = self._topics.make_refused_topics(group.topics, version, decide)
                 row = copy_with_fields(row, topics=[*row.topics, *refused])
             groups.append(row)
         return copy_with_fields(response, groups=groups)
@@ -123,8 +131,10 @@ class OffsetFetchRule(Rule):
         def visible(group: Any) -> Any:
             error = self._topics.find_undecided_error(group.topics, version, decide)
             if error is not NONE:
-                return changed(group, topics=[], error_code=error)
-            return changed(group, topics=self._topics.select_permitted_topics(group.topics, version, decide))
+                return copy_message_with(group, topics=[], error_code=error)
+            return copy_message_with(
+                group, topics=self._topics.select_permitted_topics(group.topics, version, decide)
+            )
 
         if version < GROUPS_FROM:
             seen: OffsetFetchResponse = visible(response)

@@ -23,7 +23,7 @@ class Operation(IntEnum):
     IDEMPOTENT_WRITE = 12
 
 
-class Resource(Enum):
+class ResourceType(Enum):
     """The kinds of resources on which permissions exist."""
 
     TOPIC = "topic"
@@ -34,34 +34,34 @@ class Resource(Enum):
 class Permission(NamedTuple):
     """An operation on a group, the cluster, or a topic by its name or (16 bytes) its id."""
 
-    resource: Resource
+    resource: ResourceType
     operation: Operation
     name: str | bytes
 
 
 def group_permission(operation: Operation, group_id: str) -> Permission:
     """Return the permission for an operation on a group."""
-    return Permission(Resource.GROUP, operation, group_id)
+    return Permission(ResourceType.GROUP, operation, group_id)
 
 
 def topic_permission(operation: Operation, topic: str | bytes) -> Permission:
     """Return the permission for an operation on the topic of this name or id."""
-    return Permission(Resource.TOPIC, operation, topic)
+    return Permission(ResourceType.TOPIC, operation, topic)
 
 
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name that Kafka's ACLs give the cluster (Resource.CLUSTER_NAME)."""
-DESCRIBE_CLUSTER: Final = Permission(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER_NAME)
+DESCRIBE_CLUSTER: Final = Permission(ResourceType.CLUSTER, Operation.DESCRIBE, CLUSTER_NAME)
 """The permission to describe the cluster."""
 
 
 Decisions: TypeAlias = dict[Permission, ErrorCode]
 """NONE for each permission that the client has, else the error with which a broker refuses a request that needs it."""
 
-DENIED: Final[Mapping[Resource, ErrorCode]] = {
-    Resource.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+DENIED: Final[Mapping[ResourceType, ErrorCode]] = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 """The decision that the client lacks the permission; any error except this one and NONE stands for "not known"."""
 
@@ -71,11 +71,11 @@ def is_known(permission: Permission, decision: ErrorCode) -> bool:
     return decision in (ErrorCode.NONE, DENIED[permission.resource])
 
 
-SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
-    Resource.TOPIC: frozenset(Operation) - {Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE},
-    Resource.GROUP: frozenset({Operation.READ, Operation.DELETE, Operation.DESCRIBE})
+SUPPORTED: Final[Mapping[ResourceType, frozenset[Operation]]] = {
+    ResourceType.TOPIC: frozenset(Operation) - {Operation.CLUSTER_ACTION, Operation.IDEMPOTENT_WRITE},
+    ResourceType.GROUP: frozenset({Operation.READ, Operation.DELETE, Operation.DESCRIBE})
     | {Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS},
-    Resource.CLUSTER: frozenset(Operation) - {Operation.READ, Operation.WRITE, Operation.DELETE},
+    ResourceType.CLUSTER: frozenset(Operation) - {Operation.READ, Operation.WRITE, Operation.DELETE},
 }
 """The operations that exist for each resource (AclEntry.supportedOperations)."""
 

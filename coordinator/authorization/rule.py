@@ -57,7 +57,7 @@ class Rule(Protocol):
         return []
 
 
-def changed(message: Message, **fields: Any) -> Message:
+def copy_message_with(message: Message, **fields: Any) -> Message:
     """Return a copy of a message with other values in these fields."""
     if isinstance(message, FieldsValue):
         return copy_with_fields(message, **fields)

@@ -16,13 +16,13 @@ from coordinator.authorization.groups import (
 )
 from coordinator.authorization.offset_fetch import OffsetFetchRule
 from coordinator.authorization.permissions import Operation
-from coordinator.authorization.rule import Rule, changed
+from coordinator.authorization.rule import Rule, copy_message_with
 from coordinator.authorization.topics import TopicsPart
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from protocol.messages import OffsetDeleteResponse
-from protocol.sync_protocol import lacks_protocol
+from protocol.sync_group_protocol import lacks_protocol
 
 TOPIC_IDS_FROM: Final = 10
 """The version from which on OffsetCommit and OffsetFetch name topics by their ids."""
@@ -47,7 +47,7 @@ def _refused_deletion(
 
 
 def _without_member(request: Any) -> Any:
-    return changed(request, member_id="")
+    return copy_message_with(request, member_id="")
 
 
 def _sync_group_error(request: Any, version: int) -> ErrorCode:

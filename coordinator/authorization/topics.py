@@ -47,7 +47,7 @@ class TopicsPart:
         """Return the topics that are not refused."""
         return [topic for topic in topics if decide(self.permission(topic, version)) is NONE]
 
-    def refusals(self, topics: Sequence[Any] | None, version: int, decide: Decide) -> list[Any]:
+    def make_refused_topics(self, topics: Sequence[Any] | None, version: int, decide: Decide) -> list[Any]:
         """Return the topics of the response that stand for the refused ones."""
         found = ((topic, decide(self.permission(topic, version))) for topic in topics or ())
         return [self.refused(topic, error, version) for topic, error in found if error is not NONE]

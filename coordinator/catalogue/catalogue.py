@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits, Totals
 from coordinator.catalogue.names import collision_key
 from coordinator.catalogue.sorted_names import OrderedNames
-from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft, Topics
 
@@ -59,19 +59,19 @@ class Catalogue(Topics):
         """Return a snapshot of all topics but `__consumer_offsets`, in no order."""
         return [topic for topic in self.topics_by_name.values() if topic is not self.offsets_topic]
 
-    def take_offsets_topic(self, topic: Topic) -> None:
+    def replace_offsets_topic(self, topic: Topic) -> None:
         """Replace `__consumer_offsets`, because behind a gateway clients know the cluster's topic by its id."""
         del self.topics_by_id[self.offsets_topic.id]
         self.topics_by_id[topic.id] = self.topics_by_name[topic.name] = self.offsets_topic = topic
 
-    def draft(self) -> Draft:
+    def make_draft(self) -> Draft:
         """Return a draft on which changes can be tried."""
         return Draft(self)
 
-    def missing_in(self, other: "Catalogue") -> Steps[list[bytes]]:
+    def find_ids_missing_in(self, other: "Catalogue") -> Steps[list[bytes]]:
         """Return the ids of the topics that `other` does not have; nothing may change before the last step."""
         missing = []
-        for topic_id in in_steps(self.topics_by_id, COUNTED_PER_STEP):
+        for topic_id in iterate_in_steps(self.topics_by_id, COUNTED_PER_STEP):
             if topic_id is None:
                 yield
             elif topic_id not in other.topics_by_id:

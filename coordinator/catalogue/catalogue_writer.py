@@ -38,7 +38,7 @@ TAKEN_OVER_PER_SLICE: Final = 4
 END: Final = object()
 
 
-class Change(msgspec.Struct):
+class PendingEdit(msgspec.Struct):
     """An edit that waits to be stored, with the callback for its outcome."""
 
     edit: Callable[[Draft], Steps[Any]]
@@ -78,9 +78,9 @@ class CatalogueWriter(ABC):
         """Called with the names of topics that have left the catalogue, in the same turn as `on_changed`."""
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
-        self._gathering: list[Change] = []
-        self._under_way: list[Change] = []
-        self._trying: list[Change] = []
+        self._gathering: list[PendingEdit] = []
+        self._under_way: list[PendingEdit] = []
+        self._trying: list[PendingEdit] = []
         self._draft: Steps[Changes] | None = None
         self.is_closed = False
         self._taking_over: Drops | None = None
@@ -91,22 +91,22 @@ class CatalogueWriter(ABC):
         assert self._catalogue is not None, "the catalogue has not been loaded"
         return self._catalogue
 
-    def change(self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]) -> None:
+    def submit_edit(self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]) -> None:
         """Change a draft of the catalogue by `edit`, whose result counts once the change is stored.
 
         `done` is called with the result, or with the exception that prevented it: at once if there is nothing to store,
         else later. `edit` may run after other changes, and must decide by the topics that it is given.
         """
-        self.change_in_steps(partial(_at_once, edit), done)
+        self.submit_edit_in_steps(partial(_at_once, edit), done)
 
-    def change_in_steps(
+    def submit_edit_in_steps(
         self,
         edit: Callable[[Draft], Steps[T]],
         done: Callable[[T | BaseException], None],
         *,
         only_try: bool = False,
     ) -> None:
-        """Change a draft of the catalogue as `change` does, with an edit that yields between its steps.
+        """Change a draft of the catalogue as `submit_edit` does, with an edit that yields between its steps.
 
         It should yield after every `TOPICS_PER_STEP` topics. With `only_try` its changes are not stored. After `close`
         the outcome is ChangesClosed.
@@ -114,7 +114,7 @@ class CatalogueWriter(ABC):
         if self.is_closed:
             done(ChangesClosed())
             return
-        self._gathering.append(Change(edit, done, only_try))
+        self._gathering.append(PendingEdit(edit, done, only_try))
         if not self._under_way and self._draft is None:
             self._notify(self._go_on())
 
@@ -206,7 +206,7 @@ class CatalogueWriter(ABC):
                 if step is END:
                     self._taking_over = None
                 elif isinstance(step, DurabilityTicket) and step.is_pending:
-                    step.wait(self)
+                    step.add_waiter(self)
                     return
             except Exception:  # noqa: BLE001 - a change that is never over would hold up all others
                 self._taking_over = None
@@ -228,9 +228,9 @@ class CatalogueWriter(ABC):
         """Finish the changes, which the catalogue has applied."""
         self._finish()
 
-    def _go_on(self) -> list[Change]:
+    def _go_on(self) -> list[PendingEdit]:
         """Try the gathered changes for one slice and store the outcome; return changes with nothing to store."""
-        made: list[Change] = []
+        made: list[PendingEdit] = []
         while self._draft is not None or self._gathering:
             if self._draft is None:
                 self._trying = self._gathering[:CHANGES_PER_WRITE_MAX]
@@ -261,10 +261,10 @@ class CatalogueWriter(ABC):
             return changes
         return None
 
-    def _try(self, edits: Sequence[Change]) -> Steps[Changes]:
-        draft = self.catalogue.draft()
+    def _try(self, edits: Sequence[PendingEdit]) -> Steps[Changes]:
+        draft = self.catalogue.make_draft()
         for change in edits:
-            mark = draft.mark()
+            mark = draft.get_savepoint()
             try:
                 change.outcome = yield from change.edit(draft)
                 if change.is_only_tried:
@@ -277,7 +277,7 @@ class CatalogueWriter(ABC):
             yield
         return (yield from draft.changes_in_steps())
 
-    def _notify(self, changes: Sequence[Change]) -> None:
+    def _notify(self, changes: Sequence[PendingEdit]) -> None:
         errors: list[Exception] = []
         for change in changes:
             try:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue.limits import config_bytes
+from coordinator.catalogue.limits import count_config_bytes
 from coordinator.catalogue.topic import Topic
 
 PIECE_TOPICS_MAX: Final = 250
@@ -73,7 +73,7 @@ def topic_pieces(topics: Iterable[Topic]) -> Iterator[list[Topic]]:
     piece: list[Topic] = []
     size = 0
     for topic in topics:
-        topic_size = _TOPIC_OVERHEAD_BYTES + len(topic.name) + config_bytes(topic)
+        topic_size = _TOPIC_OVERHEAD_BYTES + len(topic.name) + count_config_bytes(topic)
         if piece and (len(piece) == PIECE_TOPICS_MAX or size + topic_size > PIECE_BYTES_MAX):
             yield piece
             piece, size = [], 0

@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple, get_args, get_origin
 import msgspec
 
 from coordinator.catalogue.config_values import INT_MAX, ConfigSource, ConfigType
-from coordinator.catalogue.configs import TOPIC_CONFIGS, ConfigKey, canonical
+from coordinator.catalogue.configs import TOPIC_CONFIGS, ConfigKey, canonicalize_value
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
@@ -40,7 +40,7 @@ def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]
     if topic.name == OFFSETS_TOPIC:
         values = _offsets_topic_values(settings)
     else:
-        values = {name: canonical(name, text) for name, text in topic.configs.items()}
+        values = {name: canonicalize_value(name, text) for name, text in topic.configs.items()}
     for key in TOPIC_CONFIGS.values():
         if key.ours:
             yield from _own_config(key, values.get(key.name), settings)

@@ -53,7 +53,7 @@ class ConfigKind(msgspec.Struct, frozen=True):
     canonical: Callable[[str], str]
 
 
-def boolean() -> ConfigKind:
+def boolean_kind() -> ConfigKind:
     """Return the kind of true or false, in any case."""
 
     def canonical(text: str) -> str:
@@ -65,19 +65,19 @@ def boolean() -> ConfigKind:
     return ConfigKind(ConfigType.BOOLEAN, canonical)
 
 
-def integer(low: int = 0, high: int = INT_MAX) -> ConfigKind:
+def integer_kind(low: int = 0, high: int = INT_MAX) -> ConfigKind:
     """Return the kind of an INT from `low` to `high`."""
     return _whole(ConfigType.INT, INT_MAX, low, high)
 
 
-def long(low: int = 0, high: int = LONG_MAX) -> ConfigKind:
+def long_kind(low: int = 0, high: int = LONG_MAX) -> ConfigKind:
     """Return the kind of a LONG from `low` to `high`."""
     return _whole(ConfigType.LONG, LONG_MAX, low, high)
 
 
-def level(low: int, high: int, default: int) -> ConfigKind:
+def compression_level_kind(low: int, high: int, default: int) -> ConfigKind:
     """Return the kind of a compression level: `low` to `high`, or the number of the codec's default."""
-    number = integer(-INT_MAX - 1)
+    number = integer_kind(-INT_MAX - 1)
 
     def canonical(text: str) -> str:
         value = int(number.canonical(text))
@@ -88,7 +88,7 @@ def level(low: int, high: int, default: int) -> ConfigKind:
     return ConfigKind(ConfigType.INT, canonical)
 
 
-def ratio() -> ConfigKind:
+def ratio_kind() -> ConfigKind:
     """Return the kind of a DOUBLE from 0 to 1."""
 
     def canonical(text: str) -> str:
@@ -101,7 +101,7 @@ def ratio() -> ConfigKind:
     return ConfigKind(ConfigType.DOUBLE, canonical)
 
 
-def one_of(*choices: str) -> ConfigKind:
+def choice_kind(*choices: str) -> ConfigKind:
     """Return the kind of a value that is one of these words."""
 
     def canonical(text: str) -> str:
@@ -110,7 +110,7 @@ def one_of(*choices: str) -> ConfigKind:
     return ConfigKind(ConfigType.STRING, canonical)
 
 
-def text(length_max: int) -> ConfigKind:
+def text_kind(length_max: int) -> ConfigKind:
     """Return the kind of any text of at most `length_max` characters."""
 
     def canonical(value: str) -> str:
@@ -121,7 +121,7 @@ def text(length_max: int) -> ConfigKind:
     return ConfigKind(ConfigType.STRING, canonical)
 
 
-def list_of(*choices: str) -> ConfigKind:
+def list_kind(*choices: str) -> ConfigKind:
     """Return the kind of a list of some of these words with commas between them, or none."""
 
     def canonical(text: str) -> str:
@@ -130,7 +130,7 @@ def list_of(*choices: str) -> ConfigKind:
     return ConfigKind(ConfigType.LIST, canonical)
 
 
-def replicas() -> ConfigKind:
+def throttled_replicas_kind() -> ConfigKind:
     """Return the kind of `partition:broker` pairs with commas, `*`, or nothing (ThrottledReplicaListValidator)."""
 
     def canonical(text: str) -> str:

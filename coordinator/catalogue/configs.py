@@ -13,19 +13,19 @@ import msgspec
 from coordinator.catalogue.config_values import (
     LONG_MAX,
     ConfigKind,
-    boolean,
-    integer,
-    level,
-    list_of,
-    long,
-    one_of,
-    ratio,
-    replicas,
-    text,
+    boolean_kind,
+    choice_kind,
+    compression_level_kind,
+    integer_kind,
+    list_kind,
+    long_kind,
+    ratio_kind,
+    text_kind,
+    throttled_replicas_kind,
 )
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 _NEVER: Final = str(LONG_MAX)
 _DECOMPRESSED_MAX: Final = 2_147_483_639
@@ -54,78 +54,80 @@ class ConfigKey(msgspec.Struct, frozen=True):
 _KEYS: Final = (
     ConfigKey(
         "cleanup.policy",
-        list_of("compact", "delete"),
+        list_kind("compact", "delete"),
         "delete",
         "log.cleanup.policy",
         "What happens to old records: they are deleted, or compacted to the newest one of each key, or both.",
     ),
     ConfigKey(
         "compression.gzip.level",
-        level(1, 9, -1),
+        compression_level_kind(1, 9, -1),
         "-1",
         "compression.gzip.level",
         "The level where compression.type is gzip; -1 is the codec's own default.",
     ),
     ConfigKey(
         "compression.lz4.level",
-        integer(1, 17),
+        integer_kind(1, 17),
         "9",
         "compression.lz4.level",
         "The level where compression.type is lz4.",
     ),
     ConfigKey(
         "compression.type",
-        one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        choice_kind("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "producer",
         "compression.type",
         "How batches are compressed in the log; `producer` keeps them as they came.",
     ),
     ConfigKey(
         "compression.zstd.level",
-        integer(-131_072, 22),
+        integer_kind(-131_072, 22),
         "3",
         "compression.zstd.level",
         "The level where compression.type is zstd.",
     ),
     ConfigKey(
         "delete.retention.ms",
-        long(),
+        long_kind(),
         "86400000",
         "log.cleaner.delete.retention.ms",
         "How long compaction keeps a tombstone for readers that are behind.",
     ),
     ConfigKey(
         "errors.deadletterqueue.group.enable",
-        boolean(),
+        boolean_kind(),
         "false",
         None,
         "Whether share groups may write records here that could not be processed.",
     ),
     ConfigKey(
         "file.delete.delay.ms",
-        long(),
+        long_kind(),
         "60000",
         "log.segment.delete.delay.ms",
         "How long a file that is not needed any more stays on disk.",
     ),
     ConfigKey(
         "flush.messages",
-        long(1),
+        long_kind(1),
         _NEVER,
         "log.flush.interval.messages",
         "After how many records the log is synced to disk.",
     ),
-    ConfigKey("flush.ms", long(), _NEVER, None, "After how many milliseconds the log is synced to disk."),
+    ConfigKey(
+        "flush.ms", long_kind(), _NEVER, None, "After how many milliseconds the log is synced to disk."
+    ),
     ConfigKey(
         "follower.replication.throttled.replicas",
-        replicas(),
+        throttled_replicas_kind(),
         "",
         None,
         "The replicas whose followers are throttled: partition:broker pairs, or * for all.",
     ),
     ConfigKey(
         END_GROUP,
-        text(GROUP_ID_LENGTH_MAX),
+        text_kind(GROUP_ID_LENGTH_MAX),
         "",
         "end.group",
         "The group that commits how far the work in this topic has been made: the ends of its partitions.",
@@ -133,182 +135,182 @@ _KEYS: Final = (
     ),
     ConfigKey(
         "index.interval.bytes",
-        integer(),
+        integer_kind(),
         "4096",
         "log.index.interval.bytes",
         "How many bytes of the log lie between two entries of its index.",
     ),
     ConfigKey(
         "leader.replication.throttled.replicas",
-        replicas(),
+        throttled_replicas_kind(),
         "",
         None,
         "The replicas whose leaders are throttled: partition:broker pairs, or * for all.",
     ),
     ConfigKey(
         "local.retention.bytes",
-        long(-2),
+        long_kind(-2),
         "-2",
         "log.local.retention.bytes",
         "How much of a tiered partition stays on the broker; -2 takes retention.bytes.",
     ),
     ConfigKey(
         "local.retention.ms",
-        long(-2),
+        long_kind(-2),
         "-2",
         "log.local.retention.ms",
         "How long records of a tiered partition stay on the broker; -2 takes retention.ms.",
     ),
     ConfigKey(
         "max.compaction.lag.ms",
-        long(1),
+        long_kind(1),
         _NEVER,
         "log.cleaner.max.compaction.lag.ms",
         "The longest time that a record may wait for compaction.",
     ),
     ConfigKey(
         "max.decompressed.message.bytes",
-        integer(1, _DECOMPRESSED_MAX),
+        integer_kind(1, _DECOMPRESSED_MAX),
         str(_DECOMPRESSED_MAX),
         "max.decompressed.message.bytes",
         "The largest record that the topic takes, after it was decompressed.",
     ),
     ConfigKey(
         "max.message.bytes",
-        integer(),
+        integer_kind(),
         "1048588",
         "message.max.bytes",
         "The largest batch of records that the topic takes.",
     ),
     ConfigKey(
         "message.timestamp.after.max.ms",
-        long(),
+        long_kind(),
         "3600000",
         "log.message.timestamp.after.max.ms",
         "How far a record's timestamp may be ahead of the broker's clock.",
     ),
     ConfigKey(
         "message.timestamp.before.max.ms",
-        long(),
+        long_kind(),
         _NEVER,
         "log.message.timestamp.before.max.ms",
         "How far a record's timestamp may be behind the broker's clock.",
     ),
     ConfigKey(
         "message.timestamp.type",
-        one_of("CreateTime", "LogAppendTime"),
+        choice_kind("CreateTime", "LogAppendTime"),
         "CreateTime",
         "log.message.timestamp.type",
         "Whether a record carries the time at which it was made or at which it was appended.",
     ),
     ConfigKey(
         "min.cleanable.dirty.ratio",
-        ratio(),
+        ratio_kind(),
         "0.5",
         "log.cleaner.min.cleanable.ratio",
         "The share of a log that has to be new before it is compacted.",
     ),
     ConfigKey(
         "min.compaction.lag.ms",
-        long(),
+        long_kind(),
         "0",
         "log.cleaner.min.compaction.lag.ms",
         "The shortest time for which a record stays out of compaction.",
     ),
     ConfigKey(
         "min.insync.replicas",
-        integer(1),
+        integer_kind(1),
         "1",
         "min.insync.replicas",
         "How many replicas must have a record before a producer with acks=all is answered.",
     ),
     ConfigKey(
         "preallocate",
-        boolean(),
+        boolean_kind(),
         "false",
         "log.preallocate",
         "Whether the file of a new segment gets its full size at once.",
     ),
     ConfigKey(
         "remote.copy.lag.bytes",
-        long(-1),
+        long_kind(-1),
         "-1",
         "log.remote.copy.lag.bytes",
         "The size of newer records from which a segment is copied to remote storage; -1 takes local.retention.bytes.",
     ),
     ConfigKey(
         "remote.copy.lag.ms",
-        long(-1),
+        long_kind(-1),
         "0",
         "log.remote.copy.lag.ms",
         "The age from which a segment is copied to remote storage; -1 takes local.retention.ms.",
     ),
     ConfigKey(
         "remote.log.copy.disable",
-        boolean(),
+        boolean_kind(),
         "false",
         None,
         "Whether the tiered part of the topic takes no new data.",
     ),
     ConfigKey(
         "remote.log.delete.on.disable",
-        boolean(),
+        boolean_kind(),
         "false",
         None,
         "Whether tiered data is deleted when tiering is turned off.",
     ),
     ConfigKey(
         "remote.storage.enable",
-        boolean(),
+        boolean_kind(),
         "false",
         None,
         "Whether old segments move to remote storage. There is none here, so it cannot be turned on.",
     ),
     ConfigKey(
         "retention.bytes",
-        long(-LONG_MAX - 1),
+        long_kind(-LONG_MAX - 1),
         "-1",
         "log.retention.bytes",
         "The size from which old records of a partition are deleted; -1 is no limit.",
     ),
     ConfigKey(
         "retention.ms",
-        long(-1),
+        long_kind(-1),
         "604800000",
         None,
         "The age from which records are deleted; -1 is no limit.",
     ),
     ConfigKey(
         "segment.bytes",
-        integer(1_048_576),
+        integer_kind(1_048_576),
         "1073741824",
         "log.segment.bytes",
         "The size at which a segment file is followed by a new one.",
     ),
     ConfigKey(
         "segment.index.bytes",
-        integer(4),
+        integer_kind(4),
         "10485760",
         "log.index.size.max.bytes",
         "The largest size of a segment's index.",
     ),
     ConfigKey(
         "segment.jitter.ms",
-        long(),
+        long_kind(),
         "0",
         None,
         "The most by which segment.ms is shortened at random, so that segments do not all end at once.",
     ),
     ConfigKey(
         "segment.ms",
-        long(1),
+        long_kind(1),
         "604800000",
         None,
         "The age at which a segment file is followed by a new one.",
     ),
     ConfigKey(
         "unclean.leader.election.enable",
-        boolean(),
+        boolean_kind(),
         "false",
         "unclean.leader.election.enable",
         "Whether a replica that is behind may become the leader when there is no other.",
@@ -330,12 +332,12 @@ def refusal_reason(configs: Mapping[str, str]) -> str | None:
     return _why_in_conflict(configs)
 
 
-def end_group(topic: Topic, settings: Settings) -> GroupId:
+def find_end_group(topic: Topic, settings: Settings) -> GroupId:
     """Return the group whose committed offsets are the ends of the topic's partitions, empty if none is declared."""
     return GroupId(topic.configs.get(END_GROUP, settings.end_group or ""))
 
 
-def canonical(name: str, value: str) -> str:
+def canonicalize_value(name: str, value: str) -> str:
     """Return a known setting's value as it is shown: ' 5 ' is 5, TRUE is true. Raises ValueError for a bad value."""
     return TOPIC_CONFIGS[name].kind.canonical(value)
 
@@ -344,7 +346,7 @@ def _why_in_conflict(configs: Mapping[str, str]) -> str | None:
     """Return why the settings contradict each other, else None (LogConfig.validateValues)."""
 
     def effective(name: str) -> str:
-        return canonical(name, configs.get(name, TOPIC_CONFIGS[name].default))
+        return canonicalize_value(name, configs.get(name, TOPIC_CONFIGS[name].default))
 
     if effective("remote.storage.enable") == "true":
         return "Tiered storage is not available here: remote.storage.enable cannot be true."

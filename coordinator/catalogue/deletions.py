@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 
 class DeletedTopic(NamedTuple):
@@ -116,7 +116,7 @@ class Deletions:
         return StoredDeletions(before, tuple(gone.names for gone in self._recent), dropped)
 
     @property
-    def partitions(self) -> int:
+    def partition_count(self) -> int:
         """The number of partitions."""
         return len(self._dropped)
 

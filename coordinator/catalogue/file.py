@@ -12,7 +12,7 @@ from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 from storage.errors import StorageError, storage_error
 

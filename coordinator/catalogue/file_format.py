@@ -53,7 +53,7 @@ from coordinator.catalogue.errors import CorruptCatalogue, find_position
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, invalid_reason
 from coordinator.catalogue.topic import Topic
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.properties import encode_uuid
 
 VERSION: Final = 3
@@ -212,7 +212,7 @@ def _decode_lines(data: bytes, path: Path) -> DecodedCatalogue:
     return DecodedCatalogue(catalogue, deletions, made_bytes, end, is_torn=False)
 
 
-def offsets_partitions(data: bytes, path: Path) -> int:
+def decode_partition_count(data: bytes, path: Path) -> int:
     """Return the number of partitions of `__consumer_offsets` in a file. Raises CorruptCatalogue."""
     return _header(data, path)[0].offsets_topic.partitions
 
@@ -304,7 +304,7 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
                 path, f"there were no {dropped.upto} topics to be deleted", position=position
             )
         for partition in dropped.partitions:
-            if partition >= deletions.partitions:
+            if partition >= deletions.partition_count:
                 raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
             deletions.record_drop(Partition(partition), dropped.upto)
     deletions.forget_dropped()

@@ -25,7 +25,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
     """The maximum of one topic, which no setting raises."""
 
     @classmethod
-    def of(cls, settings: Settings) -> "TopicLimits":
+    def from_settings(cls, settings: Settings) -> "TopicLimits":
         """Return the limits that these settings make."""
         return cls(
             topics=settings.max_topics,
@@ -44,7 +44,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
         )
 
 
-DEFAULT_LIMITS: Final = TopicLimits.of(Settings())
+DEFAULT_LIMITS: Final = TopicLimits.from_settings(Settings())
 _UNBOUNDED: Final = 2**31 - 1
 THE_CLUSTERS_OWN: Final = TopicLimits(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
 """No limits, for the topics of a Kafka cluster, which has limits of its own."""
@@ -61,10 +61,10 @@ class Totals(msgspec.Struct):
         """Add a topic to the totals, or subtract it with a `sign` of -1."""
         self.topics += sign
         self.partitions += sign * topic.partitions
-        self.config_bytes += sign * config_bytes(topic)
+        self.config_bytes += sign * count_config_bytes(topic)
 
 
-def config_bytes(topic: Topic) -> int:
+def count_config_bytes(topic: Topic) -> int:
     """Return the bytes of a topic's settings for `topic.config.total.max.bytes`: names and values in UTF-8."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in topic.configs.items())
 
@@ -76,22 +76,22 @@ class LimitRefusal(NamedTuple):
     refusal: Refusal
 
 
-def refuse_new_topic(topic: Topic, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+def find_new_topic_refusal(topic: Topic, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
     """Return a refusal if there is no room for this topic in addition to those in `totals`, else None."""
     if limited := _refuse_values(topic, limits):
         return limited
     if totals.topics >= limits.topics:
         return _refused("max.topics", f"There may be {limits.topics} topics, and there are {totals.topics}")
-    return _refuse_more(config_bytes(topic), totals, limits) or refuse_new_partitions(
+    return _refuse_more(count_config_bytes(topic), totals, limits) or find_partitions_refusal(
         topic.partitions, totals, limits
     )
 
 
-def refuse_new_settings(
+def find_settings_refusal(
     before: Topic, after: Topic, totals: Totals, limits: TopicLimits
 ) -> LimitRefusal | None:
     """Return a refusal if there is no room for the settings of `after` in place of those of `before`, else None."""
-    more = config_bytes(after) - config_bytes(before)
+    more = count_config_bytes(after) - count_config_bytes(before)
     return _refuse_values(after, limits) or _refuse_more(more, totals, limits)
 
 
@@ -110,7 +110,7 @@ def _refuse_more(more_bytes: int, totals: Totals, limits: TopicLimits) -> LimitR
     return _refused("topic.config.total.max.bytes", reason)
 
 
-def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+def find_partitions_refusal(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
     """Return a refusal if there is no room for this many more partitions, else None."""
     if more > limits.partitions_per_request:
         reason = f"One request may make {limits.partitions_per_request} partitions, and not {more}"
@@ -121,7 +121,7 @@ def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> Lim
     return None
 
 
-def refuse_wide_topic(partitions: int, limits: TopicLimits) -> Refusal | None:
+def find_width_refusal(partitions: int, limits: TopicLimits) -> Refusal | None:
     """Return a refusal if a topic may not have this many partitions, else None."""
     most = limits.partitions_per_topic
     if partitions <= most:

@@ -37,18 +37,18 @@ def read_partition_count(fs: FileSystem, data_dir: Path) -> int | None:
     """Return the number of partitions that a data directory was made with, None if its catalogue cannot be read."""
     path = data_dir / FILE_NAME
     try:
-        return file_format.offsets_partitions(read_file(fs, path), path)
+        return file_format.decode_partition_count(read_file(fs, path), path)
     except (OSError, StorageError):
         return None
 
 
-def refuse_unfit(fs: FileSystem, settings: Settings) -> None:
+def raise_if_data_unfit(fs: FileSystem, settings: Settings) -> None:
     """Raise StorageError if an import was interrupted, or if a gateway's groups would lose their cluster.
 
     Without the cluster its logins and rights are missing, and because of topics that clients create or delete meanwhile
     the offsets in the cluster's topics would be dropped at the next start as a gateway.
     """
-    refuse_half_done(fs, settings.data_dir)
+    raise_if_import_unfinished(fs, settings.data_dir)
     if settings.is_gateway or not fs.exists(settings.data_dir / known_cluster.FILE_NAME):
         return
     reason = (
@@ -58,7 +58,7 @@ def refuse_unfit(fs: FileSystem, settings: Settings) -> None:
     raise StorageError(settings.data_dir / known_cluster.FILE_NAME, reason)
 
 
-def refuse_half_done(fs: FileSystem, data_dir: Path) -> None:
+def raise_if_import_unfinished(fs: FileSystem, data_dir: Path) -> None:
     """Raise StorageError if an import was interrupted."""
     if fs.exists(data_dir / STAGING):
         reason = "an import was interrupted here: run `groupkeeper import` again, with --force"

@@ -15,7 +15,7 @@ COUNTED_PER_STEP: Final = 250
 """The number of items that are only read in a step."""
 
 
-def in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T | None]:
+def iterate_in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T | None]:
     """Yield the items, and None after every `per_step` of them: where work in steps is to yield."""
     for number, item in enumerate(items, 1):
         yield item
@@ -26,7 +26,7 @@ def in_steps(items: Iterable[T], per_step: int = TOPICS_PER_STEP) -> Iterator[T 
 def count_in_steps(items: Iterable[H]) -> Steps[Counter[H]]:
     """Count how often each item occurs, in the order in which the items come."""
     times: Counter[H] = Counter()
-    for item in in_steps(items, COUNTED_PER_STEP):
+    for item in iterate_in_steps(items, COUNTED_PER_STEP):
         if item is None:
             yield
         else:

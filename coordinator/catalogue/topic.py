@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
     message: str | None = None
 
     @property
-    def shown(self) -> str | None:
+    def truncated_message(self) -> str | None:
         """The message at a length that fits into any response."""
         if self.message is None or len(self.message) <= MESSAGE_LENGTH_MAX:
             return self.message

@@ -13,13 +13,13 @@ from coordinator.catalogue.limits import (
     LimitRefusal,
     TopicLimits,
     Totals,
-    refuse_new_partitions,
-    refuse_new_settings,
-    refuse_new_topic,
-    refuse_wide_topic,
+    find_new_topic_refusal,
+    find_partitions_refusal,
+    find_settings_refusal,
+    find_width_refusal,
 )
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, invalid_reason
-from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps, run_all_steps
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps, run_all_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from protocol.errors import ErrorCode
 
@@ -62,7 +62,7 @@ class Topics(ABC):
     def __contains__(self, name: str) -> bool:
         return self.get(name) is not None
 
-    def refuse_new(self, name: str) -> Refusal | None:
+    def find_creation_refusal(self, name: str) -> Refusal | None:
         """Return a refusal if no topic of this name can be created now, else None."""
         if name == CLUSTER_METADATA_TOPIC:
             return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
@@ -80,16 +80,16 @@ class Topics(ABC):
         self, name: str, partitions: int, *, topic_id: bytes, configs: Mapping[str, str] = NO_CONFIGS
     ) -> Topic | Refusal:
         """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`configs.py`)."""
-        if refusal := self.refuse_new(name):
+        if refusal := self.find_creation_refusal(name):
             return refusal
         if partitions < 1:
             return Refusal(
                 ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to a non-positive value."
             )
         topic = Topic(name=name, id=topic_id, partitions=partitions, configs=dict(configs))
-        if limited := refuse_new_topic(topic, self.totals, self.limits):
+        if limited := find_new_topic_refusal(topic, self.totals, self.limits):
             return self._counted(limited)
-        if refusal := refuse_wide_topic(partitions, self.limits):
+        if refusal := find_width_refusal(partitions, self.limits):
             return refusal
         assert self.by_id(topic_id) is None, f"the id {topic_id.hex()} is taken"
         self._replace(None, topic)
@@ -114,9 +114,9 @@ class Topics(ABC):
                 f"The topic {name} currently has {topic.partitions} partition(s); "
                 f"{count} would not be an increase.",
             )
-        if limited := refuse_new_partitions(count - topic.partitions, self.totals, self.limits):
+        if limited := find_partitions_refusal(count - topic.partitions, self.totals, self.limits):
             return self._counted(limited)
-        if refusal := refuse_wide_topic(count, self.limits):
+        if refusal := find_width_refusal(count, self.limits):
             return refusal
         grown = msgspec.structs.replace(topic, partitions=count)
         self._replace(topic, grown)
@@ -130,7 +130,7 @@ class Topics(ABC):
         if topic is self.offsets_topic:
             return Refusal(ErrorCode.INVALID_REQUEST, f"The settings of {name} are those of the node.")
         configured = msgspec.structs.replace(topic, configs=dict(configs))
-        if limited := refuse_new_settings(topic, configured, self.totals, self.limits):
+        if limited := find_settings_refusal(topic, configured, self.totals, self.limits):
             return self._counted(limited)
         self._replace(topic, configured)
         return configured
@@ -217,13 +217,13 @@ class Draft(Topics):
         key = collision_key(name)
         return self._by_key[key] if key in self._by_key else self._below.find_colliding(name)
 
-    def mark(self) -> int:
+    def get_savepoint(self) -> int:
         """Return a mark that `undo_in_steps` can go back to."""
         return len(self._steps)
 
     def undo_in_steps(self, mark: int) -> Steps[None]:
         """Undo the changes since `mark` was taken; nothing else may change before the last step."""
-        for step in in_steps(range(len(self._steps) - mark), UNDONE_PER_STEP):
+        for step in iterate_in_steps(range(len(self._steps) - mark), UNDONE_PER_STEP):
             if step is None:
                 yield
                 continue
@@ -240,7 +240,7 @@ class Draft(Topics):
         grown: list[PartitionsAdded] = []
         configured: list[ConfigsChanged] = []
         created: list[Topic] = []
-        for topic_id in in_steps(self._by_id, COUNTED_PER_STEP):
+        for topic_id in iterate_in_steps(self._by_id, COUNTED_PER_STEP):
             if topic_id is None:
                 yield
                 continue

@@ -27,7 +27,7 @@ class CommandError(Exception):
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def exit_on_errors() -> Iterator[None]:
     """Turn the errors that a user can do something about into one line and an exit code."""
     try:
         yield
@@ -44,11 +44,11 @@ def one_line_errors() -> Iterator[None]:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on standard error and end the command."""
-    say(message)
+    print_error(message)
     raise typer.Exit(exit_code)
 
 
-def say(message: str) -> None:
+def print_error(message: str) -> None:
     """Print one line on standard error that says what is wrong."""
     print_line(f"groupkeeper: {message}", err=True)
 

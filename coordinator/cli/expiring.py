@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.data_dir import require_directory, settings_for
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 
 if TYPE_CHECKING:
     from coordinator.jobs.expiry_preview import ExpiryPreview
@@ -40,7 +40,7 @@ def expiring(
     And when, if their groups stay as they are. Offsets in topics that a group's members consume do not expire,
     nor do those of a group that rebalances.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli import render
         from coordinator.jobs.expiry_preview import merge_previews
 
@@ -96,7 +96,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     from coordinator.partitions.offline_shard import read_shard
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
-    from storage.format.loader import RecordLoader
+    from storage.format.loader import RecordDecoder
     from storage.recovery.check import check_directory
 
     machine, settings = real_machine(), settings_for(data_dir)
@@ -109,7 +109,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
             raise CommandError(f"{directory}: {found.in_use}: ask it, with --node")
         if found.journals or journal_dirs(fs.listdir(directory), directory):
             raise CommandError(f"{directory}: the node was not stopped cleanly: start it once, and ask it")
-        loader = RecordLoader()
+        loader = RecordDecoder()
         for checked in found.partitions:
             if checked.damages:
                 preview.missing_partitions.append(checked.partition)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.data_dir import DataDir, settings_for
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
 from protocol.placement import find_swapped_directories
 
@@ -74,7 +74,7 @@ def import_broker(
     Exit code 0: all was taken over; 1: it was not, or a partition is damaged or in the wrong place; 2: a mistake in
     the command.
     """
-    with one_line_errors():
+    with exit_on_errors():
         _refuse_mixed(
             from_log_dirs, from_bootstrap, data_dir, is_limited=bool(group or topic or from_command_config)
         )
@@ -107,7 +107,7 @@ def _refuse_mixed(
 def _import_directories(
     from_log_dirs: str, data_dir: str | None, partitions: int | None, *, dry_run: bool, force: bool
 ) -> None:
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.host import real_machine
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys

@@ -14,7 +14,7 @@ from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_takeover
-from coordinator.cli.options import addresses, connect
+from coordinator.cli.options import connect, parse_addresses
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
@@ -34,7 +34,7 @@ class ImportOptions(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class SourceCluster(msgspec.Struct, frozen=True):
+class SourceContents(msgspec.Struct, frozen=True):
     """The topics and offsets of the source; `active` are groups with members, `left_out` those of other types."""
 
     topics: dict[str, int]
@@ -64,14 +64,16 @@ def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> 
 
 
 def _check(wanted: ImportOptions) -> None:
-    same = set(addresses(wanted.from_bootstrap, "--from-bootstrap")) & set(addresses(wanted.bootstrap))
+    same = set(parse_addresses(wanted.from_bootstrap, "--from-bootstrap")) & set(
+        parse_addresses(wanted.bootstrap)
+    )
     if same:
         raise CommandError(f"{same.pop()} is in --from-bootstrap and in --bootstrap: it cannot be both")
 
 
-def _read(client: Client, wanted: ImportOptions) -> SourceCluster:
+def _read(client: Client, wanted: ImportOptions) -> SourceContents:
     listed = [each for each in groups.list_groups(client) if _is_like(each.group, wanted.groups)]
-    missing = groups.missing_partitions(client)
+    missing = groups.find_unserved_partitions(client)
     if missing:
         raise CommandError(
             f"{wanted.from_bootstrap}: groups of partitions {sorted(missing)} cannot be had now"
@@ -81,7 +83,7 @@ def _read(client: Client, wanted: ImportOptions) -> SourceCluster:
         group: raise_if_refused(answer, f"reading the offsets of group {group}")
         for group, answer in offsets.fetch_committed_offsets(client, chosen).items()
     }
-    return SourceCluster(
+    return SourceContents(
         {
             each.topic: each.partitions
             for each in topics.list_topics(client)
@@ -141,7 +143,7 @@ def _refused(doing: str, answers: Mapping[str, ServerRefusal | None]) -> list[st
     return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
 
 
-def _print(plan: ImportPlan, source: SourceCluster, dry_run: bool) -> None:
+def _print(plan: ImportPlan, source: SourceContents, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     count = sum(map(len, plan.offsets.values()))
     done = [

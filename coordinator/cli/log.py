@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.data_dir import DataDir, is_data_dir, require_directory, settings_for
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.config import Settings
-from protocol.names import Partition
+from protocol.named_types import Partition
 from protocol.placement import find_swapped_directories, infer_later_partition_count
 
 if TYPE_CHECKING:
     from coordinator.host import HostResources
-    from coordinator.importer.lost_catalogue import LostCatalogue
+    from coordinator.importer.lost_catalogue import CatalogueReplacement
     from protocol.placement import Placement
     from storage.disk.filesystem import FileSystem
     from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
@@ -44,7 +44,7 @@ def check_log(
     Exit code 0: all is whole; 1: something is damaged, or a partition's directory is in the wrong place; 2: the check
     could not be made. A node may be running on the directory.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli import render
         from coordinator.host import real_machine
         from storage.errors import StorageError
@@ -78,10 +78,10 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
     from coordinator.partitions.offline_shard import find_placement, read_shard
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
-    from storage.format.loader import RecordLoader
+    from storage.format.loader import RecordDecoder
     from storage.recovery.check import expected_partitions
 
-    loader = RecordLoader()
+    loader = RecordDecoder()
     try:
         stated = read_partition_count(fs, directory)
         there = expected_partitions(fs, directory, OFFSETS_TOPIC)
@@ -122,7 +122,7 @@ def repair_log(
     Repairs a damaged partition, the journals or the catalogue. Everything that is not damaged is kept, damaged files
     are moved aside. Committed offsets may be older afterwards: read the output.
     """
-    with one_line_errors():
+    with exit_on_errors():
         if [journal, catalogue, partition is not None].count(True) != 1:
             raise CommandError("give either --partition P, --journal or --catalogue", EXIT_USAGE)
         if accept_loss and partition is not None:
@@ -181,12 +181,12 @@ def _repair_partition(
 
 
 def _repair_journals(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
-    from coordinator.config.log_settings import log_settings
-    from storage.recovery.journal_loss import AcceptedLoss, accept_loss, find_damage
+    from coordinator.config.storage_settings import make_storage_settings
+    from storage.recovery.journal_loss import AcceptedLoss, find_damage, recover_despite_loss
 
-    fs, how = machine.fs, log_settings(settings)
+    fs, how = machine.fs, make_storage_settings(settings)
     if accept:
-        done = accept_loss(fs, settings.data_dir, how, machine.now())
+        done = recover_despite_loss(fs, settings.data_dir, how, machine.now())
     else:
         done = AcceptedLoss(find_damage(fs, settings.data_dir, how.topic))
     _print_loss(done, accepted=accept)
@@ -196,19 +196,19 @@ def _repair_journals(machine: "HostResources", settings: Settings, *, accept: bo
 
 def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     """Bring the data that a crash has left in journals to the segments, as a start does. Raises StorageError."""
-    from coordinator.catalogue.startup_checks import refuse_half_done
-    from coordinator.config.log_settings import log_settings
+    from coordinator.catalogue.startup_checks import raise_if_import_unfinished
+    from coordinator.config.storage_settings import make_storage_settings
     from storage.log_manager import LogManager
 
-    refuse_half_done(fs, settings.data_dir)
-    LogManager.open(settings.data_dir, log_settings(settings), fs).close()
+    raise_if_import_unfinished(fs, settings.data_dir)
+    LogManager.open(settings.data_dir, make_storage_settings(settings), fs).close()
 
 
 def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
-    from coordinator.importer.lost_catalogue import plan, replace_lost_catalogue
+    from coordinator.importer.lost_catalogue import plan_new_catalogue, replace_lost_catalogue
 
     count = settings.offsets_topic_num_partitions
-    lost = plan(machine, settings.data_dir, count)
+    lost = plan_new_catalogue(machine, settings.data_dir, count)
     if lost is not None and accept:
         replace_lost_catalogue(machine, settings.data_dir, lost, count)
     _print_catalogue(lost, count, accepted=accept)
@@ -247,7 +247,7 @@ def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> di
                 "damages": [damage(one) for one in p.damages],
                 "unsettled": [damage(one) for one in p.unsettled],
                 "groups": groups[p.partition].groups if p.partition in groups else None,
-                "misplaced": groups[p.partition].misplaced if p.partition in groups else None,
+                "misplaced": groups[p.partition].misplaced_group_count if p.partition in groups else None,
                 "misplaced_groups": groups[p.partition].names if p.partition in groups else None,
                 "belongs_to": wrong.get(p.partition),
             }
@@ -353,7 +353,7 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
         print_line(line)
 
 
-def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accepted: bool) -> None:
+def _print_catalogue(lost: "CatalogueReplacement | None", num_partitions: int, *, accepted: bool) -> None:
     if lost is None:
         lines = ["the catalogue is as it should be: nothing was done"]
     else:

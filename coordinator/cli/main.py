@@ -7,7 +7,7 @@ import typer
 
 from coordinator.cli import log, partitions
 from coordinator.cli.audit import ACCEPT_ALL, audit
-from coordinator.cli.errors import one_line_errors
+from coordinator.cli.errors import exit_on_errors
 from coordinator.cli.groups.app import app as groups
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
@@ -40,7 +40,7 @@ def settings(
     """Print every setting with its default, as a config file."""
     from coordinator.config import example, reference
 
-    with one_line_errors():
+    with exit_on_errors():
         typer.echo((reference if markdown else example).render(), nl=False)
 
 
@@ -49,7 +49,7 @@ def metrics() -> None:
     """Print every metric with its meaning, as a page to read."""
     from coordinator.admin.reference import page
 
-    with one_line_errors():
+    with exit_on_errors():
         typer.echo(page.render(), nl=False)
 
 

@@ -82,10 +82,10 @@ def connect(
     from coordinator.cli.cluster.security import PLAINTEXT, read_security
 
     security = read_security(command_config) if command_config is not None else PLAINTEXT
-    return Client(addresses(bootstrap, flag), timeout_s, security)
+    return Client(parse_addresses(bootstrap, flag), timeout_s, security)
 
 
-def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
+def parse_addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
     """Parse HOST:PORT, several with commas between them. Raises CommandError."""
     try:
         found = [Address.parse(part.strip()) for part in text.split(",") if part.strip()]
@@ -117,7 +117,7 @@ class GroupSelection:
     all_groups: AllGroups = False
 
     @property
-    def is_one(self) -> bool:
+    def is_single_group_id(self) -> bool:
         """True if one group is named by its id."""
         from coordinator.cli.cluster.groups import is_pattern
 

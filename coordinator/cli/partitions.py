@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coordinator.cli.errors import CommandError, one_line_errors
-from protocol.names import Partition
+from coordinator.cli.errors import CommandError, exit_on_errors
+from protocol.named_types import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.orders import Answer
@@ -33,11 +33,11 @@ POLL_S = 0.02
 @app.command("list")
 def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> None:
     """List the nodes and who leads each partition."""
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli import render
         from coordinator.workers.orders import ListPartitions
 
-        found = ask(data_dir, ListPartitions())
+        found = send_order(data_dir, ListPartitions())
         if json:
             render.print_json(found)
         else:
@@ -52,7 +52,7 @@ def move(
     timeout: Timeout = 30.0,
 ) -> None:
     """Let another node lead a partition, and wait until it serves it."""
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.workers.orders import Move
 
         def arrived(answer: "Answer") -> bool:
@@ -63,7 +63,11 @@ def move(
 
         order = Move(Partition(partition), to)
         wait_for(
-            data_dir, ask(data_dir, order), arrived, timeout, f"partition {partition} is not at {to} yet"
+            data_dir,
+            send_order(data_dir, order),
+            arrived,
+            timeout,
+            f"partition {partition} is not at {to} yet",
         )
         typer.echo(f"node {to} leads partition {partition}")
 
@@ -75,17 +79,19 @@ def drain(
     timeout: Timeout = 60.0,
 ) -> None:
     """Hand over all partitions of a node, and end it."""
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.workers.orders import Drain
 
         def ended(answer: "Answer") -> bool:
             return all(state.node != node for state in answer.nodes)
 
-        wait_for(data_dir, ask(data_dir, Drain(node)), ended, timeout, f"node {node} has not ended yet")
+        wait_for(
+            data_dir, send_order(data_dir, Drain(node)), ended, timeout, f"node {node} has not ended yet"
+        )
         typer.echo(f"node {node} is drained and has ended")
 
 
-def ask(data_dir: Path, order: Any) -> "Answer":
+def send_order(data_dir: Path, order: Any) -> "Answer":
     """Send an order to the supervisor of a data directory and return its response. Raises CommandError."""
     import msgspec
 
@@ -127,4 +133,4 @@ def wait_for(
         if time.monotonic() > deadline:
             raise CommandError(f"{missing} after {timeout_s:g} s; it goes on")
         time.sleep(POLL_S)
-        answer = ask(data_dir, ListPartitions())
+        answer = send_order(data_dir, ListPartitions())

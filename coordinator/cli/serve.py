@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from coordinator.cli.errors import one_line_errors
+from coordinator.cli.errors import exit_on_errors
 from coordinator.config import Address, Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
-    from coordinator.app import Serving
+    from coordinator.app import ServingAddresses
     from coordinator.workers.messages import WorkerListening
 
 
@@ -54,7 +54,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP."""
-    with one_line_errors():
+    with exit_on_errors():
         flags = {
             "--listen": ("listen", listen),
             "--advertise": ("advertise", advertise),
@@ -84,7 +84,7 @@ def _run(settings: Settings) -> int:
     return single_node.serve(fitting, partial(announce, sys.stdout))
 
 
-def announce(out: TextIO, serving: "Serving") -> None:
+def announce(out: TextIO, serving: "ServingAddresses") -> None:
     """Print where the node listens and commands to try, on a terminal; a pipe gets the log alone."""
     if not out.isatty():
         return

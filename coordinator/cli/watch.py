@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from coordinator.cli.errors import CommandError, say
+from coordinator.cli.errors import CommandError, print_error
 
 Wait = Callable[[float], bool]
 """Waits at most this many seconds; True once the user has pressed Ctrl-C."""
@@ -80,7 +80,7 @@ def _once(show: Callable[[], None]) -> None:
             try:
                 show()
             except CommandError as error:
-                say(str(error))
+                print_error(str(error))
     finally:
         Console(file=sys.stdout).clear()  # writes nothing where there is no terminal
         sys.stdout.write(shown.getvalue())

@@ -357,7 +357,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         """The host that a gateway advertises to clients, for brokers and for our own nodes."""
         return self.gateway_host or (self.advertise or self.listen).host
 
-    def advertised(self, bound_port: int) -> Address:
+    def get_advertised_address(self, bound_port: int) -> Address:
         """Return the address that clients connect to, given the port that the listener has."""
         host, port = self.advertise or self.listen
         return Address(host, port or bound_port)

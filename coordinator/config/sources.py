@@ -61,7 +61,7 @@ def load(
     given = [
         *(read_toml(config) if config is not None else ()),
         *read_environment(environment or {}),
-        *map(read_assignment, assignments),
+        *map(parse_set_flag, assignments),
         *(RawSetting(key, value, flag) for flag, (key, value) in (flags or {}).items() if value is not None),
     ]
     fields = {f.encode_name: _Field(f.name, setting_kind(f.type)) for f in msgspec.structs.fields(Settings)}
@@ -141,7 +141,7 @@ def read_environment(environment: Mapping[str, str]) -> Iterator[RawSetting]:
             yield RawSetting(key, value, f"environment variable {variable}")
 
 
-def read_assignment(text: str) -> RawSetting:
+def parse_set_flag(text: str) -> RawSetting:
     """Return the setting in the KEY=VALUE of a --set flag. Raises ConfigError."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():

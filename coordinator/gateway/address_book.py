@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.config import Address
 from coordinator.telemetry.logs import get_logger
-from protocol.metadata_head import Listed
+from protocol.metadata_head import ListedBroker
 
 log = get_logger("gateway")
 
@@ -59,7 +59,7 @@ class AddressBook:
         """Replace our nodes by those that the supervisor names."""
         self.nodes = dict(nodes)
 
-    def replace_broker_address(self, broker: Listed) -> Listed | None:
+    def translate_broker_address(self, broker: ListedBroker) -> ListedBroker | None:
         """Return the broker with the address for clients, or None if it can have no port.
 
         The address of an unknown broker is stored; that of a known one is only changed by the supervisor.
@@ -76,7 +76,7 @@ class AddressBook:
             self._discovered(broker.node_id, address)
         return broker._replace(host=place.host, port=place.port)
 
-    def replace_broker_addresses(self, brokers: list[Listed]) -> list[Listed]:
+    def make_client_node_list(self, brokers: list[ListedBroker]) -> list[ListedBroker]:
         """Return all of these brokers with the addresses for clients, and our nodes."""
-        ours = (Listed(node.node_id, *node.address, None) for node in self.nodes.values())
-        return [*(moved for moved in map(self.replace_broker_address, brokers) if moved is not None), *ours]
+        ours = (ListedBroker(node.node_id, *node.address, None) for node in self.nodes.values())
+        return [*(moved for moved in map(self.translate_broker_address, brokers) if moved is not None), *ours]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from coordinator.gateway.coordinators import GroupNotServed
-from coordinator.gateway.refusals import PASS, TakeoverErrors, takeover_errors_for, to_all
+from coordinator.gateway.refusals import PASS, TakeoverErrors, make_equal_errors, takeover_errors_for
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -28,7 +28,7 @@ from coordinator.upstream.adoption import (
 from coordinator.upstream.errors import UpstreamError
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 log = get_logger("adoption")
 
@@ -134,7 +134,7 @@ class Adoption:
         return promise
 
     async def _take(self, group: GroupId) -> None:
-        refusal, outcome = to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
+        refusal, outcome = make_equal_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         try:
             async with self._places:
                 refusal, outcome = await self._adopt(group)
@@ -178,16 +178,16 @@ class Adoption:
             self._incidents.log_repeated_failure(
                 group, "a group cannot be taken over now", group=group, reason=str(error)
             )
-            return to_all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
+            return make_equal_errors(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
         except GroupNotServed as error:
             # For an id that no group can have, the coordinator itself returns the error.
-            return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else to_all(error.code)), None
+            return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else make_equal_errors(error.code)), None
         except OSError as error:
             self.counts["failed"] += 1
             self._incidents.log_repeated_failure(
                 group, "a coordinator does not answer", group=group, reason=str(error)
             )
-            return to_all(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
+            return make_equal_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
         return takeover_errors_for(result), result.outcome
 

@@ -20,14 +20,19 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
-from coordinator.api.handled import VersionedApi
 from coordinator.api.table import AnyApi, Capabilities
+from coordinator.api.versioned_api import VersionedApi
 from coordinator.gateway.routing import with_length
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.headers import decode_request_header, encode_response, has_flexible_response_header, route_of
-from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, classes
+from protocol.headers import (
+    decode_request_header,
+    encode_response,
+    has_flexible_response_header,
+    read_api_version_prefix,
+)
+from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, find_message_classes
 
 MEMBERS: Final[tuple[AnyApi, ...]] = (
     join_group.API,
@@ -61,13 +66,17 @@ DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 def find_request_api(frame: bytes) -> VersionedApi:
     """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
-    return DECLARED.routes[route_of(frame)]
+    return DECLARED.routes[read_api_version_prefix(frame)]
 
 
-def versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
+def get_version_ranges(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
     """Return the versions of these apis for ApiVersions."""
     keys = {int(api.key) for api in apis}
-    return {offer.key: VersionRange(offer.min, offer.max) for offer in DECLARED.offers if offer.key in keys}
+    return {
+        offer.key: VersionRange(offer.min, offer.max)
+        for offer in DECLARED.offered_versions
+        if offer.key in keys
+    }
 
 
 def decode_coordinator_request(frame: bytes) -> Any:
@@ -88,12 +97,12 @@ def encode_coordinator_response(frame: bytes, response: object) -> bytes:
 
 def encode_changed_request(frame: bytes, changed: object) -> bytes:
     """Return the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
-    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
+    codec = codec_for(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return with_length(frame[:pos] + codec.encode_request(changed))
 
 
-def refusal(frame: bytes, error: ErrorCode) -> bytes:
+def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
     """Return a response with this error in every place that can hold one, to a request of `DECLARED`.
 
     Raises ProtocolError for bytes that are no request.
@@ -101,34 +110,37 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
     return encode_coordinator_response(
         frame,
         find_request_api(frame).error_response(
-            decode_coordinator_request(frame), error, route_of(frame) & 0xFFFF
+            decode_coordinator_request(frame), error, read_api_version_prefix(frame) & 0xFFFF
         ),
     )
 
 
 def decode_broker_request(frame: bytes) -> Any:
     """Decode a request that any broker may get. Raises ProtocolError."""
-    codec = codec_for(route_of(frame) >> 16, route_of(frame) & 0xFFFF)
+    codec = codec_for(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return codec.decode_request(frame, pos)
 
 
-def with_body(frame: bytes, body: bytes) -> bytes:
+def make_response(frame: bytes, body: bytes) -> bytes:
     """Return the response with this body to a request that any broker may get. Raises ProtocolError."""
-    api_key = route_of(frame) >> 16
-    flexible = codec_for(api_key, route_of(frame) & 0xFFFF).flexible
+    api_key = read_api_version_prefix(frame) >> 16
+    flexible = codec_for(api_key, read_api_version_prefix(frame) & 0xFFFF).flexible
     header, _ = decode_request_header(frame, flexible)
     return encode_response(header.correlation_id, body, has_flexible_response_header(api_key, flexible))
 
 
 def make_empty_response(frame: bytes) -> bytes:
     """Return a response without items and without an error. Raises ProtocolError."""
-    return with_body(frame, _empty_body(ApiKey(route_of(frame) >> 16), route_of(frame) & 0xFFFF))
+    return make_response(
+        frame,
+        _empty_body(ApiKey(read_api_version_prefix(frame) >> 16), read_api_version_prefix(frame) & 0xFFFF),
+    )
 
 
 @cache
 def _empty_body(api_key: ApiKey, version: int) -> bytes:
-    make: Any = classes(api_key)[1]
+    make: Any = find_message_classes(api_key)[1]
     if api_key is ApiKey.DESCRIBE_LOG_DIRS:
         directory = make.DescribeLogDirsResult(version=version, error_code=0, log_dir=NO_DIRECTORY, topics=[])
         fields = {"results": [directory]}
@@ -143,7 +155,7 @@ def make_empty_configs_response(
     frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]
 ) -> bytes:
     """Return the response to a DescribeConfigs that none of these resources has a setting. Raises ProtocolError."""
-    version = route_of(frame) & 0xFFFF
+    version = read_api_version_prefix(frame) & 0xFFFF
     results = [
         DescribeConfigsResponse.DescribeConfigsResult(
             version=version,
@@ -156,7 +168,7 @@ def make_empty_configs_response(
         for each in resources
     ]
     response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
-    return with_body(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
+    return make_response(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
 
 
 def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes:
@@ -165,8 +177,8 @@ def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes
     Removing settings succeeds at once, since none is set: kafka-reassign-partitions does so at every node when it ends
     a throttle, and stops at the first node that refuses. Setting one is an INVALID_REQUEST.
     """
-    version = route_of(frame) & 0xFFFF
-    kind: Any = classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
+    version = read_api_version_prefix(frame) & 0xFFFF
+    kind: Any = find_message_classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
     refused = [any(each.config_operation != DELETE for each in resource.configs) for resource in resources]
     responses = [
         kind.AlterConfigsResourceResponse(
@@ -179,10 +191,12 @@ def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes
         for resource, refusal in zip(resources, refused, strict=True)
     ]
     response = kind(version=version, throttle_time_ms=0, responses=responses)
-    return with_body(frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response))
+    return make_response(
+        frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response)
+    )
 
 
-def unknown_api_versions(frame: bytes) -> bytes:
+def make_unsupported_response(frame: bytes) -> bytes:
     """Return the response, in version 0, to an ApiVersions that is newer than ours (KIP-511). Raises ProtocolError."""
     header, _ = decode_request_header(frame, False)
     make = api_versions.API.schema.response

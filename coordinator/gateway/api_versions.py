@@ -96,4 +96,4 @@ def _newest_instead(answer: bytes) -> int | None:
 def _error(frame: bytes, request: ApiVersionsRequest, error: ErrorCode, version: int) -> Verdict:
     response = api_versions.error_response(request, error, version)
     body = codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
-    return Verdict(HERE, answers.with_body(frame, body))
+    return Verdict(HERE, answers.make_response(frame, body))

@@ -49,7 +49,7 @@ class PermissionCache:
     """The decisions by permission, each with the millisecond at which it expires."""
     counted: CachedPermissionCount = field(default_factory=CachedPermissionCount)
 
-    def missing(
+    def add_cached_decisions(
         self, permissions: Iterable[Permission], decisions: Decisions, now_ms: int
     ) -> list[Permission]:
         """Add the cached decisions on these permissions to `decisions`; return the other permissions."""
@@ -97,7 +97,7 @@ class ClusterAuthorizers:
         self.offloader = offloader
         self.remembered = CachedPermissionCount()
 
-    def of(self, session: ClientSession) -> "ClusterAuthorizer":
+    def get_or_make_authorizer(self, session: ClientSession) -> "ClusterAuthorizer":
         """Return the authorizer of this client."""
         found = session.memory
         if found is None:
@@ -105,7 +105,7 @@ class ClusterAuthorizers:
         assert isinstance(found, ClusterAuthorizer), "a session stores only its authorizer there"
         return found
 
-    def after_login(self, ask: Ask) -> Ask:
+    def require_login(self, ask: Ask) -> Ask:
         """Return a handler that asks the client's broker something before it calls `ask`, which asks no broker.
 
         A broker closes the connection of a client that has not logged in (SaslServerAuthenticator).
@@ -115,12 +115,12 @@ class ClusterAuthorizers:
     def _after_login(
         self, ask: Ask, session: ClientSession, route: Route, frame: bytes
     ) -> Verdict | Coroutine[Any, Any, Verdict]:
-        if self.of(session).known_decisions([DESCRIBE_CLUSTER]) is None:
+        if self.get_or_make_authorizer(session).known_decisions([DESCRIBE_CLUSTER]) is None:
             return self._once_answered(ask, session, route, frame)
         return ask(session, route, frame)
 
     async def _once_answered(self, ask: Ask, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        await self.of(session).check([DESCRIBE_CLUSTER])
+        await self.get_or_make_authorizer(session).fetch_decisions([DESCRIBE_CLUSTER])
         verdict = ask(session, route, frame)
         return verdict if isinstance(verdict, Verdict) else await verdict
 
@@ -138,10 +138,10 @@ class ClusterAuthorizer:
     def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions if all of them are cached, else None."""
         decisions: Decisions = {}
-        missing = self._cache.missing(permissions, decisions, self._shared.mono_ms())
+        missing = self._cache.add_cached_decisions(permissions, decisions, self._shared.mono_ms())
         return None if missing else decisions
 
-    async def check(self, permissions: Collection[Permission]) -> Decisions:
+    async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
         """Return the decisions, after asking the broker for those that are not cached.
 
         Raises ProtocolError if the broker's response cannot be read.
@@ -165,7 +165,7 @@ class ClusterAuthorizer:
         self._cache.remember(decisions, shared.mono_ms() + shared.cache_ms)
         return decisions
 
-    def end(self) -> None:
+    def drop_state(self) -> None:
         """Drop the cache, as the connection has ended."""
         self._cache.clear()
 
@@ -175,6 +175,6 @@ def _look_up(
 ) -> tuple[Decisions, Iterator[PermissionQuery]]:
     """Return the cached decisions, and the queries for the others."""
     decisions: Decisions = {}
-    queries = permission_queries(cache.missing(permissions, decisions, now_ms))
+    queries = permission_queries(cache.add_cached_decisions(permissions, decisions, now_ms))
     # Many queries are encoded here, in the thread, and not when the event loop takes them.
     return decisions, iter(list(queries)) if len(permissions) > MANY_PERMISSIONS else queries

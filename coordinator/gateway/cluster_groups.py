@@ -14,20 +14,24 @@ from uuid import UUID
 
 from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.api.private.locate_groups import LocateGroupsRequest
-from coordinator.authorization.rule import changed
+from coordinator.authorization.rule import copy_message_with
 from coordinator.gateway import answers
-from coordinator.gateway.broker_versions import convert_described_groups, named_by_ids, named_by_names
 from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
-from coordinator.gateway.group_parts import GroupParts, group_parts_for
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.rewriting import decoded_answer
+from coordinator.gateway.request_splitting import GroupRequestSplitter, find_splitter
+from coordinator.gateway.rewriting import decode_response_frame
 from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponse, Route
+from coordinator.gateway.version_conversion import (
+    convert_described_groups,
+    convert_ids_to_names,
+    convert_names_to_ids,
+)
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.broker_connection import decode_upstream_answer
-from coordinator.upstream.cluster_requests import UpstreamAnswer
+from coordinator.upstream.cluster_requests import UpstreamResponse
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupAnswer, GroupQuestions, TopicIds
 from protocol.apis import ApiKey
@@ -154,7 +158,7 @@ class ClusterGroups:
         """Return the cluster's rows for the groups, and whether they are long."""
         rows: Rows = []
         are_long = False
-        parts = group_parts_for(route.api_key, route.version)
+        parts = find_splitter(route.api_key, route.version)
         asked: Collection[str] = groups
         for left in reversed(range(ROUNDS)):
             found = await self._ask(session, route, request, asked)
@@ -164,8 +168,8 @@ class ClusterGroups:
             self._note_errors(errors)
             self._note_lacking(lacking)
             failed = {name for groups, error in errors if error is not None for name in groups}
-            moved = {group for group, row in got if parts.error(row) in MOVED} - failed
-            self._questions.forget(moved)
+            moved = {group for group, row in got if parts.get_error_code(row) in MOVED} - failed
+            self._questions.forget_coordinators(moved)
             asked = moved if left else ()
             rows += [(group, row) for group, row in got if group not in asked]
             if not asked:
@@ -208,7 +212,7 @@ class ClusterGroups:
 
 def _is_long(found: GroupAnswer) -> bool:
     return len(found.groups) > MANY or (
-        isinstance(found.answer, UpstreamAnswer) and is_long(found.answer.frame)
+        isinstance(found.answer, UpstreamResponse) and is_long(found.answer.frame)
     )
 
 
@@ -230,28 +234,28 @@ def _not_here(groups: list[str], answer: bytes) -> list[str]:
 def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> bytes:
     """Return the part of a request that is about these groups, with its length."""
     return answers.encode_changed_request(
-        frame, group_parts_for(route.api_key, route.version).part(request, groups)
+        frame, find_splitter(route.api_key, route.version).make_partial_request(request, groups)
     )
 
 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
-    parts = group_parts_for(route.api_key, route.version)
+    parts = find_splitter(route.api_key, route.version)
     nothing = answers.find_request_api(frame).error_response(
-        parts.part(request, ()), ErrorCode.NONE, route.version
+        parts.make_partial_request(request, ()), ErrorCode.NONE, route.version
     )
     if own is not None:
-        response = decoded_answer(route.api_key, route.version, own)
+        response = decode_response_frame(route.api_key, route.version, own)
         rows = [*rows, *parts.rows(request, response)]
-    return answers.encode_coordinator_response(frame, parts.joined(request, nothing, rows))
+    return answers.encode_coordinator_response(frame, parts.merge_rows(request, nothing, rows))
 
 
 def _request(route: Route, request: Any, groups: Sequence[str], version: int, ids: TopicIds | None) -> Any:
     """Return the request to a broker about these groups."""
-    part = group_parts_for(route.api_key, route.version).part(request, set(groups))
+    part = find_splitter(route.api_key, route.version).make_partial_request(request, set(groups))
     if route.api_key == ApiKey.DESCRIBE_GROUPS:  # the operations that are reported are the client's
-        return changed(part, include_authorized_operations=False)
-    return part if ids is None else named_by_names(part, ids)
+        return copy_message_with(part, include_authorized_operations=False)
+    return part if ids is None else convert_ids_to_names(part, ids)
 
 
 def _read(
@@ -267,7 +271,7 @@ def _read(
     for each in found:
         answered: Rows = []
         error = each.answer if isinstance(each.answer, UpstreamError) else None
-        if isinstance(each.answer, UpstreamAnswer):
+        if isinstance(each.answer, UpstreamResponse):
             try:
                 answered = _rows(route, request, each, each.answer)
             except UpstreamNotKafka as unreadable:
@@ -277,15 +281,15 @@ def _read(
         code = each.answer if isinstance(each.answer, ErrorCode) else ErrorCode.COORDINATOR_NOT_AVAILABLE
         missing = set(each.groups) - {group for group, _ in answered}
         rows += [*answered, *_error_rows(route, frame, request, missing, code)]
-    return rows, _lacking(ApiKey(route.api_key), group_parts_for(route.api_key, route.version), rows), errors
+    return rows, _lacking(ApiKey(route.api_key), find_splitter(route.api_key, route.version), rows), errors
 
 
-def _lacking(api: ApiKey, parts: GroupParts, rows: Rows) -> set[MissingPermission]:
+def _lacking(api: ApiKey, parts: GroupRequestSplitter, rows: Rows) -> set[MissingPermission]:
     on_groups, on_topics = NEEDS[api]
     lacking = {
         MissingPermission(on_groups, "group", group)
         for group, row in rows
-        if parts.error(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        if parts.get_error_code(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED
     }
     topics = (topic for _, row in rows for topic in getattr(row, "topics", ()))
     for topic in topics:
@@ -300,18 +304,18 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
     """Return rows with this error for groups about which no broker has answered."""
     if not groups:
         return []
-    parts = group_parts_for(route.api_key, route.version)
-    part = parts.part(request, groups)
+    parts = find_splitter(route.api_key, route.version)
+    part = parts.make_partial_request(request, groups)
     return parts.rows(part, answers.find_request_api(frame).error_response(part, error, route.version))
 
 
-def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamAnswer) -> Rows:
+def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamResponse) -> Rows:
     """Return the rows of a broker's response in the client's version. Raises UpstreamNotKafka."""
-    parts = group_parts_for(route.api_key, route.version)
-    part = parts.part(request, set(found.groups))
+    parts = find_splitter(route.api_key, route.version)
+    part = parts.make_partial_request(request, set(found.groups))
     response = decode_upstream_answer(answer, f"broker {found.node_id}")
     if found.topic_ids is not None:
-        response = named_by_ids(part, response, found.topic_ids)
+        response = convert_names_to_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:
         response = convert_described_groups(response)
     return parts.rows(part, response)

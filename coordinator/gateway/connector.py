@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.tls import broker_context
+from coordinator.gateway.tls import make_context_for_brokers
 from coordinator.runtime.handshake import shake_hands
-from coordinator.runtime.sockets import STREAM, UNIX, set_no_delay
+from coordinator.runtime.sockets import STREAM, UNIX, prepare_tcp_socket
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
@@ -42,7 +42,7 @@ class Connector:
         self._loop = loop
         self._timeout_s = config.connect_timeout_ms / 1000
         self._unconnected = unconnected
-        self._tls = broker_context(config)
+        self._tls = make_context_for_brokers(config)
         self._incidents = Incidents(log, lambda: int(loop.time() * 1000), "warning")
         self.failures = 0
         """The number of connections that could not be made."""
@@ -95,7 +95,7 @@ class Connector:
                 except OSError as error:
                     failure = error
                 else:
-                    set_no_delay(sock)
+                    prepare_tcp_socket(sock)
                     return sock
             raise failure
 

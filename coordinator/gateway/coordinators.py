@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
-from coordinator.runtime.turns import in_turns
-from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
-from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult
+from coordinator.runtime.event_loop_turns import run_in_turns
+from coordinator.upstream.adopt_group_client import (
+    build_adopt_request,
+    parse_ownership_marker,
+    parse_store_result,
+)
+from coordinator.upstream.adoption import GroupOffsetsReading, OwnershipMarker, StoreResult
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, frame_request
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
 from protocol.headers import RequestHeader
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 if TYPE_CHECKING:
     from coordinator.api.private.adopt_group import AdoptGroupResponse
@@ -37,7 +41,7 @@ class GroupNotServed(Exception):
         self.code = code
 
 
-class Coordinators:
+class CoordinatorClient:
     """Adopts groups at our coordinators: an AdoptionTarget. Raises OSError (also TimeoutError) and GroupNotServed."""
 
     def __init__(
@@ -48,26 +52,26 @@ class Coordinators:
         self._connector = connector
         self._timeout_s = timeout_s
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
         """Return the ownership marker that our coordinator has for the group."""
         answer = await self._adopt(group, None)
         _check(answer.error_code)
-        return mark_of(answer)
+        return parse_ownership_marker(answer)
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
         """Store a reading of the cluster, unless the group is ours already or the reading is too old."""
         answer = await self._adopt(group, reading)
-        stored = store_result_from(answer, reading)
+        stored = parse_store_result(answer, reading)
         if stored is None:
             raise GroupNotServed(ErrorCode(answer.error_code))
         return stored
 
-    async def _adopt(self, group: GroupId, reading: ClusterReading | None) -> "AdoptGroupResponse":
+    async def _adopt(self, group: GroupId, reading: GroupOffsetsReading | None) -> "AdoptGroupResponse":
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
         from protocol.messages import encode_request_in_steps
 
-        request = adopt_request(AdoptGroupRequest, group, reading, iter)
-        body = await in_turns(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
+        request = build_adopt_request(AdoptGroupRequest, group, reading, iter)
+        body = await run_in_turns(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
         return await self._ask(
             await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, API.schema.codecs[0], body
         )

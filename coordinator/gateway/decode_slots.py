@@ -45,7 +45,7 @@ class DecodeSlot:
         long as it likes, because the broker's responses to permission queries are queued behind the responses that
         the client does not read.
         """
-        await self._session.all_answered()
+        await self._session.wait_until_answered()
         if self._slots.free:
             self._slots.free -= 1
             self.is_held = True

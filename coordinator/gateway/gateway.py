@@ -24,12 +24,12 @@ from coordinator.gateway.permission_gate import (
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
-from coordinator.gateway.routing import Ask, at_any_time
+from coordinator.gateway.routing import Ask, require_no_login
 from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.socket_stream import EndedStreams
 from coordinator.host import HostResources
 from coordinator.runtime.allocator import trim_heap
-from coordinator.runtime.garbage import empty_free_lists
+from coordinator.runtime.garbage import free_interpreter_caches
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -98,8 +98,10 @@ class Gateway:
         cache_ms = config.authorization_cache_ms
         authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
         if gate is None:
-            gate = PermissionGate(authorizers.of, self.offloader, adopt, answer_absent).judge
-        after_login = authorizers.after_login if config.asks_for_login else at_any_time
+            gate = PermissionGate(
+                authorizers.get_or_make_authorizer, self.offloader, adopt, answer_absent
+            ).judge
+        after_login = authorizers.require_login if config.asks_for_login else require_no_login
         self._listeners = Listeners(self, machine, config, gate, self.offloader, after_login)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
@@ -185,7 +187,7 @@ class Gateway:
         """Count a connection no longer, as its client is gone."""
         self.relays.discard(relay)
         self._left.add(relay)
-        self._listeners.left(relay.peer)
+        self._listeners.note_client_left(relay.peer)
 
     def forget_relay(self, relay: Relay) -> None:
         """Forget a connection, as all its sockets are closed."""
@@ -197,16 +199,16 @@ class Gateway:
         idle_s, unread_s = self._config.idle_ms / 1000, self._config.unread_ms_max / 1000
         for relay in list(self.relays):
             limit_s = unread_s if relay.has_client else min(unread_s, GONE_S)
-            if relay.unread_s(now_s) >= limit_s:
+            if relay.measure_unread_s(now_s) >= limit_s:
                 self.closed["unread"] += 1
                 log.warning("closing a connection that does not read its answers", peer=relay.peer_name)
                 relay.abort()
-            elif relay.idle_s(now_s) >= idle_s and relay.session.is_idle:
+            elif relay.measure_idle_s(now_s) >= idle_s and relay.session.is_idle:
                 self.closed["idle"] += 1
                 relay.finish()
         if self.offloader.has_run or self.buffer_budget.most_bytes:
             self.offloader.has_run, self.buffer_budget.most_bytes = False, self.buffer_budget.total_bytes
             if not self.buffer_budget.total_bytes:  # else a collection walks through all decoded requests
-                empty_free_lists()
+                free_interpreter_caches()
             self.offloader.submit(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

@@ -16,7 +16,7 @@ from coordinator.gateway.ports import BrokerPort, OurPort, Port, PortListener
 from coordinator.gateway.relay import RelayContext
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing import AfterLogin, Ask
-from coordinator.gateway.tls import ServerNames, client_context
+from coordinator.gateway.tls import ServerNames, make_context_for_clients
 from coordinator.host import HostResources
 from coordinator.net.limits import Admission
 from coordinator.runtime.handshake import shake_hands
@@ -64,7 +64,7 @@ class Listeners:
         self.refused = 0
         """The number of clients that were refused because of a limit."""
         self._listening: dict[int, PortListener] = {}  # by the node's id
-        self._tls = client_context(config)
+        self._tls = make_context_for_clients(config)
         self._names: ServerNames | None = None
         if config.sni_pattern is not None and self._tls is not None:
             self._names = ServerNames(config.sni_pattern, self._tls)
@@ -129,7 +129,7 @@ class Listeners:
                 wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError:  # the client is gone again
                 sock.close()
-                self.left(peer)
+                self.note_client_left(peer)
             else:
                 self._context.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
@@ -149,13 +149,13 @@ class Listeners:
         finally:
             if not is_let_in:
                 sock.close()
-                self.left(peer)
+                self.note_client_left(peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """Return the port of the node that the client has named; None, without a hint, for an unknown name."""
         node_id = None if self._names is None else self._names.requested_node_id(sock)
         return None if node_id is None else self._port(node_id)
 
-    def left(self, peer: Endpoint) -> None:
+    def note_client_left(self, peer: Endpoint) -> None:
         """Count a client that was accepted no longer."""
         self._admission.leave(peer.host)

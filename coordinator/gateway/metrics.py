@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference.cluster import (
+from coordinator.admin.reference.gateway import (
     GATEWAY_ACCEPTED,
     GATEWAY_ADOPTIONS,
     GATEWAY_CLOSED,
@@ -31,23 +31,23 @@ class GatewayCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return all metrics with their current values."""
         counts = self._counts()
-        yield GATEWAY_CONNECTIONS.family(counts.open)
-        yield GATEWAY_ACCEPTED.family(counts.accepted)
-        yield GATEWAY_REFUSED.family(counts.refused)
-        yield GATEWAY_CONNECT_FAILURES.family(counts.unreached)
-        closed = GATEWAY_CLOSED.family()
+        yield GATEWAY_CONNECTIONS.make_family(counts.open)
+        yield GATEWAY_ACCEPTED.make_family(counts.accepted)
+        yield GATEWAY_REFUSED.make_family(counts.refused)
+        yield GATEWAY_CONNECT_FAILURES.make_family(counts.unreached)
+        closed = GATEWAY_CLOSED.make_family()
         for reason, count in counts.closed.items():
             closed.add_metric([reason], count)
         yield closed
         yield from self._moving()
 
     def _moving(self) -> Iterable[Metric]:
-        adoptions = GATEWAY_ADOPTIONS.family()
+        adoptions = GATEWAY_ADOPTIONS.make_family()
         count_awaited = AwaitedCounts(0, 0)
         if self._adoption is not None:
             count_awaited = self._adoption.count_awaited()
             for outcome, count in self._adoption.counts.items():
                 adoptions.add_metric([outcome], count)
-        yield GATEWAY_GROUPS_WAITED_FOR.family(count_awaited.groups)
-        yield GATEWAY_MEMBERS_WAITED_FOR.family(count_awaited.members)
+        yield GATEWAY_GROUPS_WAITED_FOR.make_family(count_awaited.groups)
+        yield GATEWAY_MEMBERS_WAITED_FOR.make_family(count_awaited.members)
         yield adoptions

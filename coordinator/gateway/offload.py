@@ -19,10 +19,10 @@ from coordinator.gateway.routing import (
     Rewrite,
     Rewriting,
 )
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.promise import Promise
 from protocol.errors import FrameTooLarge, Truncated
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 
 T = TypeVar("T")
 
@@ -36,9 +36,9 @@ LONG_BYTES: Final = 2 * 1024
 class Offloader:
     """Does short work at once, and long work in the thread, which starts with the first long work."""
 
-    def __init__(self, start: Callable[[], Thread]) -> None:
+    def __init__(self, start: Callable[[], BlockingCallThread]) -> None:
         self._start = start
-        self._started: Thread | None = None
+        self._started: BlockingCallThread | None = None
         self.has_run = False
         """True if `run` has used the thread since the flag was last reset."""
 
@@ -64,7 +64,7 @@ class Offloader:
             self._started = self._start()
         self._started.submit(work, done)
 
-    def rewriting(self, change: Change) -> Rewrite:
+    def make_rewriter(self, change: Change) -> Rewrite:
         """Return a rewriter that calls `change` once a response is complete; a long response waits for the thread."""
 
         def rewrite(session: ClientSession, frame: bytes) -> Rewriting:

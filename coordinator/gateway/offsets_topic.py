@@ -29,17 +29,17 @@ from coordinator.gateway.routing import (
     Rewritten,
     Route,
     Verdict,
-    at_any_time,
+    require_no_login,
 )
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.fixed import int16_at, int32_at
+from protocol.fixed_integers import int16_at, int32_at
 from protocol.headers import decode_request_header
 from protocol.messages import FetchResponse
-from protocol.wire import PACK_INT32, pack_length, read_uvarint, uvarint
+from protocol.wire import PACK_INT32, pack_length, pack_uvarint, read_uvarint
 
 log = get_logger("gateway")
 
@@ -70,14 +70,14 @@ class OffsetsTopic:
         book: AddressBook,
         offloader: Offloader,
         mono_ms: Callable[[], int],
-        after_login: AfterLogin = at_any_time,
+        after_login: AfterLogin = require_no_login,
     ) -> None:
         self._book = book
         self._decide = after_login(self._refuse)
         self._offloader = offloader
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    def screen(self, version: int) -> Callable[[bytes], Ask | None]:
+    def make_screener(self, version: int) -> Callable[[bytes], Ask | None]:
         """Return a function from a Fetch of this version to its handler, or to None if it cannot name the topic."""
         name = OFFSETS_TOPIC.encode()
 
@@ -109,7 +109,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
             version=version, error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), responses=[]
         )
         body = codec_for(ApiKey.FETCH, version).encode_response(error)
-        return Verdict(HERE, answers.with_body(frame, body)), client_id
+        return Verdict(HERE, answers.make_response(frame, body)), client_id
     request.topics = [topic for topic in request.topics if topic not in named]
     request.session_id, request.session_epoch = NO_SESSION, SESSIONLESS
     rewrite = partial(_with_refusals, version, _refusals(version, named), len(named))
@@ -166,7 +166,7 @@ def _with_refusals(version: int, refusals: bytes, count: int, _client: object, f
     if version >= SESSIONS_FROM and int16_at(frame, head + ERROR_AT) != ErrorCode.NONE:
         return UNCHANGED
     topics, end = _count(frame, pos, version)
-    counted = uvarint(topics + count + 1) if version >= FLEXIBLE_FROM else PACK_INT32(topics + count)
+    counted = pack_uvarint(topics + count + 1) if version >= FLEXIBLE_FROM else PACK_INT32(topics + count)
     size = int32_at(frame, 0) + len(counted) - (end - pos) + len(refusals)
     return pack_length(size) + frame[LENGTH_BYTES:pos] + counted + refusals, end
 

@@ -60,7 +60,7 @@ class NeededPermissions(NamedTuple):
     permissions: list[Permission]
 
 
-class Restricted(NamedTuple):
+class RestrictedRequest(NamedTuple):
     """A request, and the result of its rule."""
 
     request: Any
@@ -121,7 +121,7 @@ class PermissionGate:
         request, permissions = await self._needs(session, needed, slot, is_long=long)
         decisions = None if slot.is_held else authorizer.known_decisions(permissions)
         if decisions is None:
-            decisions = await authorizer.check(permissions)
+            decisions = await authorizer.fetch_decisions(permissions)
         restrict = partial(_restricted, route, frame, request, decisions)
         outcome = await run(session, partial(_outcome, route, frame, restrict), is_long=long)
         if outcome.answer is not None:
@@ -143,7 +143,7 @@ class PermissionGate:
         long = long or is_long(answer)
         needed = partial(_needed_to_see, route, restrict, answer, long)
         response, permissions = await self._needs(session, needed, slot, is_long=long)
-        decisions = await authorizer.check(permissions)
+        decisions = await authorizer.fetch_decisions(permissions)
         seen = partial(_seen, route, restrict, answer, response, decisions)
         return Verdict(HERE, await run(session, seen, is_long=long))
 
@@ -173,7 +173,7 @@ class PermissionGate:
         return needs
 
     async def _refused(self, session: ClientSession, frame: bytes, error: ErrorCode) -> Verdict:
-        refusal = partial(answers.refusal, frame, error)
+        refusal = partial(answers.make_error_response, frame, error)
         return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
 
@@ -192,16 +192,16 @@ def _unless_many(
     return NeededPermissions(None if is_long else message, permissions)
 
 
-def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> Restricted:
+def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RestrictedRequest:
     request = answers.decode_coordinator_request(frame) if request is None else request
     rule, refuse = RULES[route.api_key], answers.find_request_api(frame).error_response
-    return Restricted(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
+    return RestrictedRequest(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 
-def _outcome(route: Route, frame: bytes, restrict: Callable[[], Restricted]) -> GateDecision:
+def _outcome(route: Route, frame: bytes, restrict: Callable[[], RestrictedRequest]) -> GateDecision:
     request, result = restrict()
     if result.error is not None:
-        return GateDecision(answers.refusal(frame, result.error), None, [], False)
+        return GateDecision(answers.make_error_response(frame, result.error), None, [], False)
     if result.response is not None:
         return GateDecision(answers.encode_coordinator_response(frame, result.response), None, [], False)
     sent = None
@@ -225,22 +225,26 @@ def _is_of_member(api_key: int, request: Any) -> bool:
 
 
 def _needed_to_see(
-    route: Route, restrict: Callable[[], Restricted], answer: bytes, is_long: bool, has_slot: bool
+    route: Route, restrict: Callable[[], RestrictedRequest], answer: bytes, is_long: bool, has_slot: bool
 ) -> NeededPermissions | None:
-    response = rewriting.decoded_answer(route.api_key, route.version, answer)
+    response = rewriting.decode_response_frame(route.api_key, route.version, answer)
     needed = restrict().result.needed
     return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_slot)
 
 
 def _seen(
-    route: Route, restrict: Callable[[], Restricted], answer: bytes, response: Any, decisions: Decisions
+    route: Route,
+    restrict: Callable[[], RestrictedRequest],
+    answer: bytes,
+    response: Any,
+    decisions: Decisions,
 ) -> bytes:
     """Return the response without the parts that the client may not see, and with the refused parts of the request."""
     if response is None:
-        response = rewriting.decoded_answer(route.api_key, route.version, answer)
+        response = rewriting.decode_response_frame(route.api_key, route.version, answer)
     result = restrict().result
     if result.visible is not None:
         response = result.visible(response, decisions.__getitem__)
     if result.merge is not None:
         response = result.merge(response)
-    return rewriting.encoded(route.api_key, route.version, answer, response)
+    return rewriting.encode_replacement(route.api_key, route.version, answer, response)

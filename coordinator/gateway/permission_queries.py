@@ -18,7 +18,7 @@ from coordinator.authorization.permissions import (
     Decisions,
     Operation,
     Permission,
-    Resource,
+    ResourceType,
     group_permission,
     topic_permission,
 )
@@ -36,7 +36,7 @@ from protocol.messages import (
     MetadataResponse,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -7
@@ -105,9 +105,9 @@ def permission_queries(permissions: Iterable[Permission]) -> Iterator[Permission
     names: list[str] = []
     ids: list[bytes] = []
     for permission in dict.fromkeys(permissions):
-        if permission.resource is Resource.CLUSTER:
+        if permission.resource is ResourceType.CLUSTER:
             yield _about_cluster()
-        elif permission.resource is Resource.TOPIC:
+        elif permission.resource is ResourceType.TOPIC:
             if isinstance(permission.name, bytes):
                 ids.append(permission.name)
             else:

@@ -22,13 +22,13 @@ from coordinator.gateway.routing import (
     NoResponse,
     Rewrite,
     Rewritten,
-    copied,
+    copy_from_read_buffer,
     read_head,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise, run_until_waiting
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 
 REWRITTEN_AT_ONCE: Final = 50
 """The number of responses that are rewritten or read in one step, before other connections have their turn."""
@@ -103,7 +103,7 @@ class Pipelines:
         return self._answers_bytes > ANSWERS_BYTES_MAX
 
     @property
-    def has_enough(self) -> bool:
+    def has_used_its_share(self) -> bool:
         """True if this step has rewritten its share, so that other connections have their turn."""
         return self._rewritten >= REWRITTEN_AT_ONCE
 
@@ -111,11 +111,11 @@ class Pipelines:
         """Begin a step, with a new share of responses to rewrite."""
         self._rewritten = 0
 
-    def keep(self) -> None:
+    def detach_from_read_buffer(self) -> None:
         """Copy what is left in the shared read buffer, which the next read overwrites."""
         for pipeline in self.pipelines:
             if pipeline.inbox is not NOTHING:
-                pipeline.inbox = copied(pipeline.inbox)
+                pipeline.inbox = copy_from_read_buffer(pipeline.inbox)
 
     def end(self) -> None:
         """Drop all responses, and send nothing any more."""
@@ -128,7 +128,7 @@ class Pipelines:
 
     # --- requests that wait ---
 
-    def expect(self, pipeline: int, pending: PendingResponse) -> None:
+    def add_client_request(self, pipeline: int, pending: PendingResponse) -> None:
         """Add a request of the client that is sent to this pipeline."""
         self.pipelines[pipeline].queue.append(pending)
         self.pending.append(pending)
@@ -142,7 +142,7 @@ class Pipelines:
     def answer(self, frame: bytes) -> None:
         """Send a response that was made here, once all responses before it were sent."""
         if not self.pending:
-            self._io.to_client(frame)
+            self._io.send_to_client(frame)
             return
         pending = PendingResponse(0, None)
         self._wait(pending, frame)
@@ -159,7 +159,7 @@ class Pipelines:
             if pending.promise is not None:
                 pending.promise.resolve(NoResponse())
 
-    def lost(self, number: int) -> bool:
+    def refuse_pending_requests(self, number: int) -> bool:
         """Answer the requests of a pipeline that has closed with errors.
 
         Returns False, and changes nothing, if one of them has no error response or is answered in part.
@@ -182,8 +182,8 @@ class Pipelines:
 
     # --- responses that come back ---
 
-    def add(self, number: int, data: memoryview) -> bool:
-        """Add bytes that a pipeline has sent; return whether `take` can do something with them."""
+    def add_received_bytes(self, number: int, data: memoryview) -> bool:
+        """Add bytes that a pipeline has sent; return whether `send_due_responses` can do something with them."""
         pipeline = self.pipelines[number]
         if (
             len(data) < pipeline.missing
@@ -198,7 +198,7 @@ class Pipelines:
         pipeline.inbox = data
         return True
 
-    def take(self, client: ClientSession) -> None:
+    def send_due_responses(self, client: ClientSession) -> None:
         """Send the client all responses whose turn it is, from both pipelines and those made here."""
         while True:
             some = self._send_answers()
@@ -215,7 +215,7 @@ class Pipelines:
             pending = self.pending.popleft()
             answer = pending.answer or b""
             self._answers_bytes -= len(answer)
-            self._io.to_client(answer)
+            self._io.send_to_client(answer)
             some = True
         return some
 
@@ -257,19 +257,19 @@ class Pipelines:
                 start = pos = pos + taken
             some = True
         if pos > start:
-            self._io.to_client(data if pos - start == size else data[start:pos])
+            self._io.send_to_client(data if pos - start == size else data[start:pos])
         pipeline.inbox = data[pos:] if pos < size else NOTHING
         return some
 
     def _send(self, data: Bytes) -> None:
         if data:
-            self._io.to_client(data)
+            self._io.send_to_client(data)
 
     def _must_wait(self, pending: PendingResponse) -> bool:
         """Return whether a response has to wait for other responses, or for other connections."""
         if pending.promise is None and pending is not self.pending[0]:
             return True
-        return self.has_enough and (pending.promise is not None or pending.rewrite is not None)
+        return self.has_used_its_share and (pending.promise is not None or pending.rewrite is not None)
 
     def _next_response(self, pipeline: Pipeline, head: bytes) -> tuple[int, PendingResponse]:
         """Return the length of the response with this head, and its request. Raises ProtocolError."""

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.routing import BROKER, Routes
-from coordinator.runtime.sockets import set_no_delay
+from coordinator.runtime.sockets import prepare_tcp_socket
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -96,7 +96,7 @@ class PortListener:
                 self._loop.remove_reader(self._sock.fileno())
                 self._resume = self._loop.call_later(PAUSE_S, self._listen_again)
                 return
-            set_no_delay(sock)
+            prepare_tcp_socket(sock)
             self._accept(sock, Endpoint(str(name[0]), int(name[1])))
 
     def _listen_again(self) -> None:

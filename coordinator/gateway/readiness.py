@@ -5,16 +5,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.admin.ready import Ready
+from coordinator.admin.ready import ReadyResponse
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.tls import broker_context
+from coordinator.gateway.tls import make_context_for_brokers
 from coordinator.runtime.clock import Clock
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.errors import UpstreamError
-from coordinator.upstream.protocol_probe import find_problem
+from coordinator.upstream.protocol_probe import probe_address
 
 log = get_logger("gateway")
 
@@ -22,7 +22,7 @@ CHECK_MS: Final = 2_000
 """The interval at which a broker is asked, and the timeout of its response, in milliseconds."""
 
 
-class GatewayReady(Ready):
+class GatewayReady(ReadyResponse):
     """The fields of /ready of a gateway process."""
 
     listening: bool
@@ -44,7 +44,7 @@ class GatewayReadiness:
         self._book = book
         self._clock = clock
         self._is_listening = is_listening
-        self._tls = broker_context(config)
+        self._tls = make_context_for_brokers(config)
         self._timeout_ms = config.unreachable_timeout_ms
         self._incidents = Incidents(log, clock.mono_ms, "warning")
         self._answered_ms: int | None = None
@@ -83,12 +83,12 @@ class GatewayReadiness:
         self._incidents.end_incident("", "a broker can be reached again", broker=node_id)
 
     async def _ask(self, address: Address) -> UpstreamError | None:
-        return await find_problem(address, self._tls, CHECK_MS)
+        return await probe_address(address, self._tls, CHECK_MS)
 
     def _shown_errors(self) -> dict[str, str]:
         return {str(node_id): error for node_id, error in sorted(self._errors.items())}
 
-    def shown(self) -> GatewayReady:
+    def collect_ready_fields(self) -> GatewayReady:
         """Return the fields of /ready: `complete` while a broker answers and a node of ours is known, too."""
         answered_ms, since_ms = self._answered_ms, self._failing_since_ms
         is_listening, nodes = self._is_listening(), len(self._book.nodes)

@@ -36,13 +36,13 @@ class TakeoverErrors(NamedTuple):
         return self.join if api_key == ApiKey.JOIN_GROUP else self.commit
 
 
-def to_all(error: ErrorCode) -> TakeoverErrors:
+def make_equal_errors(error: ErrorCode) -> TakeoverErrors:
     """Return one error for both requests."""
     return TakeoverErrors(error, error)
 
 
-PASS: Final = to_all(ErrorCode.NONE)
-_WAIT: Final = to_all(LOADING)
+PASS: Final = make_equal_errors(ErrorCode.NONE)
+_WAIT: Final = make_equal_errors(LOADING)
 _LIVE: Final = TakeoverErrors(LOADING, ErrorCode.UNKNOWN_MEMBER_ID)
 _STREAMS: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNKNOWN_MEMBER_ID)
 _SHARE: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)

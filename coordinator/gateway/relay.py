@@ -69,8 +69,8 @@ class Relay(SessionIO, StreamOwner):
         # When a side was last seen to have sent something, and the client to have taken its responses.
         self._active_s = self._taken_s = context.loop.time()
         self._taken_bytes = 0
-        self._client.read(READ_BYTES)
-        self._client.connected(sock)
+        self._client.set_wanted_bytes(READ_BYTES)
+        self._client.use_socket(sock)
 
     @property
     def waiting_bytes(self) -> int:
@@ -95,22 +95,22 @@ class Relay(SessionIO, StreamOwner):
     def _streams(self) -> Iterator[SocketStream]:
         return (stream for stream in (self._client, *self._pipelines) if stream is not None)
 
-    def idle_s(self, now_s: float) -> float:
+    def measure_idle_s(self, now_s: float) -> float:
         """Return for how long no side has sent anything, as far as regular calls of the method show."""
         if self._has_received:
             self._active_s, self._has_received = now_s, False
         return now_s - self._active_s
 
-    def unread_s(self, now_s: float) -> float:
+    def measure_unread_s(self, now_s: float) -> float:
         """Return for how long the client has read nothing of what waits, as far as regular calls of the method show."""
         taken_bytes = self._client.sent_bytes
-        if not self._client.is_full or taken_bytes != self._taken_bytes:
+        if not self._client.is_write_blocked or taken_bytes != self._taken_bytes:
             self._taken_s, self._taken_bytes = now_s, taken_bytes
         return now_s - self._taken_s
 
     # --- called by the streams ---
 
-    def received(self, stream: SocketStream, data: memoryview) -> None:
+    def receive_bytes(self, stream: SocketStream, data: memoryview) -> None:
         """Pass the bytes that a socket has received to the session."""
         self._has_received = True
         if stream is self._client:
@@ -151,7 +151,7 @@ class Relay(SessionIO, StreamOwner):
 
     def _pipeline_ended(self, pipeline: int) -> None:
         self._pipelines[pipeline] = None
-        if pipeline == BROKER or not self.session.lost(pipeline):
+        if pipeline == BROKER or not self.session.refuse_pending_requests(pipeline):
             self.finish()
         else:
             self._settle()
@@ -162,7 +162,7 @@ class Relay(SessionIO, StreamOwner):
     @property
     def _client_is_full(self) -> bool:
         """True if responses wait for the client; those for a client that is gone are dropped and never wait."""
-        return self._client.is_full and self.has_client
+        return self._client.is_write_blocked and self.has_client
 
     def _settle(self) -> None:
         """Read each side only while the other side takes what was read."""
@@ -176,7 +176,9 @@ class Relay(SessionIO, StreamOwner):
         broker_is_free = self._settle_pipeline(BROKER, client_is_full)
         pipelines_are_free = self._settle_pipeline(COORDINATOR, client_is_full) and broker_is_free
         # A client that does not read may not send more requests: responses made here pass no pipeline.
-        self._client.read(session.wanted_bytes if pipelines_are_free and not client_is_full else 0)
+        self._client.set_wanted_bytes(
+            session.wanted_bytes if pipelines_are_free and not client_is_full else 0
+        )
         if (
             self._is_counted
             or client_is_full
@@ -190,29 +192,31 @@ class Relay(SessionIO, StreamOwner):
         pipeline = self._pipelines[number]
         if pipeline is None:
             return True
-        pipeline.read(READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0)
-        return not pipeline.is_full
+        pipeline.set_wanted_bytes(
+            READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0
+        )
+        return not pipeline.is_write_blocked
 
     def _count(self) -> None:
         """Report the bytes that are held to the budget of all connections."""
         count = self.waiting_bytes
         self._is_counted = count >= COUNTED_FROM_BYTES
-        self._context.buffer_budget.set(self, count)
+        self._context.buffer_budget.set_held_bytes(self, count)
 
     # --- called by the session ---
 
-    def to_client(self, data: Bytes) -> None:
+    def send_to_client(self, data: Bytes) -> None:
         """Send data to the client."""
         self._client.write(data)
 
-    def to_pipeline(self, pipeline: int, data: Bytes) -> None:
+    def send_to_pipeline(self, pipeline: int, data: Bytes) -> None:
         """Send data to the broker or the coordinator, after connecting to it if necessary."""
         stream = self._pipelines[pipeline]
         if stream is None:
             stream = self._open(pipeline)
         stream.write(data)
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def schedule_call(self, call: Callable[[], None]) -> None:
         """Schedule a call for the next turn of the event loop in which nothing waits for the client."""
         self._later.append(call)
         self._context.loop.call_soon(self._call_later)
@@ -235,7 +239,7 @@ class Relay(SessionIO, StreamOwner):
             self._client.write(error.answer)
         self.finish()
 
-    def failed(self) -> None:
+    def abort_after_failure(self) -> None:
         """Close this connection alone because of an unexpected exception."""
         self._context.closed["fault"] += 1
         log.exception("a connection has failed", peer=str(self.peer))
@@ -251,7 +255,7 @@ class Relay(SessionIO, StreamOwner):
         stream = self._pipelines[pipeline] = SocketStream(
             self._context.loop, self, self._context.buffer, self._context.ends
         )
-        stream.read(READ_BYTES)
+        stream.set_wanted_bytes(READ_BYTES)
         work = self._connect_to(stream, self._port.describe_target_nodes(pipeline), self._choices(pipeline))
         task = self._context.tasks.start(work, "connect to a node", lambda _error: self.abort())
         self._connecting[stream] = task
@@ -280,7 +284,7 @@ class Relay(SessionIO, StreamOwner):
                 self._context.connector.note_failed_connection(name, error)
             else:
                 self._context.connector.log_reconnection(name, wanted)
-                stream.connected(sock, preface)
+                stream.use_socket(sock, preface)
                 return
         if not choices:
             self._context.connector.note_missing_node(wanted)
@@ -294,7 +298,7 @@ class Relay(SessionIO, StreamOwner):
         """Close every side once all written bytes have been sent, also one that is still being connected to."""
         if self._close():
             for stream in self._streams():
-                stream.end()
+                stream.close_when_sent()
             self._stop_connecting()
             self._count()
 

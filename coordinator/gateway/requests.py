@@ -22,14 +22,14 @@ from coordinator.gateway.routing import (
     Route,
     Routes,
     Verdict,
-    copied,
+    copy_from_read_buffer,
     read_head,
     with_length,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import run_until_waiting
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 from protocol.non_kafka import detect_other_protocol
 from protocol.produce_endpoints import HEAD_BYTES_MAX
 
@@ -112,16 +112,16 @@ class RequestReader:
         return self.inbox_bytes + (0 if self._deciding is None else len(self._deciding.frame))
 
     @property
-    def can_be_taken(self) -> bool:
-        """True if there may be something for `take` to do."""
+    def can_process_inbox(self) -> bool:
+        """True if there may be something for `process_inbox` to do."""
         if self.is_waiting:
             return False
         return self._deciding is not None or (self._inbox is not NOTHING and not self._missing)
 
-    def keep(self) -> None:
+    def detach_from_read_buffer(self) -> None:
         """Copy what is left in the shared read buffer, which the next read overwrites."""
         if self._inbox is not NOTHING:
-            self._inbox = copied(self._inbox)
+            self._inbox = copy_from_read_buffer(self._inbox)
 
     def end(self) -> None:
         """Drop all requests, and send nothing any more."""
@@ -146,8 +146,8 @@ class RequestReader:
         """Begin a step, with a new share of verdicts."""
         self._asked = self._asked_bytes = 0
 
-    def add(self, data: memoryview) -> bool:
-        """Add bytes that the client has sent; return whether `take` can do something with them."""
+    def add_received_bytes(self, data: memoryview) -> bool:
+        """Add bytes that the client has sent; return whether `process_inbox` can do something with them."""
         if len(data) < self._missing:  # joined once, or a request in small pieces would be copied for each
             self._missing -= len(data)
             self._more += data
@@ -159,7 +159,7 @@ class RequestReader:
         self._inbox = data
         return True
 
-    def take(self, client: ClientSession) -> None:
+    def process_inbox(self, client: ClientSession) -> None:
         """Pass on, answer or collect the requests of the inbox, once the request before it has its verdict."""
         if self._deciding is None or self._decide(self._deciding):
             self._take_inbox(client)
@@ -199,7 +199,7 @@ class RequestReader:
     def _pass_on(self, data: memoryview, start: int, end: int) -> None:
         """Send a part of the inbox to the broker."""
         if end > start:
-            self._io.to_pipeline(BROKER, data if end - start == len(data) else data[start:end])
+            self._io.send_to_pipeline(BROKER, data if end - start == len(data) else data[start:end])
 
     def _is_cut(self, missing: int) -> bool:
         """Note how many bytes of a collected request are missing; return whether any are."""
@@ -223,7 +223,7 @@ class RequestReader:
         self._asked_bytes += length
         if self._asked and (self._asked >= ASKED_AT_ONCE or self._asked_bytes > ASKED_BYTES_AT_ONCE):
             self.is_waiting = True
-            self._io.soon(client.go_on)
+            self._io.schedule_call(client.go_on)
             return False
         self._asked += 1
         return True
@@ -254,7 +254,7 @@ class RequestReader:
 
     def _unrouted(self, number: int) -> Route:
         api_key, version = number >> 16, number & 0xFFFF
-        route = self._routes.unrouted(api_key, version)
+        route = self._routes.find_fallback_route(api_key, version)
         if route is None:
             raise UnsupportedVersion(api_key, version)
         return route
@@ -269,7 +269,9 @@ class RequestReader:
         if has_answer is None:
             return False
         if has_answer:
-            self._pipelines.expect(BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite))
+            self._pipelines.add_client_request(
+                BROKER, PendingResponse(int32_at(head, CORRELATION_ID_AT), route.rewrite)
+            )
         return True
 
     def _ask(self, client: ClientSession, route: Route, ask: Ask, frame: bytes) -> bool:
@@ -302,5 +304,5 @@ class RequestReader:
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:
             pending.refusal = partial(route.refusal, frame)
-        self._pipelines.expect(verdict.way, pending)
-        self._io.to_pipeline(verdict.way, verdict.frame or with_length(frame))
+        self._pipelines.add_client_request(verdict.way, pending)
+        self._io.send_to_pipeline(verdict.way, verdict.frame or with_length(frame))

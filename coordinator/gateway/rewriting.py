@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Change
 from coordinator.gateway.routing import Rewritten, with_length
-from protocol.apis import ApiKey, Offer, VersionRange
+from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, Truncated
 from protocol.headers import encode_response, has_flexible_response_header
@@ -19,8 +19,8 @@ from protocol.messages import (
     FindCoordinatorResponse,
     SaslHandshakeResponse,
 )
-from protocol.metadata_head import Listed, read_metadata_head, write_metadata_head
-from protocol.produce_endpoints import endpoint_mover
+from protocol.metadata_head import ListedBroker, read_metadata_head, write_metadata_head
+from protocol.produce_endpoints import make_endpoint_replacer
 from protocol.wire import INT32, skip_tags
 
 Response = TypeVar("Response")
@@ -47,16 +47,14 @@ def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object,
         head = read_metadata_head(frame, version)
         if head is None:
             return None
-        return write_metadata_head(
-            frame, head, book.replace_broker_addresses(head.brokers), version
-        ), head.end
+        return write_metadata_head(frame, head, book.make_client_node_list(head.brokers), version), head.end
 
     return rewrite
 
 
 def make_produce_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of Produce from v10 on: the addresses of the leaders that it names become the gateway's."""
-    return endpoint_mover(version, book.replace_broker_address)
+    return make_endpoint_replacer(version, book.translate_broker_address)
 
 
 def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
@@ -65,12 +63,13 @@ def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
     def change(response: DescribeClusterResponse) -> None:
         by_id = {broker.broker_id: broker for broker in response.brokers}
         listed = [
-            Listed(broker.broker_id, broker.host, broker.port, broker.rack) for broker in response.brokers
+            ListedBroker(broker.broker_id, broker.host, broker.port, broker.rack)
+            for broker in response.brokers
         ]
         if response.error_code:
             return
         response.brokers = []
-        for node in book.replace_broker_addresses(listed):
+        for node in book.make_client_node_list(listed):
             broker = by_id.get(node.node_id) or DescribeClusterResponse.DescribeClusterBroker(version=version)
             broker.broker_id, broker.host, broker.port, broker.rack = node
             response.brokers.append(broker)
@@ -84,7 +83,7 @@ def make_coordinator_rewriter(book: AddressBook, version: int) -> Change:
     def change(response: FindCoordinatorResponse) -> None:
         for found in response.coordinators if version >= 4 else [response]:
             moved = (
-                book.replace_broker_address(Listed(found.node_id, found.host, found.port, None))
+                book.translate_broker_address(ListedBroker(found.node_id, found.host, found.port, None))
                 if found.node_id >= 0
                 else None
             )
@@ -131,14 +130,14 @@ def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int)
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 
 
-def common_offers(ours: OfferedVersions, theirs: Mapping[int, VersionRange]) -> list[Offer]:
+def common_offers(ours: OfferedVersions, theirs: Mapping[int, VersionRange]) -> list[ApiVersionRange]:
     """Return the offers for a broker that offers `theirs`: the versions that both have, and all answered here."""
     common = []
     for key, mine in sorted(ours.forwarded.items()):
         low, high = theirs.get(key, (1, 0))
         if max(low, mine.min) <= min(high, mine.max):
-            common.append(Offer(key, max(low, mine.min), min(high, mine.max)))
-    here = (Offer(key, *mine) for key, mine in ours.here.items())
+            common.append(ApiVersionRange(key, max(low, mine.min), min(high, mine.max)))
+    here = (ApiVersionRange(key, *mine) for key, mine in ours.here.items())
     return sorted((*common, *here))
 
 
@@ -149,7 +148,7 @@ def _hide_features(response: ApiVersionsResponse) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
+def decode_response_frame(api_key: int, version: int, frame: bytes) -> Any:
     """Return the response in a frame with its length. Raises ProtocolError."""
     codec = codec_for(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
@@ -159,7 +158,7 @@ def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
         raise Truncated("an answer") from None
 
 
-def encoded(api_key: int, version: int, frame: bytes, response: object) -> bytes:
+def encode_replacement(api_key: int, version: int, frame: bytes, response: object) -> bytes:
     """Return the frame, with its length, of a response that takes the place of the one in `frame`."""
     codec = codec_for(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
@@ -170,8 +169,8 @@ def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) 
     """Return a change that decodes a response, calls `change`, and encodes the response again."""
 
     def make(frame: bytes) -> bytes:
-        response: Response = decoded_answer(api_key, version, frame)
+        response: Response = decode_response_frame(api_key, version, frame)
         change(response)
-        return encoded(api_key, version, frame, response)
+        return encode_replacement(api_key, version, frame, response)
 
     return make

@@ -27,13 +27,13 @@ from coordinator.gateway.routing import (
     Rewrite,
     Route,
     Verdict,
-    at_any_time,
+    require_no_login,
 )
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.headers import api_version_prefix, decode_request_header
-from protocol.produce_endpoints import ENDPOINTS_FROM, has_answer
+from protocol.produce_endpoints import ENDPOINTS_FROM, expects_response
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 13),
@@ -100,6 +100,8 @@ GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
 SEVERAL_KEYS_FROM: Final = 4
 NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
+ANSWERED_HERE: Final = (*answers.COORDINATED, *answers.REFUSED)
+"""The apis that a gateway answers itself, or has our coordinators answer, in every version of theirs."""
 
 AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
 """(a request about settings, the nodes of ours that it names) -> its response."""
@@ -117,7 +119,7 @@ class PortRoutes:
         ours: bool,
         message_bytes_max: int,
         offsets_topic: OffsetsTopic | None = None,
-        after_login: AfterLogin = at_any_time,
+        after_login: AfterLogin = require_no_login,
     ) -> None:
         """Route the requests on the port of a node of ours, where its groups are served, if `ours`; else of a broker.
 
@@ -132,24 +134,24 @@ class PortRoutes:
         self._offsets_topic = offsets_topic
         self._after_login = after_login
         self.found: dict[int, Route] = {}
-        unknown = partial(_here, answers.unknown_api_versions)
+        unknown = partial(_here, answers.make_unsupported_response)
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
-        made_here = (*answers.COORDINATED, *answers.REFUSED)
-        here = {**answers.versions(made_here), ApiKey.API_VERSIONS: forwarded.pop(ApiKey.API_VERSIONS)}
+        here = answers.get_version_ranges(ANSWERED_HERE)
+        here[ApiKey.API_VERSIONS] = forwarded.pop(ApiKey.API_VERSIONS)
         self.offered = OfferedVersions(forwarded, here)
-        asks_for_login = after_login is not at_any_time
+        asks_for_login = after_login is not require_no_login
         self._api_versions = ApiVersions(book, self.offered, offloader, asks_for_login=asks_for_login)
         for key in FORWARDED.keys() - left_out:
             self._add(key, FORWARDED[key])
-        for api in made_here:
+        for api in ANSWERED_HERE:
             for version in range(api.versions.min, api.versions.max + 1):
                 ask = self._ask_about_groups(api)
-                bytes_max, changes = api.frame.of(message_bytes_max), api.changes is not False
+                bytes_max, changes = api.frame.frame_limit_bytes(message_bytes_max), api.changes is not False
                 self._put(Route(api.key, version, ask=ask, bytes_max=bytes_max, changes=changes))
 
-    def unrouted(self, api_key: int, version: int) -> Route | None:
+    def find_fallback_route(self, api_key: int, version: int) -> Route | None:
         """Return a route that answers ApiVersions in every other version, as in Kafka; other apis have none."""
         return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
 
@@ -161,8 +163,10 @@ class PortRoutes:
             ask = self._ask_before(key, version)
             rewrite = None if ask else self._rewrite(key, version)
             # The loss of a coordinator does not end a connection to a broker.
-            refusal = answers.refusal if key is ApiKey.FIND_COORDINATOR and not self._ours else None
-            answered = has_answer if key is ApiKey.PRODUCE else None
+            refusal = (
+                answers.make_error_response if key is ApiKey.FIND_COORDINATOR and not self._ours else None
+            )
+            answered = expects_response if key is ApiKey.PRODUCE else None
             self._put(
                 Route(
                     key,
@@ -180,26 +184,26 @@ class PortRoutes:
         """Return the function that finds the requests among passing ones that need a handler, or None."""
         if key is not ApiKey.FETCH or self._offsets_topic is None:
             return None
-        return self._offsets_topic.screen(version)
+        return self._offsets_topic.make_screener(version)
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
         """Return the function that rewrites the responses of a broker, or None."""
         if key is ApiKey.METADATA:
             return rewriting.make_metadata_rewriter(self._book, version)
         if key is ApiKey.API_VERSIONS:
-            return self._offloader.rewriting(
+            return self._offloader.make_rewriter(
                 rewriting.make_api_versions_rewriter(self.offered, version, version)
             )
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
-            return self._offloader.rewriting(rewriting.make_produce_rewriter(self._book, version))
+            return self._offloader.make_rewriter(rewriting.make_produce_rewriter(self._book, version))
         if key is ApiKey.DESCRIBE_CLUSTER:
-            return self._offloader.rewriting(rewriting.make_cluster_rewriter(self._book, version))
+            return self._offloader.make_rewriter(rewriting.make_cluster_rewriter(self._book, version))
         return None
 
     def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
         """Return the handler of requests that do not simply pass, or None."""
         if key is ApiKey.FIND_COORDINATOR:
-            rewrite = self._offloader.rewriting(rewriting.make_coordinator_rewriter(self._book, version))
+            rewrite = self._offloader.make_rewriter(rewriting.make_coordinator_rewriter(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
         if key is ApiKey.API_VERSIONS and version >= JUDGED_FROM:
             return self._api_versions.judge
@@ -250,7 +254,7 @@ def _settings_of_nodes(
 async def _refused(
     offloader: Offloader, error: ErrorCode, session: ClientSession, _route: Route, frame: bytes
 ) -> Verdict:
-    refused = partial(answers.refusal, frame, error)
+    refused = partial(answers.make_error_response, frame, error)
     return Verdict(HERE, await offloader.run(session, refused, is_long=is_long(frame)))
 
 
@@ -275,4 +279,4 @@ def _sasl_handshake(offloader: Offloader, session: ClientSession, asked: Route, 
     session.login_has_begun = True
     refused = answers.decode_broker_request(frame).mechanism == KERBEROS
     change = rewriting.make_handshake_rewriter(asked.version, refused=refused)
-    return Verdict(BROKER, rewrite=offloader.rewriting(change))
+    return Verdict(BROKER, rewrite=offloader.make_rewriter(change))

@@ -29,17 +29,17 @@ class NoResponse(Exception):
     """No response will come, because the coordinator was lost or the client is gone."""
 
 
-class Memory(Protocol):
+class GateState(Protocol):
     """State of the permission gate for one connection."""
 
-    def end(self) -> None:
+    def drop_state(self) -> None:
         """Drop the state, as the connection has ended."""
 
 
 class ClientSession(Protocol):
     """The interface of a session for the handlers of its requests."""
 
-    memory: Memory | None
+    memory: GateState | None
     """State of the permission gate for this connection."""
 
     login_has_begun: bool
@@ -65,7 +65,7 @@ class ClientSession(Protocol):
     def go_on_soon(self) -> None:
         """Schedule `go_on` for after other connections have had their turn."""
 
-    def all_answered(self) -> Promise[None]:
+    def wait_until_answered(self) -> Promise[None]:
         """Return a promise that is resolved once the client has taken the responses to all earlier requests."""
 
 
@@ -101,7 +101,7 @@ AfterLogin: TypeAlias = Callable[[Ask], Ask]
 """Wraps a handler that answers without a broker, so that it does so only after the client's login."""
 
 
-def at_any_time(ask: Ask) -> Ask:
+def require_no_login(ask: Ask) -> Ask:
     """Return `ask` itself: the `AfterLogin` of a gateway to a cluster that asks for no login."""
     return ask
 
@@ -151,7 +151,7 @@ class Routes(Protocol):
     found: dict[int, Route]
     """The routes by the first four bytes of a request (`protocol.headers.route`)."""
 
-    def unrouted(self, api_key: int, version: int) -> Route | None:
+    def find_fallback_route(self, api_key: int, version: int) -> Route | None:
         """Return the route of an api and version that is not in `found`, or None if it is not served."""
 
 
@@ -167,7 +167,7 @@ def read_head(data: memoryview, pos: int) -> bytes:
     return data[pos : pos + HEAD_BYTES].tobytes()
 
 
-def copied(data: memoryview) -> memoryview:
+def copy_from_read_buffer(data: memoryview) -> memoryview:
     """Copy a part of the shared read buffer; a part that makes up most of immutable bytes is returned unchanged."""
     if not data:
         return NOTHING

@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator.gateway.pipelines import Pipelines
 from coordinator.gateway.requests import RequestReader
-from coordinator.gateway.routing import Memory, Routes
+from coordinator.gateway.routing import GateState, Routes
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise
 from protocol.errors import ProtocolError
@@ -41,7 +41,7 @@ class Session:
         self._io: SessionIO = io
         self._pipelines = Pipelines(io)
         self._requests = RequestReader(io, routes, self._pipelines, bytes_max)
-        self.memory: Memory | None = None
+        self.memory: GateState | None = None
         """State of the permission gate for this connection."""
         self.login_has_begun = False
         """True if the client has asked for a mechanism to log in."""
@@ -107,7 +107,7 @@ class Session:
         self._ended = True
         self._io = CLOSED  # which refers to this session, and the garbage collector comes rarely
         if self.memory is not None:
-            self.memory.end()
+            self.memory.drop_state()
             self.memory = None
         self._all_answered = None
         self._requests.end()
@@ -119,22 +119,22 @@ class Session:
         """Take bytes that the client has sent."""
         if self._ended:
             return
-        if self._requests.add(data):
+        if self._requests.add_received_bytes(data):
             self._run(answers=False)
 
     def receive_from_pipeline(self, pipeline: int, data: memoryview) -> None:
         """Take bytes that a pipeline has sent."""
         if self._ended:
             return
-        if self._pipelines.add(pipeline, data):
+        if self._pipelines.add_received_bytes(pipeline, data):
             self._run(answers=True)
 
-    def lost(self, pipeline: int) -> bool:
+    def refuse_pending_requests(self, pipeline: int) -> bool:
         """Answer the requests of a pipeline that has closed with errors.
 
         Returns False if that is not possible, and the connection has to be closed.
         """
-        if self._ended or not self._pipelines.lost(pipeline):
+        if self._ended or not self._pipelines.refuse_pending_requests(pipeline):
             return False
         self._run(answers=True)
         return True
@@ -153,16 +153,16 @@ class Session:
         """
         promise: Promise[bytes] = Promise(self.go_on)
         self._pipelines.add_own_request(pipeline, frame, promise)
-        self._io.to_pipeline(pipeline, frame)
+        self._io.send_to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
             self._pipelines.note_client_gone()
         return promise
 
     def go_on_soon(self) -> None:
         """Schedule `go_on` for after other connections have had their turn."""
-        self._io.soon(self.go_on)
+        self._io.schedule_call(self.go_on)
 
-    def all_answered(self) -> Promise[None]:
+    def wait_until_answered(self) -> Promise[None]:
         """Return a promise that is resolved once the client has taken the responses to all earlier requests."""
         promise = self._all_answered = Promise(self.go_on)
         self._check_all_answered()
@@ -172,7 +172,9 @@ class Session:
         promise = self._all_answered
         if promise is not None and (self.is_idle or self._requests.client_is_gone):
             self._all_answered = None
-            self._io.soon(partial(promise.resolve, None))  # once the client takes the bytes that it is sent
+            self._io.schedule_call(
+                partial(promise.resolve, None)
+            )  # once the client takes the bytes that it is sent
 
     def _break(self, error: ProtocolError) -> None:
         error.__traceback__ = None  # the traceback would keep this session alive
@@ -187,11 +189,11 @@ class Session:
         self._pipelines.begin()
         try:
             if answers:
-                self._pipelines.take(self)
-            if self._requests.can_be_taken:
-                self._requests.take(self)
-            if self._pipelines.has_enough:
-                self._io.soon(self.go_on)
+                self._pipelines.send_due_responses(self)
+            if self._requests.can_process_inbox:
+                self._requests.process_inbox(self)
+            if self._pipelines.has_used_its_share:
+                self._io.schedule_call(self.go_on)
             self._check_all_answered()
         except ProtocolError as error:
             self._break(error)
@@ -200,8 +202,8 @@ class Session:
         except Exception:  # noqa: BLE001 - `failed` logs it, and other connections go on
             io = self._io
             self.end()
-            io.failed()
+            io.abort_after_failure()
         finally:
             self._busy = False
-        self._requests.keep()
-        self._pipelines.keep()
+        self._requests.detach_from_read_buffer()
+        self._pipelines.detach_from_read_buffer()

@@ -19,13 +19,13 @@ class SessionIO:
     node_id: int = -1
     """The id of the node that the client has connected to: a broker, or one of ours."""
 
-    def to_client(self, data: Bytes) -> None:
+    def send_to_client(self, data: Bytes) -> None:
         """Send data to the client."""
 
-    def to_pipeline(self, pipeline: int, data: Bytes) -> None:
+    def send_to_pipeline(self, pipeline: int, data: Bytes) -> None:
         """Send data to the broker or the coordinator, after connecting to it if necessary."""
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def schedule_call(self, call: Callable[[], None]) -> None:
         """Schedule a call for after other connections have had their turn."""
 
     def continue_reading(self) -> None:
@@ -34,7 +34,7 @@ class SessionIO:
     def end_after_violation(self, error: ProtocolError) -> None:
         """End the connection, once all written bytes have been sent, because a side has broken the protocol."""
 
-    def failed(self) -> None:
+    def abort_after_failure(self) -> None:
         """End the connection at once because of an unexpected exception, the one that is being handled."""
 
 

@@ -29,7 +29,7 @@ _MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ss
 class StreamOwner:
     """The owner of streams, which they call."""
 
-    def received(self, stream: "SocketStream", data: memoryview) -> None:
+    def receive_bytes(self, stream: "SocketStream", data: memoryview) -> None:
         """Take data that was read, before the call returns: its buffer is used again."""
 
     def note_all_sent(self, stream: "SocketStream") -> None:
@@ -59,7 +59,7 @@ class EndedStreams:
 
     def _notify(self) -> None:
         for _ in range(min(len(self._streams), ENDS_AT_ONCE)):
-            self._streams.popleft().lost()
+            self._streams.popleft().close_after_loss()
         if self._streams:
             self._loop.call_soon(self._notify)
 
@@ -104,7 +104,7 @@ class SocketStream:
         self.sent_bytes = 0
         """The number of queued bytes that have been sent."""
 
-    def connected(self, sock: socket, preface: bytes = b"") -> None:
+    def use_socket(self, sock: socket, preface: bytes = b"") -> None:
         """Use this connected socket, and send `preface` before all waiting bytes; a TLS handshake is done already."""
         if self.is_gone:
             sock.close()
@@ -123,7 +123,7 @@ class SocketStream:
         self._update_reading()
 
     @property
-    def is_full(self) -> bool:
+    def is_write_blocked(self) -> bool:
         """True if bytes wait to be sent, or there is no connection yet."""
         return bool(self._waiting) or self.sock is None
 
@@ -134,7 +134,7 @@ class SocketStream:
 
     # --- reading ---
 
-    def read(self, wanted_bytes: int) -> None:
+    def set_wanted_bytes(self, wanted_bytes: int) -> None:
         """Set how many bytes the owner wants at a time; with 0 nothing is read."""
         if self._wanted_bytes != wanted_bytes:
             self._wanted_bytes = wanted_bytes
@@ -170,7 +170,7 @@ class SocketStream:
             self._loop.remove_reader(sock.fileno())
             self._ends.add(self)
         elif not self._ending and self._owner is not None:
-            self._owner.received(self, view[:size])
+            self._owner.receive_bytes(self, view[:size])
         if self._tls is not None and self._tls.pending():
             self._loop.call_soon(self._readable)  # bytes that are decrypted already make no socket readable
 
@@ -180,7 +180,7 @@ class SocketStream:
         """Send data; the bytes that the socket does not take at once wait."""
         if self.is_gone or self._ending:
             return
-        if self.is_full:
+        if self.is_write_blocked:
             self._keep(data, 0)
             return
         assert self.sock is not None, "it is full without one"
@@ -226,7 +226,7 @@ class SocketStream:
         except _MEANWHILE:
             pass
         except OSError:
-            self.lost()
+            self.close_after_loss()
             return
         self._update_writing()
         if not waiting:
@@ -237,7 +237,7 @@ class SocketStream:
 
     # --- the end ---
 
-    def end(self) -> None:
+    def close_when_sent(self) -> None:
         """Close once all waiting bytes have been sent; until then everything that the peer sends is dropped."""
         if self.is_gone or self._ending:
             return
@@ -261,7 +261,7 @@ class SocketStream:
             except OSError:
                 self.abort()
 
-    def lost(self) -> None:
+    def close_after_loss(self) -> None:
         """Close because the peer has closed or is lost, and notify the owner."""
         if self.is_gone:
             return

@@ -12,7 +12,7 @@ ID: Final = "{id}"
 """The part of `gateway.sni.pattern` that stands for the id of a node."""
 
 
-def client_context(config: GatewayConfig) -> ssl.SSLContext | None:
+def make_context_for_clients(config: GatewayConfig) -> ssl.SSLContext | None:
     """Return the TLS context for clients, or None if they use no TLS.
 
     Raises ValueError, with the setting, for files that cannot be used.
@@ -29,7 +29,7 @@ def client_context(config: GatewayConfig) -> ssl.SSLContext | None:
     return context
 
 
-def broker_context(config: GatewayConfig) -> ssl.SSLContext | None:
+def make_context_for_brokers(config: GatewayConfig) -> ssl.SSLContext | None:
     """Return the TLS context for brokers, or None if they use no TLS.
 
     Raises ValueError, with the setting, for a file that cannot be used.

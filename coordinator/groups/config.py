@@ -50,7 +50,7 @@ class GroupConfig(FieldsValue):
 
 
 @mypyc_attr(acyclic=True)
-class Environment(FieldsValue):
+class GroupEnvironment(FieldsValue):
     """The settings, the one source of randomness, and the node's totals.
 
     `new_member_suffix` returns the uuid for a new member's id.

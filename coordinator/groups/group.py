@@ -5,11 +5,11 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome, Reply
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.format.records import OffsetAndMetadata, Record
 
 Since = Callable[[OffsetAndMetadata], int]
@@ -17,10 +17,10 @@ Since = Callable[[OffsetAndMetadata], int]
 
 
 class Group(Protocol):
-    """A group as its runner sees it: it decides, names the moment of its next `expire`, and can be removed."""
+    """A group as its runner sees it: it decides, returns its next deadline, and can be removed."""
 
     wakeup_ms: int
-    """The earliest moment at which `expire` has something to do, in monotonic milliseconds, or NEVER."""
+    """The earliest moment at which `expire_due_deadlines` has something to do, in monotonic milliseconds, or NEVER."""
 
     @property
     def group_id(self) -> GroupId:
@@ -56,28 +56,30 @@ class Group(Protocol):
 
     # --- steps ---
 
-    def on_loaded(self, env: Environment, now: Instant) -> Outcome:
+    def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
         """Begin the group's sessions after it was loaded from the log."""
 
-    def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
+    def expire_due_deadlines(self, env: GroupEnvironment, now: Instant, due_ms: int) -> Outcome:
         """Expire everything that was due by `due_ms`, and set `wakeup_ms`."""
 
-    def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
+    def replace_refused_outcome(
+        self, env: GroupEnvironment, outcome: Outcome, error: ErrorCode, now: Instant
+    ) -> Outcome:
         """Return the outcome that replaces one whose records the log refused."""
 
-    def abandon(self, error: ErrorCode) -> list[Reply]:
+    def unload_and_fail_requests(self, error: ErrorCode) -> list[Reply]:
         """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""
 
-    def enter_memory(self) -> None:
+    def add_to_totals(self) -> None:
         """Count the group in the node's totals from now on."""
 
-    def leave_memory(self) -> None:
+    def mark_dead_and_uncount(self) -> None:
         """Make the group Dead, and subtract it from the node's totals."""
 
-    def begin_deletion(self) -> None:
+    def suspend_as_dead(self) -> None:
         """Make the group Dead while its offsets are deleted in steps."""
 
-    def end_deletion(self) -> None:
+    def return_to_empty(self) -> None:
         """Make the group Empty again, with the offsets that remain."""
 
     # --- offsets ---
@@ -94,7 +96,7 @@ class Group(Protocol):
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member consumes the topic now, as far as known."""
 
-    def retention(self) -> tuple[Since | None, frozenset[str]]:
+    def offset_expiration_condition(self) -> tuple[Since | None, frozenset[str]]:
         """Return the start of an offset's retention time, None for never, and the topics that do not expire."""
 
     def tombstones(self) -> Sequence[Record]:

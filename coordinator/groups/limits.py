@@ -17,7 +17,7 @@ from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -115,7 +115,7 @@ def check_member_limits(
 def check_member_bytes_limits(
     limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
 ) -> ErrorCode:
-    """Return NONE if a group's members may take `more_bytes`, else an error as `new_member`."""
+    """Return NONE if a group's members may take `more_bytes`, else an error as `check_member_limits`."""
     if more_bytes <= 0:
         return _NONE
     if group.member_bytes + more_bytes > limits.group_members_max_bytes:
@@ -141,7 +141,7 @@ class OffsetRoom:
         self._offsets = limits.max_offsets - usage.offsets
         self._metadata_bytes = limits.max_offsets_metadata_bytes - usage.offset_metadata_bytes
 
-    def fit(
+    def refuse_excess_offsets(
         self, offsets: CommittedOffsets, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
     ) -> None:
         """Remove from `commits` the offsets that do not fit, and put their errors into `answers`.
@@ -149,7 +149,7 @@ class OffsetRoom:
         New offsets beyond the limit get COORDINATOR_NOT_AVAILABLE; metadata beyond the limit that is longer than an
         offset had before gets OFFSET_METADATA_TOO_LARGE.
         """
-        known = offsets.of(commits.topic)
+        known = offsets.get_topic_offsets(commits.topic)
         refused: dict[int, ErrorCode] = {}
         for partition, value in commits.values.items():
             before = known.get(partition)

@@ -83,12 +83,12 @@ class Outcome:
         self.replies.append(Reply(caller, response))
         return self
 
-    def note(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
+    def add_event(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
         """Add an event for the log at debug; the begin of a rebalance at info, unless members just join and leave."""
         notable = cause is not None and cause not in _ORDINARY
         self.events.append(Event(name, fields, cause, notable))
 
-    def report(self, name: str, **fields: Any) -> None:
+    def add_notable_event(self, name: str, **fields: Any) -> None:
         """Add an event for the log at info."""
         self.events.append(Event(name, fields, None, True))
 

@@ -20,10 +20,10 @@ from coordinator.partitions.misplaced import describe_misplaced
 from protocol.placement import infer_earlier_partition_count, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
-from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
+from storage.recovery.recovery import find_or_create_topic_id, partitions_on_disk
 
 
-class LostCatalogue(msgspec.Struct):
+class CatalogueReplacement(msgspec.Struct):
     """The damage of a catalogue, and the contents of its replacement; `aside` is where a damaged one was put."""
 
     damage: StorageError
@@ -48,7 +48,9 @@ def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
     return None
 
 
-def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
+def plan_new_catalogue(
+    machine: HostResources, data_dir: Path, num_partitions: int
+) -> CatalogueReplacement | None:
     """Return what a new catalogue would hold; None if none is needed. Changes nothing.
 
     Raises CannotImport if groups are in other partitions than with this number of them, and StorageError.
@@ -70,19 +72,19 @@ def plan(machine: HostResources, data_dir: Path, num_partitions: int) -> LostCat
         for line in describe_misplaced(survey.placements):
             raise CannotImport(f"{line}; is {num_partitions} the right number of partitions?")
     skipped: list[str] = []
-    return LostCatalogue(
+    return CatalogueReplacement(
         damage, list(merge_known_topics({}, survey, skipped, machine.new_topic_id)), skipped, survey
     )
 
 
 def replace_lost_catalogue(
-    machine: HostResources, data_dir: Path, lost: LostCatalogue, num_partitions: int
+    machine: HostResources, data_dir: Path, lost: CatalogueReplacement, num_partitions: int
 ) -> None:
     """Put the new catalogue in place; a damaged one is kept under another name. Raises StorageError."""
     fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)
     try:
-        topic_id = topic_id_on_disk(fs, data_dir, OFFSETS_TOPIC)
+        topic_id = find_or_create_topic_id(fs, data_dir, OFFSETS_TOPIC)
         if fs.exists(file.path):
             lost.aside = data_dir / f"damaged-{now:%Y%m%dT%H%M%SZ}-{file.path.name}"
             fs.rename(file.path, lost.aside)

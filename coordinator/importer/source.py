@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, invalid_reason
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -62,7 +62,7 @@ def lock_log_dirs(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) ->
         except OSError:
             continue  # no broker was ever here; or nothing can write here, neither we nor it
         until.callback(file.close)
-        if not file.lock():
+        if not file.try_lock():
             raise CannotImport(f"{DirectoryLocked(log_dir, None)}: stop the broker first")
 
 

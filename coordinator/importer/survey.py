@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.groups.offsets.expiry import is_no_group
+from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline_shard import find_placement, read_shard
 from coordinator.partitions.shard import Shard
-from protocol.names import Partition
+from protocol.named_types import Partition
 from protocol.placement import Placement, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.recovery.check import Damage, check_partition
 
 
@@ -43,7 +43,7 @@ def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_par
     damage, so that the survey shows what a repair would leave.
     """
     survey = Survey()
-    loader = RecordLoader()
+    loader = RecordDecoder()
     for partition, log_dir in sorted(offsets.items()):
         try:
             checked = check_partition(fs, log_dir, partition)
@@ -65,7 +65,7 @@ def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_par
 
 def _count(shard: Shard, survey: Survey) -> None:
     for kept in shard.groups.values():
-        if is_no_group(kept.group, kept.offsets):
+        if is_nonexistent_group(kept.group, kept.offsets):
             continue
         survey.groups += 1
         survey.offsets += kept.offsets.count

@@ -20,7 +20,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.host import HostResources
 from coordinator.importer.source import BrokerDirectories, CannotImport, DirectoryTopic
 from coordinator.importer.survey import Survey
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.checkpoint_file import read_log_start, write_offsets
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
@@ -37,7 +37,7 @@ from storage.disk.lock import DirectoryLock
 from storage.disk.properties import load_or_create_meta
 from storage.errors import storage_error
 from storage.log_manager import DiscardedRange, LogManager
-from storage.recovery.recovery import topic_id_on_disk
+from storage.recovery.recovery import find_or_create_topic_id
 from storage.settings import LogSettings
 
 _ASIDE: Final = "before-import-"
@@ -170,7 +170,7 @@ def _settle(
 ) -> ImportResult:
     """Recover the copies, as a node does that starts after a crash, and write the catalogue and the identity."""
     fs = machine.fs
-    topic_id = topic_id_on_disk(fs, staging, OFFSETS_TOPIC)
+    topic_id = find_or_create_topic_id(fs, staging, OFFSETS_TOPIC)
     manager = LogManager.open(staging, LogSettings(), fs)
     failed = {partition: str(damage) for partition, damage in manager.failed_partitions.items()}
     cuts = manager.cuts

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from coordinator.config import Settings
 from coordinator.config.settings import RATE_MAX
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
+from storage.cleaner.log_cleaner import CleaningFailed, CompletedCleaning, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.log_manager import LogManager
 
@@ -40,7 +40,7 @@ class CleanerTask:
     def __init__(
         self,
         cleaner: LogCleaner,
-        thread: Thread,
+        thread: BlockingCallThread,
         log_manager: LogManager,
         clock: Clock,
         stats: Stats,
@@ -71,7 +71,7 @@ class CleanerTask:
         self._cleaner.stop()
         self._thread.close()
 
-    def _done(self, result: Cleaning | BaseException | None) -> None:
+    def _done(self, result: CompletedCleaning | BaseException | None) -> None:
         self._busy = False
         if self._closed:
             return
@@ -84,7 +84,7 @@ class CleanerTask:
                 log.error("a log cannot be compacted", reason=str(result))
             else:  # it is tried again
                 self._incidents.log_repeated_failure(self, "compaction failed", reason=str(result))
-            if self._log.failed is not None:
+            if self._log.append_failure is not None:
                 self._on_log_failed()
         elif result is not None:
             self._incidents.end_incident(self, "compaction succeeds again")

@@ -4,11 +4,11 @@
 from collections.abc import Iterator, Mapping
 
 from coordinator.partitions.manager import GroupMetadataManager
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.format.records import OffsetAndMetadata
 
 
-def all_committed(
+def iterate_committed_offsets(
     manager: GroupMetadataManager,
 ) -> Iterator[tuple[GroupId, Iterator[tuple[str, int, int]]]]:
     """Yield each group that has committed offsets, with their rows: topic, partition, offset.

@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Mapping
 
-from coordinator.catalogue.configs import end_group
+from coordinator.catalogue.configs import find_end_group
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.partitions.manager import GroupMetadataManager
@@ -24,11 +24,11 @@ async def declared_ends(
     ends: dict[str, Mapping[int, OffsetAndMetadata]] = {}
     slices = Slices(manager.clock.nanos)
     for topic in topics:
-        group_id = end_group(topic, settings)
+        group_id = find_end_group(topic, settings)
         kept = manager.find(group_id) if group_id else None
         if kept is not None:
-            ends[topic.name] = kept.offsets.of(topic.name)
-        if slices.over:
+            ends[topic.name] = kept.offsets.get_topic_offsets(topic.name)
+        if slices.is_over:
             await slices.give_way()
     return ends
 
@@ -40,11 +40,11 @@ async def compute_lag(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> i
         known = ends.get(topic)
         if not known:
             continue
-        rows = list(kept.offsets.of(topic).items())
+        rows = list(kept.offsets.get_topic_offsets(topic).items())
         for start in range(0, len(rows), OFFSETS_PER_STEP):
             for partition, committed in rows[start : start + OFFSETS_PER_STEP]:
                 end = known.get(partition)
                 lag += max(0, end.offset - committed.offset) if end is not None else 0
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
     return lag

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import Submitter
+from coordinator.runtime.io_thread import BlockingCallQueue
 from coordinator.runtime.scheduler import End
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -22,7 +22,7 @@ class DiskJobs:
     def __init__(
         self,
         log_manager: LogManager,
-        io: Submitter,
+        io: BlockingCallQueue,
         clock: Clock,
         checkpoint_bytes: int,
         on_log_failed: Callable[[], None],
@@ -50,8 +50,8 @@ class DiskJobs:
     def _write_segments(self) -> int:
         self._look_for_space()
         # If nothing waits for the disk, nothing else would show that the files are gone.
-        if self._log.failed is None:
-            self._log.check_there()
+        if self._log.append_failure is None:
+            self._log.check_journals_present()
         return self._log.write_behind() if self._log.pending_bytes else 0
 
     def checkpoint(self, end: End) -> None:
@@ -75,7 +75,7 @@ class DiskJobs:
             self._incidents.log_repeated_failure(
                 what, "writing to disk failed", what=what, reason=str(result)
             )
-        if self._log.failed is not None:
+        if self._log.append_failure is not None:
             # A sync failed: until the repair, appends are refused, and there may be none for a while.
             self._on_log_failed()
         return True

@@ -66,7 +66,7 @@ class ExpiryPreview(msgspec.Struct):
             return
         self.offsets += offsets
         self.groups += 1
-        self.finished_groups += expiry.is_finished(group, kept.offsets, offsets)
+        self.finished_groups += expiry.has_nothing_left(group, kept.offsets, offsets)
         room = ROWS_MAX - len(self.rows)
         self.rows += list(by_topic.values())[:room]
         self.unlisted_rows += max(len(by_topic) - room, 0)
@@ -104,6 +104,6 @@ async def preview_expiry(
         for kept in list(shard.groups.values()):
             if not kept.group.is_dead and not shard.is_lost:
                 preview.add(kept)
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
     return preview

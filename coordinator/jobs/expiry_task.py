@@ -32,9 +32,9 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
             if kept.group.is_dead or shard.is_lost:
                 continue  # removed while this task yielded to the event loop
             try:
-                for expired in manager.cleanup_steps(kept, now_wall_ms):
+                for expired in manager.expire_offsets_in_steps(kept, now_wall_ms):
                     removed += expired
-                    if slices.over:
+                    if slices.is_over:
                         await slices.give_way()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
@@ -52,7 +52,7 @@ async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptio
     try:
         for expired in expire_marks(manager, clock.wall_ms(), adoptions.on_given_back):
             removed += expired
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
     except RecordTooLarge as error:  # message.max.bytes was larger when it was written
         log.error("expired marks were not removed", reason=str(error))

@@ -10,7 +10,7 @@ import msgspec
 from coordinator.jobs.declared_ends import DeclaredEnds, compute_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 
 class GroupCounts(msgspec.Struct):
@@ -63,7 +63,7 @@ async def count_groups(
             rebalances.offer(kept.rebalances, kept.group_id)
             if ends:
                 lags.offer(await compute_lag(kept, ends, slices), kept.group_id)
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
     counts.commits = commits.highest_first()
     counts.rebalances = rebalances.highest_first()

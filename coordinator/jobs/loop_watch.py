@@ -41,7 +41,7 @@ class LoopWatch:
 
     def _next(self, now_ms: int) -> None:
         due_ms = now_ms + TICK_MS
-        self._timer = self._timers.at(due_ms, self._tick, due_ms)
+        self._timer = self._timers.call_at(due_ms, self._tick, due_ms)
 
     def _tick(self, due_ms: int) -> None:
         now_ms = self._clock.mono_ms()

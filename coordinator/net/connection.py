@@ -25,10 +25,10 @@ from collections import deque
 from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
-from coordinator.api.handled import VersionedApi
-from coordinator.api.slices import encoded, handle_in_steps
+from coordinator.api.slices import encode_body_in_steps, handle_in_steps
+from coordinator.api.versioned_api import VersionedApi
 from coordinator.net.long_requests import LongRequest
-from coordinator.net.refusals import count_refused, error_response, failure_code
+from coordinator.net.refusals import count_refused, error_response, log_and_classify_failure
 from coordinator.net.replies import Replies
 from coordinator.net.request_cache import RequestCache
 from coordinator.net.response_encoding import encode_answer
@@ -39,7 +39,7 @@ from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import FrameReader
-from protocol.headers import RequestHeader, decode_request_header, route_of
+from protocol.headers import RequestHeader, decode_request_header, read_api_version_prefix
 from protocol.non_kafka import NotKafka
 
 log = get_logger("connection")
@@ -96,7 +96,7 @@ class Connection:
         self._parked: RequestContext | None = None
         self._long = LongRequest(server.fair_queue, server.long_requests)  # answers the parked request
         self._paused_for_backlog = False
-        self._asked = 0  # one bit for each api, for `is_first`
+        self._asked = 0  # one bit for each api, for `claim_first_call`
         self._closing = False
         self._is_lost = False  # whether the transport is gone
         self._undone_bytes = (
@@ -128,7 +128,7 @@ class Connection:
         """Forget the socket, and carry out the requests that were read."""
         self._is_lost = True
         self._begin_end()
-        self._unsent.emptied()
+        self._unsent.note_transport_emptied()
         self._server.budget.forget(self)
         self._leave()
 
@@ -185,9 +185,9 @@ class Connection:
             self._server.budget.remove(count)
         self._request_cache.forget()
         if self._is_lost:
-            self._server.leave(self, self._client_host[1:])
+            self._server.forget_connection(self, self._client_host[1:])
 
-    def drop(self) -> None:
+    def drop_requests_and_close(self) -> None:
         """Close the connection, and drop the requests that are not carried out yet: the node is about to end."""
         self._begin_end()
         self._backlog.clear()
@@ -203,13 +203,13 @@ class Connection:
         """Stop reading from the peer, as it does not read either."""
         self._unsent.is_full = True
         self._server.budget.watch_slow_reader(self)
-        self.settle()
+        self.update_buffered_bytes()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
         """Write and read again, as the peer reads again."""
         self._server.budget.unwatch_slow_reader(self)
-        self._unsent.emptied()
+        self._unsent.note_transport_emptied()
         self._unsent.write_on(self._transport)
         if self._backlog or self._failure is not None:
             self.go_on_soon()
@@ -245,7 +245,7 @@ class Connection:
         """Read the rest of a long request in a later turn of the event loop, if this turn's time is over."""
         fair_queue = self._server.fair_queue
         now_ns = fair_queue.nanos()
-        ends_ns = fair_queue.ends_ns(now_ns)
+        ends_ns = fair_queue.update_turn_end_ns(now_ns)
         fair_queue.handled_ns = now_ns
         if now_ns >= ends_ns:
             self._transport.pause_reading()
@@ -261,7 +261,7 @@ class Connection:
     def _handle_all(self, frames: list[bytes], now_ns: int) -> None:
         out: list[bytes] = []
         fair_queue = self._server.fair_queue
-        ends_ns = min(fair_queue.ends_ns(now_ns), now_ns + fair_queue.share_ns)
+        ends_ns = min(fair_queue.update_turn_end_ns(now_ns), now_ns + fair_queue.share_ns)
         for index, frame in enumerate(frames):
             if now_ns >= ends_ns or self._must_wait(frame):
                 self._keep(frames[index:])
@@ -290,8 +290,8 @@ class Connection:
         request: Any = None
         try:
             # The route is known before anything is decoded.
-            found = server.routes.get(route_of(frame))
-            api: VersionedApi = server.capabilities.unrouted(frame) if found is None else found
+            found = server.routes.get(read_api_version_prefix(frame))
+            api: VersionedApi = server.capabilities.find_api_if_unrouted(frame) if found is None else found
             header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
@@ -346,7 +346,7 @@ class Connection:
             log.exception("a request failed", api=api.name, version=ctx.api_version, peer=self.peer)
             response = error_response(server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is not PARKED:
-            self.encode(ctx, response)
+            self.set_encoded_response(ctx, response)
         return True
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
@@ -360,7 +360,7 @@ class Connection:
             return False
         self._parked = None
         replies = self._replies.queue
-        if not replies and self._replies.is_ready(ctx, self):
+        if not replies and self._replies.check_ready_or_wait(ctx, self):
             out.append(frame)
             if ctx.rest is not None:
                 out += ctx.rest
@@ -370,7 +370,7 @@ class Connection:
             self._pause_or_resume()
         return False
 
-    def encode(self, ctx: RequestContext, response: Any) -> None:
+    def set_encoded_response(self, ctx: RequestContext, response: Any) -> None:
         """Encode the response to a request; a response that cannot be encoded ends the connection."""
         if response is SILENT or self._closing:
             ctx.frame = b""
@@ -382,11 +382,11 @@ class Connection:
             log.exception("an answer cannot be written", api=ctx.api.name, peer=self.peer)
             self._break(error)
             frame = b""
-        self._unsent.put(ctx, frame, None)
+        self._unsent.set_response(ctx, frame, None)
 
     # --- work in slices ---
 
-    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+    def run_in_slices(self, ctx: RequestContext, work: Work) -> None:
         """Start the work that answers the parked request, with one share of it at once."""
         if self._parked is not ctx:
             work.close()
@@ -403,7 +403,7 @@ class Connection:
         if isinstance(result, list) and not self._closing:
             self._unsent.put_pieces(ctx, result)
         else:
-            self.encode(ctx, result)
+            self.set_encoded_response(ctx, result)
         self._go_on_behind(ctx)
 
     def fail(self, ctx: RequestContext, error: Exception) -> None:
@@ -415,12 +415,12 @@ class Connection:
         if isinstance(error, ProtocolError):
             self._end_with(ctx, error)
             return
-        code = failure_code(self._server.stats, ctx, error, self.peer)
+        code = log_and_classify_failure(self._server.stats, ctx, error, self.peer)
         if ctx.is_large and not isinstance(error, RequestRefused):
             api: VersionedApi = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
-        self.encode(ctx, error_response(self._server.stats, ctx, code))
+        self.set_encoded_response(ctx, error_response(self._server.stats, ctx, code))
         self._go_on_behind(ctx)
 
     def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
@@ -434,23 +434,23 @@ class Connection:
 
     # --- replies ---
 
-    def is_first(self, api_key: int) -> bool:
+    def claim_first_use(self, api_key: int) -> bool:
         """Return whether this is the first call for an api, so that a response can contain something only once."""
         bit = 1 << api_key
         first = not self._asked & bit
         self._asked |= bit
         return first
 
-    def complete(self, ctx: RequestContext, response: Any) -> None:
+    def answer_parked_request(self, ctx: RequestContext, response: Any) -> None:
         """Answer a parked request; only the first response counts, and none is sent on a closed connection."""
         if ctx.frame is not None or ctx.is_replaced:
             return
         in_pieces = ctx.api.in_pieces
         long = None if in_pieces is None or self._closing else in_pieces(response, ctx.api_version)
         if long is not None:
-            self._long.begin_later(self, ctx, encoded(self._server.node, ctx, long), 0)
+            self._long.begin_later(self, ctx, encode_body_in_steps(self._server.node, ctx, long), 0)
             return
-        self.encode(ctx, response)
+        self.set_encoded_response(ctx, response)
         self._go_on_behind(ctx)
 
     def _go_on_behind(self, ctx: RequestContext) -> None:
@@ -472,11 +472,11 @@ class Connection:
     def _send_ready(self) -> None:
         self._write(self._replies.take_ready(self, self._server.fair_queue.nanos()))
 
-    def refuse_lost(self) -> None:
+    def fail_lost_replies(self) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
-        self._replies.refuse_lost(self)
+        self._replies.fail_lost_replies(self)
 
-    def give_up(self) -> None:
+    def drop_parked_request(self) -> None:
         """Drop the parked request and its work, as an error takes the place of its response."""
         self._long.drop()
         self._parked = None
@@ -487,14 +487,14 @@ class Connection:
 
     # --- flow ---
 
-    def settle(self) -> bool:
+    def update_buffered_bytes(self) -> bool:
         """Update how many bytes the full transport holds; return whether the peer has taken any since the last call."""
-        return self._unsent.settle(self._transport.get_write_buffer_size())
+        return self._unsent.update_buffered_bytes(self._transport.get_write_buffer_size())
 
     @property
-    def unread_bytes(self) -> int:
-        """The bytes that the peer has not taken, as of the last `settle`."""
-        return self._unsent.unread_bytes
+    def bytes_unread_by_peer(self) -> int:
+        """The bytes that the peer has not taken, as of the last `update_buffered_bytes`."""
+        return self._unsent.bytes_unread_by_peer
 
     def abort(self) -> None:
         """Close at once, and drop what the peer has not taken."""
@@ -502,7 +502,7 @@ class Connection:
         self._transport.abort()
 
     @property
-    def busy(self) -> bool:
+    def has_unfinished_work(self) -> bool:
         """True if work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
         if self._closing and self._has_to_do:
             return True
@@ -534,7 +534,7 @@ class Connection:
 
     def _go_on(self) -> None:
         self._going_on = False
-        self._replies.refuse_some(self, self._server.fair_queue)
+        self._replies.encode_some_errors(self, self._server.fair_queue)
         self._send_ready()
         out: list[bytes] = []
         fair_queue = self._server.fair_queue
@@ -562,7 +562,7 @@ class Connection:
         server = self._server
         if not server.budget.over or is_brief(server.node, server.capabilities, frame):
             return False
-        server.budget.hold(self)
+        server.budget.add_waiter(self)
         return True
 
     def _after_sending(self, *, again: bool = False) -> None:

@@ -36,7 +36,7 @@ class FairQueue:
         self._again: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
-    def ends_ns(self, now_ns: int) -> int:
+    def update_turn_end_ns(self, now_ns: int) -> int:
         """Return the time from which on no further request is handled in this turn, in nanoseconds of the clock.
 
         The event loop does not report when a turn begins. A new one has begun if nothing was handled for IDLE_NS and

@@ -170,7 +170,7 @@ class LongRequestSlots:
         if work in self._places:
             return True
         if self._waits_for_budget(work):
-            self._budget.hold(work)
+            self._budget.add_waiter(work)
         elif len(self._places) < LONG_AT_ONCE:
             self._places.add(work)
             return True
@@ -181,13 +181,13 @@ class LongRequestSlots:
     def leave(self, work: LongRequest) -> None:
         """Free the slot of this work for the one that has waited longest."""
         self._waiting.pop(work, None)
-        self._budget.let_go(work)
+        self._budget.remove_waiter(work)
         self._places.discard(work)
         while self._waiting and len(self._places) < LONG_AT_ONCE:
             first = next(iter(self._waiting))
             del self._waiting[first]
             if self._waits_for_budget(first):
-                self._budget.hold(first)
+                self._budget.add_waiter(first)
             else:
                 self._places.add(first)
                 first.go_on_soon()

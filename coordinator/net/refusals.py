@@ -4,8 +4,8 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.handled import VersionedApi
 from coordinator.api.part_errors import count_part_errors
+from coordinator.api.versioned_api import VersionedApi
 from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
@@ -40,7 +40,7 @@ def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
     return response
 
 
-def failure_code(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
+def log_and_classify_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
     """Return the error code for a request whose work has raised `error`; errors other than refusals are logged."""
     api: VersionedApi = ctx.api
     if isinstance(error, RequestRefused):

@@ -9,11 +9,11 @@ from collections import deque
 from typing import Any, Final, Protocol
 
 from coordinator.api.context import RequestContext, Work
-from coordinator.api.slices import error_in_steps
+from coordinator.api.slices import make_error_in_steps
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.refusals import error_response
 from coordinator.net.unsent_bytes import UnsentBytes
-from coordinator.partitions.append_errors import group_error
+from coordinator.partitions.append_errors import get_client_error_code
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket, Waiter
 from protocol.errors import ErrorCode
@@ -27,14 +27,14 @@ REPLIES_WAITING_MAX: Final = 10_000
 class Replier(Waiter, Protocol):
     """The connection that the replies belong to."""
 
-    def encode(self, ctx: RequestContext, response: Any) -> None:
+    def set_encoded_response(self, ctx: RequestContext, response: Any) -> None:
         """Encode the response of a request."""
 
-    def give_up(self) -> None:
+    def drop_parked_request(self) -> None:
         """Drop the parked request's work, as an error takes the place of its response."""
 
     def go_on_soon(self, *, again: bool = False) -> None:
-        """Call `refuse_some` in the connection's next turn; `again` if it has had one already."""
+        """Call `encode_some_errors` in the connection's next turn; `again` if it has had one already."""
 
 
 class Replies:
@@ -79,7 +79,7 @@ class Replies:
         while replies:
             reply = replies[0]
             frame = reply.frame
-            if frame is None or not self.is_ready(reply, connection):
+            if frame is None or not self.check_ready_or_wait(reply, connection):
                 break
             replies.popleft()
             self._stats.count_response(reply.api_key, now_ns - reply.began_ns)
@@ -88,7 +88,7 @@ class Replies:
                 out += reply.rest
         return out
 
-    def is_ready(self, ctx: RequestContext, connection: Replier) -> bool:
+    def check_ready_or_wait(self, ctx: RequestContext, connection: Replier) -> bool:
         """Return whether a reply at the head of the queue can be sent now.
 
         Otherwise the connection goes on when what the reply waits for has ended, or, if that was lost, once the reply
@@ -103,13 +103,13 @@ class Replies:
             self._refuse(ctx, blocker.error, connection)
         elif self.awaited is not blocker:
             self.awaited = blocker
-            blocker.wait(connection)
+            blocker.add_waiter(connection)
         return False
 
-    def refuse_lost(self, connection: Replier) -> None:
+    def fail_lost_replies(self, connection: Replier) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
         for ctx in self.queue:
-            error = ctx.failure()
+            error = ctx.find_error()
             if error is not None:
                 self._refuse(ctx, error, connection)
 
@@ -121,12 +121,12 @@ class Replies:
         if ctx.is_replaced:
             return
         if ctx.frame is None:  # it waits for something else, or is being answered in slices
-            connection.give_up()
+            connection.drop_parked_request()
         else:
-            self._unsent.put(ctx, b"", None)
+            self._unsent.set_response(ctx, b"", None)
             ctx.frame = None
         ctx.is_replaced = True
-        self._replaced.append((ctx, group_error(error)))
+        self._replaced.append((ctx, get_client_error_code(error)))
         if self._refusing is None:
             self._refusing = self._refuse_all(connection)
         connection.go_on_soon()
@@ -134,15 +134,15 @@ class Replies:
     def _refuse_all(self, connection: Replier) -> Work:
         while self._replaced:
             ctx, error = self._replaced.popleft()
-            ctx.forget()
+            ctx.clear_tickets()
             if ctx.is_large:
-                response = yield from error_in_steps(self._stats, ctx, error)
+                response = yield from make_error_in_steps(self._stats, ctx, error)
             else:
                 response = error_response(self._stats, ctx, error)
-            connection.encode(ctx, response)
+            connection.set_encoded_response(ctx, response)
             yield
 
-    def refuse_some(self, connection: Replier, fair_queue: FairQueue) -> None:
+    def encode_some_errors(self, connection: Replier, fair_queue: FairQueue) -> None:
         """Encode errors for the replies that were replaced, for one share of a turn."""
         if self._refusing is None:
             return

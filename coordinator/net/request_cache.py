@@ -3,7 +3,7 @@
 
 from typing import Any, Final
 
-from coordinator.api.handled import VersionedApi
+from coordinator.api.versioned_api import VersionedApi
 
 REPEATED_REQUESTS_MAX: Final = 32
 REPEATED_BYTES_MAX: Final = 1024

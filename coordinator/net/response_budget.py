@@ -42,10 +42,10 @@ class SlowReader(BudgetWaiter, Protocol):
     peer: str
 
     @property
-    def unread_bytes(self) -> int:
-        """The bytes that the peer has not taken, as of the last `settle`."""
+    def bytes_unread_by_peer(self) -> int:
+        """The bytes that the peer has not taken, as of the last `update_buffered_bytes`."""
 
-    def settle(self) -> bool:
+    def update_buffered_bytes(self) -> bool:
         """Update the bytes that the transport holds; return whether the peer has taken any since the last call."""
 
     def abort(self) -> None:
@@ -81,13 +81,13 @@ class ResponseBudget:
         if self.over and self.total_bytes <= self.bytes_max:
             self._relieve()
 
-    def hold(self, held: BudgetWaiter) -> None:
+    def add_waiter(self, held: BudgetWaiter) -> None:
         """Let this work wait; its `go_on_soon` is called once the budget has room again."""
         if held not in self._held:
             self._held.add(held)
             self._stats.limit_refusals[SETTING] += 1
 
-    def let_go(self, held: BudgetWaiter) -> None:
+    def remove_waiter(self, held: BudgetWaiter) -> None:
         """Remove this work from those that wait."""
         self._held.discard(held)
 
@@ -111,12 +111,12 @@ class ResponseBudget:
     def forget(self, reader: SlowReader) -> None:
         """Forget a connection that has ended."""
         self._slow.pop(reader, None)
-        self.let_go(reader)
+        self.remove_waiter(reader)
 
-    def check(self, now_ms: int) -> None:
+    def close_stuck_readers(self, now_ms: int) -> None:
         """Check which peers have taken something, and close connections; called every `CHECK_INTERVAL_MS`."""
         for reader in list(self._slow):
-            if reader.settle() or self._slow[reader] == NOT_LOOKED_AT:
+            if reader.update_buffered_bytes() or self._slow[reader] == NOT_LOOKED_AT:
                 self._slow[reader] = now_ms
         for reader, since_ms in list(self._slow.items()):
             if now_ms - since_ms >= self._unread_ms_max:
@@ -130,12 +130,12 @@ class ResponseBudget:
     def _make_room(self, now_ms: int) -> None:
         patient = now_ms - self._over_since_ms < OVER_MS_MAX
         left = self.total_bytes
-        for reader in sorted(self._slow, key=lambda reader: reader.unread_bytes, reverse=True):
+        for reader in sorted(self._slow, key=lambda reader: reader.bytes_unread_by_peer, reverse=True):
             if left <= self.bytes_max:
                 break
             if patient and now_ms - self._slow[reader] < CHECK_INTERVAL_MS:
                 continue  # it has taken something since the last check
-            left -= reader.unread_bytes
+            left -= reader.bytes_unread_by_peer
             self._close(reader, f"{SETTING} is used up")
 
     def _close(self, reader: SlowReader, reason: str) -> None:
@@ -144,7 +144,7 @@ class ResponseBudget:
         log.warning(
             "closing a connection that does not read its answers",
             peer=reader.peer,
-            unsent_bytes=reader.unread_bytes,
+            unsent_bytes=reader.bytes_unread_by_peer,
             reason=reason,
         )
         reader.abort()

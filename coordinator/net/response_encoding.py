@@ -4,8 +4,8 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.handled import VersionedApi
 from coordinator.api.part_errors import count_part_errors
+from coordinator.api.versioned_api import VersionedApi
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ProtocolError
 from protocol.headers import encode_response

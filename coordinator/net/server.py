@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from coordinator.api.handled import VersionedApi
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
+from coordinator.api.versioned_api import VersionedApi
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.limits import Admission
 from coordinator.net.long_requests import LongRequestSlots
@@ -30,20 +30,20 @@ class OpenConnection(Protocol):
         """The address of its client, for the log."""
 
     @property
-    def busy(self) -> bool:
+    def has_unfinished_work(self) -> bool:
         """True if a request other than a parked one is still to be answered."""
 
     @property
     def is_idle(self) -> bool:
         """True if no request is unanswered."""
 
-    def refuse_lost(self) -> None:
+    def fail_lost_replies(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
 
     def close(self) -> None:
         """Close the connection once all written bytes have been sent."""
 
-    def drop(self) -> None:
+    def drop_requests_and_close(self) -> None:
         """Close the connection, and drop the requests that are not carried out yet."""
 
 
@@ -88,7 +88,7 @@ class Server:
         self.connections.add(connection)
         return True
 
-    def leave(self, connection: OpenConnection, address: str) -> None:
+    def forget_connection(self, connection: OpenConnection, address: str) -> None:
         """Forget a connection that is gone, whether it was admitted or not."""
         if connection in self.connections:
             self.connections.discard(connection)
@@ -101,12 +101,12 @@ class Server:
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()
 
-    def refuse_lost(self) -> None:
+    def fail_lost_replies(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
         for connection in list(self.connections):  # a parked request may have seen the lost data, too
-            connection.refuse_lost()
+            connection.fail_lost_replies()
 
     @property
-    def busy(self) -> bool:
+    def has_unfinished_work(self) -> bool:
         """True if a request other than a parked one is still to be answered on any connection."""
-        return any(connection.busy for connection in self.connections)
+        return any(connection.has_unfinished_work for connection in self.connections)

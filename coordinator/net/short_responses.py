@@ -17,7 +17,7 @@ def is_brief(node: Any, capabilities: Capabilities, frame: bytes) -> bool:
     For some apis that depends on the names in the request. An unreadable request, which gets none, counts, too.
     """
     try:
-        api = capabilities.route(frame)
+        api = capabilities.find_api(frame)
         if api.short_answers:
             return True
         if api.answer_bytes_max is None or len(frame) > BRIEF_BYTES:

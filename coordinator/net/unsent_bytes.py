@@ -14,8 +14,8 @@ class UnsentBytes:
     """Counts the bytes of responses that the peer has not taken, also in the budget of all connections.
 
     A response counts from when it is made until it is written to a transport that has room. The bytes that a full
-    transport holds count on, as of the last call of `settle`. Long responses wait here in pieces while the transport
-    is full, which would copy all that it holds in one turn of the event loop.
+    transport holds still count, as of the last call of `update_buffered_bytes`. Long responses wait here in pieces
+    while the transport is full, which would copy all that it holds in one turn of the event loop.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class UnsentBytes:
         """The bytes that the transport holds, since it is full."""
         self.is_full = False
 
-    def put(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
+    def set_response(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
         """Set the response of a request, or replace it; `rest` follows the frame of a long one."""
         count = len(frame)
         if rest is not None:
@@ -57,9 +57,9 @@ class UnsentBytes:
         size = total_size(body)
         head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
         if size <= self._pieces_from_bytes:
-            self.put(ctx, b"".join([head, *body]), None)
+            self.set_response(ctx, b"".join([head, *body]), None)
         else:
-            self.put(ctx, head, body)
+            self.set_response(ctx, head, body)
 
     def _replaced(self, count: int) -> None:
         """Remove `count` bytes of a response that another response replaces."""
@@ -92,8 +92,8 @@ class UnsentBytes:
         return not self._unwritten
 
     @property
-    def unread_bytes(self) -> int:
-        """The bytes that the transport holds, as of the last `settle`, and those that wait for it."""
+    def bytes_unread_by_peer(self) -> int:
+        """The bytes that the transport holds, as of the last `update_buffered_bytes`, and those that wait for it."""
         return self.buffered_bytes + sum(map(len, self._unwritten))
 
     def _write_piece(self, transport: asyncio.Transport, data: bytes) -> None:
@@ -108,7 +108,7 @@ class UnsentBytes:
         else:
             self._budget.remove(count)
 
-    def settle(self, kept_bytes: int) -> bool:
+    def update_buffered_bytes(self, kept_bytes: int) -> bool:
         """Update how many bytes the full transport holds; return whether they have become fewer."""
         known_bytes, self.buffered_bytes = self.buffered_bytes, kept_bytes
         if kept_bytes < known_bytes:
@@ -117,7 +117,7 @@ class UnsentBytes:
         self._budget.add(kept_bytes - known_bytes)
         return False
 
-    def emptied(self) -> None:
+    def note_transport_emptied(self) -> None:
         """Note that the transport has room again, or is closed."""
         self.is_full = False
         kept_bytes, self.buffered_bytes = self.buffered_bytes, 0

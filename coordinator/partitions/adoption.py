@@ -25,16 +25,16 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from coordinator.groups.limits import check_group_limits, check_offset_limits
-from coordinator.groups.offsets.expiry import is_no_group
-from coordinator.partitions.append_errors import append_error
+from coordinator.groups.offsets.expiry import is_nonexistent_group
+from coordinator.partitions.append_errors import get_append_error_code
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import ReplyDependencies, find_later_ticket
-from protocol import names
+from protocol import named_types
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 
@@ -111,16 +111,18 @@ class Adoptions:
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return AdoptionOutcome(shard)
-        waiting.wait_for(shard.book.ticket)
+        waiting.add_ticket(shard.book.ticket)
         return AdoptionOutcome(
             ErrorCode.NONE,
-            shard.mark_of(group_id) in OURS,
+            shard.get_mark(group_id) in OURS,
             is_confirmed_absent=shard.is_confirmed_absent(group_id, self._manager.clock.mono_ms()),
             epoch=shard.removed_mark_count,
             asked_ms=self._manager.clock.mono_ms(),
         )
 
-    def locate(self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool) -> bool:
+    def check_group_is_here(
+        self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool
+    ) -> bool:
         """Return whether requests for a group belong to this node: the group is here, or the response is an error.
 
         A group is here if it was taken over, has something stored here, or has a member here. If it is not, and
@@ -131,9 +133,9 @@ class Adoptions:
         if isinstance(shard, ErrorCode):
             return True
         kept = shard.groups.get(group_id)
-        has_something = kept is not None and not is_no_group(kept.group, kept.offsets)
+        has_something = kept is not None and not is_nonexistent_group(kept.group, kept.offsets)
         self._wait(waiting, shard, group_id)
-        if has_something or shard.mark_of(group_id) in OURS:
+        if has_something or shard.get_mark(group_id) in OURS:
             return True
         if discard_readings:
             shard.readings_from_ms = self._manager.clock.mono_ms() + 1
@@ -152,8 +154,8 @@ class Adoptions:
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return AdoptionOutcome(shard)
-        if shard.mark_of(group_id) in OURS:
-            waiting.wait_for(shard.book.ticket)
+        if shard.get_mark(group_id) in OURS:
+            waiting.add_ticket(shard.book.ticket)
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.migrating:
             return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -166,7 +168,7 @@ class Adoptions:
             adopted = yield from self._adopt(shard, group_id, reading)
         except RecordTooLarge as error:
             log.error("a group cannot be taken over", group=group_id, reason=str(error))
-            adopted = AdoptionOutcome(append_error(error))
+            adopted = AdoptionOutcome(get_append_error_code(error))
         finally:
             shard.migrating.discard(group_id)
         self._wait(waiting, shard, group_id)
@@ -183,7 +185,7 @@ class Adoptions:
             return AdoptionOutcome(ErrorCode.NONE, is_confirmed_absent=True)
         shard.confirmed_absent.pop(group_id, None)
         kept = shard.groups.get(group_id)
-        if kept is not None and is_no_group(kept.group, kept.offsets):
+        if kept is not None and is_nonexistent_group(kept.group, kept.offsets):
             shard.remove(kept)  # a client began to join, and never did: the group has nothing to keep
         if not (yield from self._clear(shard, group_id)):
             return AdoptionOutcome(ErrorCode.NOT_COORDINATOR)
@@ -204,7 +206,7 @@ class Adoptions:
     def _end_confirmed_absence(self, shard: Shard, group_id: GroupId) -> bool:
         """Note a confirmed absent group; return False if this node has, or was to have, something of the group."""
         has_records = group_id in shard.groups and group_id not in shard.confirmed_absent
-        if has_records or shard.mark_of(group_id) is not None:
+        if has_records or shard.get_mark(group_id) is not None:
             return False
         now_ms = self._manager.clock.mono_ms()
         shard.note_confirmed_absent(group_id, now_ms + CONFIRMED_ABSENT_MS, now_ms)
@@ -219,7 +221,7 @@ class Adoptions:
         return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
 
     def close_for_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """As `may_go`, and close a group that could be given back for CLOSED_MS from now."""
+        """As `check_give_back`, and close a group that could be given back for CLOSED_MS from now."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -238,7 +240,7 @@ class Adoptions:
 
     def _close(self, shard: Shard, group_id: GroupId) -> None:
         now_ms = self._manager.clock.mono_ms()
-        shard.close(group_id, now_ms + CLOSED_MS, now_ms)
+        shard.close_group(group_id, now_ms + CLOSED_MS, now_ms)
 
     def _may_go(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> ErrorCode:
         self._wait(waiting, shard, group_id)
@@ -247,7 +249,7 @@ class Adoptions:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # it is being moved, or deleted, in steps
         if kept is not None:
             return kept.group.validate_delete_group()
-        return ErrorCode.NONE if shard.mark_of(group_id) in OURS else ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE if shard.get_mark(group_id) in OURS else ErrorCode.GROUP_ID_NOT_FOUND
 
     def give_back(
         self, waiting: ReplyDependencies, group_id: GroupId, offsets: Sequence[AdoptedOffset]
@@ -262,7 +264,7 @@ class Adoptions:
             return shard
         if group_id in shard.migrating:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if shard.is_closed(group_id, self._manager.clock.mono_ms()):
+        if shard.is_group_closed(group_id, self._manager.clock.mono_ms()):
             self._close(shard, group_id)
         shard.migrating.add(group_id)
         try:
@@ -276,17 +278,17 @@ class Adoptions:
         self, shard: Shard, group_id: GroupId, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
         kept = shard.groups.get(group_id)
-        if kept is not None or shard.mark_of(group_id) in OURS:
+        if kept is not None or shard.get_mark(group_id) in OURS:
             error = yield from self._compare(shard, kept, offsets)
             if error is not ErrorCode.NONE:
                 return error
-            count = shard.count_record(self._manager.clock.wall_ms())
+            count = shard.make_removal_count_record(self._manager.clock.wall_ms())
             self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY), count])
             shard.confirmed_absent.pop(group_id, None)
             shard.closed.pop(group_id, None)
             if kept is not None:
-                shard.hide(kept)
-        elif shard.mark_of(group_id) is None:
+                shard.hide_group(kept)
+        elif shard.get_mark(group_id) is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not (yield from self._clear(shard, group_id)):
             return ErrorCode.NOT_COORDINATOR
@@ -305,7 +307,7 @@ class Adoptions:
         if error is not ErrorCode.NONE:
             return error
         same = kept.offsets.count == len(offsets)
-        kept.group.begin_deletion()
+        kept.group.suspend_as_dead()
         try:
             for start in range(0, len(offsets) if same else 0, COMPARED_PER_STEP):
                 same = same and all(
@@ -315,7 +317,7 @@ class Adoptions:
                     yield
         finally:
             if self._manager.is_served(kept):
-                kept.group.end_deletion()
+                kept.group.return_to_empty()
         if not self._is_ours(shard):
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if same else ErrorCode.OFFSET_OUT_OF_RANGE
@@ -377,7 +379,7 @@ class Adoptions:
 
     def _append(self, shard: Shard, kept: GroupEntry | None, records: Iterable[MarkRecord]) -> None:
         """Append records, all or none, in one batch, and apply them to the book and to a hidden group."""
-        shard.append_hidden(kept, list(records))
+        shard.append_to_book_or_hidden(kept, list(records))
 
     def _records(self, group_id: GroupId, offsets: Sequence[AdoptedOffset]) -> list[MarkRecord]:
         return [
@@ -387,11 +389,11 @@ class Adoptions:
     def _value(self, offset: AdoptedOffset) -> OffsetAndMetadata:
         now_ms = self._manager.clock.wall_ms()
         return OffsetAndMetadata(
-            names.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
+            named_types.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
         )
 
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
-        return shard.mark_record(group_id, mark, self._manager.clock.wall_ms())
+        return shard.make_mark_record(group_id, mark, self._manager.clock.wall_ms())
 
     # --- partitions ---
 
@@ -408,9 +410,9 @@ class Adoptions:
         return STALE if reading.asked_ms < shard.readings_from_ms else ErrorCode.NONE
 
     def _wait(self, waiting: ReplyDependencies, shard: Shard, group_id: GroupId) -> None:
-        waiting.wait_for(shard.book.ticket)
+        waiting.add_ticket(shard.book.ticket)
         kept = shard.groups.get(group_id)
-        waiting.wait_for(
+        waiting.add_ticket(
             shard.absence_ticket if kept is None else find_later_ticket(kept.ticket, shard.book.ticket)
         )
 
@@ -418,7 +420,7 @@ class Adoptions:
 def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[MarkRecord]) -> None:
     """Append records of the book, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
     try:
-        shard.append_hidden(kept, records)
+        shard.append_to_book_or_hidden(kept, records)
     except RecordTooLarge:
         if len(records) == 1:
             raise
@@ -428,5 +430,5 @@ def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[Mar
 
 
 def _is_there(kept: GroupEntry, offset: AdoptedOffset) -> bool:
-    found = kept.offsets.of(offset.topic).get(offset.partition)
+    found = kept.offsets.get_topic_offsets(offset.topic).get(offset.partition)
     return found is not None and (found.offset, found.leader_epoch, found.metadata) == offset[2:]

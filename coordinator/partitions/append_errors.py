@@ -20,7 +20,7 @@ _ANSWERED: Final[Mapping[ErrorCode, ErrorCode]] = {
 }
 
 
-def append_error(error: BaseException) -> ErrorCode:
+def get_append_error_code(error: BaseException) -> ErrorCode:
     """Return the code of an exception of the log, before it is mapped for a client."""
     if isinstance(error, RecordTooLarge):
         return ErrorCode.MESSAGE_TOO_LARGE
@@ -29,6 +29,6 @@ def append_error(error: BaseException) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def group_error(code: ErrorCode) -> ErrorCode:
+def get_client_error_code(code: ErrorCode) -> ErrorCode:
     """Return every api's error for a failed append's `code` (GroupCoordinatorService.handleOperationException)."""
     return _ANSWERED.get(code, code)

@@ -11,15 +11,15 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from coordinator.partitions.file_errors import log_error
+from coordinator.partitions.file_errors import translate_to_log_error
 from coordinator.partitions.group_log import LogError
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import Submitter
+from coordinator.runtime.io_thread import BlockingCallQueue
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import DURABLE, DurabilityTicket, settle
+from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
 from protocol.errors import ErrorCode
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
 from storage.format.records import OffsetCommits, Record
@@ -100,7 +100,7 @@ class PartitionWriter:
         ticket = self.ticket
         return self._begin() if ticket is None else ticket
 
-    def end(self, error: ErrorCode) -> None:
+    def refuse_further_appends(self, error: ErrorCode) -> None:
         """Take no more appends; those taken before still complete."""
         self.ended = self.ended or error
 
@@ -125,7 +125,7 @@ class Committer:
         self,
         loop: CallsSoon,
         log: Log,
-        io: Submitter,
+        io: BlockingCallQueue,
         clock: Clock,
         stats: Stats,
         mode: FlushMode,
@@ -152,7 +152,9 @@ class Committer:
         self._began_wall_ms = 0
         self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
 
-    def writer(self, partition: Partition, next_offset: Offset, leader_epoch: LeaderEpoch) -> PartitionWriter:
+    def new_writer(
+        self, partition: Partition, next_offset: Offset, leader_epoch: LeaderEpoch
+    ) -> PartitionWriter:
         """Return a writer for a partition whose log ends at `next_offset`."""
         return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
@@ -160,7 +162,7 @@ class Committer:
         return BatchBuilder(self._batch_bytes_max, self._offset_value_version, self._compression)
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """True if all appends are durable (or have failed)."""
         return not self._dirty and not self._under_way
 
@@ -174,7 +176,7 @@ class Committer:
         if not self._under_way:
             self._flush_soon()
 
-    def lose(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
+    def end_lost_writers(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
         """End writers whose records are lost, including gathered records; `on_failed` is not called."""
         tickets = [writer.ticket for writer in writers if writer.ticket is not None]
         self._dirty = [writer for writer in self._dirty if writer not in writers]
@@ -219,7 +221,7 @@ class Committer:
                 batches = builder.build(writer.next_offset, writer.leader_epoch, self._began_wall_ms)
             except Exception as error:
                 log.exception("record batches cannot be built", partition=writer.partition)
-                self._lose([writer], [ticket], log_error(error))
+                self._lose([writer], [ticket], translate_to_log_error(error))
                 continue
             if len(batches) == 1:
                 entries.append(Entry(writer.partition, writer.next_offset, batches[0]))
@@ -236,7 +238,7 @@ class Committer:
         writers, self._under_way = self._under_way, []
         tickets, self._tickets = self._tickets, []
         if isinstance(result, BaseException):
-            self._fail(writers, tickets, log_error(result))
+            self._fail(writers, tickets, translate_to_log_error(result))
             return
         self._stats.count_flush(self._nanos() - self._began_ns, self._began_wall_ms)
         _settle(tickets)
@@ -258,7 +260,7 @@ class Committer:
         self, writers: Sequence[PartitionWriter], tickets: list[DurabilityTicket], error: LogError
     ) -> None:
         for writer in writers:
-            writer.end(error.code)
+            writer.refuse_further_appends(error.code)
             writer.ticket = None
             writer.builder = self._new_builder()
         _settle(tickets, error.code)
@@ -267,6 +269,6 @@ class Committer:
 def _settle(tickets: Sequence[DurabilityTicket], error: ErrorCode | None = None) -> None:
     """End tickets; log a waiter that fails, so that the flushes go on."""
     try:
-        settle(tickets, error)
+        end_tickets(tickets, error)
     except Exception:
         log.exception("handling the end of a flush failed")

@@ -13,7 +13,7 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.errors import RecordTooLarge
 
 log = get_logger("groups")
@@ -52,16 +52,16 @@ class DeletedTopics:
         self._left.pop(partition, None)
         self._dropped = [each for each in self._dropped if each[0].partition != partition]
 
-    def give_up(self, partition: Partition) -> None:
+    def keep_remaining_offsets(self, partition: Partition) -> None:
         """Forget a partition's deleted topics, so that its remaining offsets in them stay."""
         self._left.pop(partition, None)
 
-    def has(self, partition: Partition) -> bool:
+    def has_undropped_offsets(self, partition: Partition) -> bool:
         """Return whether a partition may hold offsets in deleted topics."""
         return partition in self._left
 
     @property
-    def partitions(self) -> set[Partition]:
+    def undropped_partitions(self) -> set[Partition]:
         """The partitions that may hold offsets in deleted topics, or would after a crash."""
         return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
 
@@ -78,7 +78,7 @@ class DeletedTopics:
             if ticket.is_pending:
                 yield ticket
 
-    def drop(self, shard: Shard) -> Iterator[None]:
+    def drop_offsets_in_steps(self, shard: Shard) -> Iterator[None]:
         """Delete a partition's offsets in deleted topics, in steps."""
         partition = shard.partition
         while undropped := self._left.get(partition):
@@ -93,7 +93,9 @@ class DeletedTopics:
         for number, kept in enumerate(list(shard.groups.values())):
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
-            dropped = expiry.delete_offsets_of_topics(kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP)
+            dropped = expiry.plan_topic_offsets_deletion(
+                kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP
+            )
             for outcome in dropped:
                 if shard.is_lost:
                     return  # since the last step

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.runtime.timers import Delays
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.errors import StorageError
 
 LOOK_MS: Final = 100
@@ -44,7 +44,7 @@ class FetchWaiters:
         self._woken: dict[FetchWaiter, None] = {}  # a set that keeps their order
         self._is_looking = False
 
-    def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> FetchWaiter:
+    def add_waiter(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> FetchWaiter:
         """Call `wake` once a partition's log end offset differs from `ends`, or this node no longer has it."""
         waiting = FetchWaiter(ends, wake)
         for partition, end in ends.items():
@@ -56,7 +56,7 @@ class FetchWaiters:
             others[waiting] = None
         if not self._is_looking:
             self._is_looking = True
-            self._timers.after(LOOK_MS, self._look)
+            self._timers.call_after(LOOK_MS, self._look)
         return waiting
 
     def cancel(self, waiting: FetchWaiter) -> None:
@@ -81,7 +81,7 @@ class FetchWaiters:
         self._wake_some(None)
         self._is_looking = bool(self._waiting)
         if self._is_looking:
-            self._timers.after(LOOK_MS, self._look)
+            self._timers.call_after(LOOK_MS, self._look)
 
     def _end(self, partition: Partition) -> Offset:
         try:
@@ -95,4 +95,4 @@ class FetchWaiters:
                 del self._woken[waiting]
                 waiting.wake()
         if self._woken:
-            self._timers.after(1, self._wake_some)
+            self._timers.call_after(1, self._wake_some)

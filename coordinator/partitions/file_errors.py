@@ -6,7 +6,7 @@ from protocol.errors import ErrorCode
 from storage.errors import CorruptLog, StorageError, StorageFailed
 
 
-def log_error(error: BaseException) -> LogError:
+def translate_to_log_error(error: BaseException) -> LogError:
     """Return the port's error for a storage error, or for a bug, whose code is UNKNOWN_SERVER_ERROR."""
     if isinstance(error, LogError):
         return error

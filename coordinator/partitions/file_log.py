@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.partitions.committer import Committer, PartitionWriter
-from coordinator.partitions.file_errors import log_error
+from coordinator.partitions.file_errors import translate_to_log_error
 from coordinator.partitions.group_log import (
     LogChunk,
     LogDamaged,
@@ -23,13 +23,13 @@ from coordinator.partitions.group_log import (
     wait_for_ticket_end,
 )
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.errors import CorruptBatch, CorruptRecord, StorageError
 from storage.log_manager import LogManager
@@ -52,7 +52,7 @@ class FileLog:
         self,
         log_manager: LogManager,
         committer: Committer,
-        io: Thread,
+        io: BlockingCallThread,
         clock: Clock,
         stats: Stats,
         read_bytes_max: int,
@@ -89,17 +89,17 @@ class FileLog:
         if self.prepare is not None:
             await self.prepare(partition)
         if partition in self.files.failed_partitions:
-            await self.run(partial(self.files.reopen, partition))
+            await self.run_in_io_thread(partial(self.files.retry_unread_partition, partition))
         self._check_usable(partition)
         try:
             return FileClaim(self, partition, leader_epoch)
         except StorageError as error:
-            raise log_error(error) from error
+            raise translate_to_log_error(error) from error
 
     async def wait_until_available(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
-        if self.files.failed is not None:
+        if self.files.append_failure is not None:
             self.start_repair()
         if self._repair is not None:
             await asyncio.shield(self._repair)
@@ -112,7 +112,7 @@ class FileLog:
         await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not self.files.is_shared:
             return None
-        return await self.run(partial(self.files.release, partition))
+        return await self.run_in_io_thread(partial(self.files.release, partition))
 
     async def close(self) -> None:
         """Settle all appends, move them into the segments, and unlock the directory."""
@@ -123,7 +123,7 @@ class FileLog:
             await self._end_writer(partition, ErrorCode.KAFKA_STORAGE_ERROR)
         if self._repair is not None:
             self._repair.cancel()
-        await self.run(self.files.close)
+        await self.run_in_io_thread(self.files.close)
 
     # --- appending ---
 
@@ -136,13 +136,13 @@ class FileLog:
         """
         if end_offset != self.files.end_offset(partition):
             raise LogUnavailable("the log does not end where it ended", {"partition": partition})
-        writer = self._writers[partition] = self.committer.writer(partition, end_offset, leader_epoch)
+        writer = self._writers[partition] = self.committer.new_writer(partition, end_offset, leader_epoch)
         return writer
 
     async def _end_writer(self, partition: Partition, error: ErrorCode) -> None:
         writer = self._writers.get(partition)
         if writer is not None:
-            writer.end(error)
+            writer.refuse_further_appends(error)
             await wait_for_ticket_end(writer.newest)
             if self._writers.get(partition) is writer:
                 del self._writers[partition]
@@ -153,7 +153,7 @@ class FileLog:
             log.error("a flush failed", **fields)
         else:  # during a repair the log refuses appends
             log.debug("a flush was refused", **fields)
-        if self.files.failed is not None:
+        if self.files.append_failure is not None:
             self.start_repair()
         self._lost(writers, error)
 
@@ -175,8 +175,8 @@ class FileLog:
 
     def _check_usable(self, partition: Partition) -> None:
         self._check_open()
-        if self.files.failed is not None:
-            raise LogUnavailable(self.files.failed.reason, {"partition": partition})
+        if self.files.append_failure is not None:
+            raise LogUnavailable(self.files.append_failure.reason, {"partition": partition})
         if self._repair is not None:  # the files may be whole again, but the task has yet to run
             raise LogUnavailable("the log is being repaired", {"partition": partition})
 
@@ -184,12 +184,12 @@ class FileLog:
         if self._closed:
             raise LogError("the log is closed")
 
-    async def run(self, call: Callable[[], T]) -> T:
+    async def run_in_io_thread(self, call: Callable[[], T]) -> T:
         """Run a call on the files in the io thread. Raises LogError and its subclasses."""
         try:
-            return await self._io.run(call)
+            return await self._io.run_blocking(call)
         except StorageError as error:
-            raise log_error(error) from error
+            raise translate_to_log_error(error) from error
 
     # --- repairing ---
 
@@ -197,13 +197,13 @@ class FileLog:
         """Begin to make the log writable again, unless a repair is under way."""
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
-            self._incidents.begin(self)  # the failure was logged where it was seen
+            self._incidents.begin_without_logging(self)  # the failure was logged where it was seen
             self._repair = self._tasks.start(self._repair_log(), "repair of the journal")
 
     async def _repair_log(self) -> None:
         while True:
             try:
-                await self._io.run(self.files.repair)
+                await self._io.run_blocking(self.files.repair)
                 break
             except StorageError as error:
                 self._incidents.log_repeated_failure(
@@ -220,7 +220,7 @@ class FileLog:
         if lost:
             why = LogUnavailable("what was accepted, and never synced, was lost")
             log.error("the log has lost records", partitions=[writer.partition for writer in lost])
-            self.committer.lose(lost, why)
+            self.committer.end_lost_writers(lost, why)
             self._lost(lost, why)
 
     def _is_in_step(self, writer: PartitionWriter) -> bool:
@@ -254,25 +254,27 @@ class FileClaim:
         files, size_max = self._log.files, self._log.read_bytes_max
         offset = self._start_offset
         while offset < self.end_offset:
-            data, next_offset = await self._log.run(partial(files.read, self.partition, offset, size_max))
+            data, next_offset = await self._log.run_in_io_thread(
+                partial(files.read, self.partition, offset, size_max)
+            )
             self._log.check_claim(self.partition, self._repairs)
             yield LogChunk(data, offset, next_offset)
             offset = next_offset
 
-    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """Return the error with its file, and for a corrupt batch the byte where it begins."""
         files = self._log.files
-        path, position = await self._log.run(partial(files.locate, self.partition, piece.offset))
+        path, position = await self._log.run_in_io_thread(partial(files.locate, self.partition, piece.offset))
         if isinstance(error, CorruptRecord):
             return LogDamaged(error.reason, {"file": str(path)}, str(path))
         position += error.position
         where = f"{path} at byte {position}"
         return LogDamaged(error.reason, {"file": str(path), "position": position}, where)
 
-    def writer(self) -> PartitionWriter:
+    def open_writer(self) -> PartitionWriter:
         """Return a writer that begins at the end of the log."""
         self._log.check_claim(self.partition, self._repairs)
         try:
             return self._log.new_writer(self.partition, self.leader_epoch, self.end_offset)
         except StorageError as error:
-            raise log_error(error) from error
+            raise translate_to_log_error(error) from error

@@ -3,14 +3,14 @@
 
 A handler gets shards and groups only from this module. Before it gets a group, the absence of one, or the result of
 a change, the flush that this depends on is noted on the request (rule 2 of ARCHITECTURE.md). Requests that work in
-slices call `check` between them.
+slices call `recheck_group` between them.
 """
 
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from coordinator.groups.classic.group import ClassicGroup
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.limits import check_group_limits
 from coordinator.groups.outcome import Outcome
 from coordinator.partitions.adoption import Adoptions
@@ -20,10 +20,10 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.format.records import OffsetCommits
 
-__all__ = ["GroupAbsent", "GroupAccess", "GroupEntry", "RequestRefused"]
+__all__ = ["AbsentGroup", "GroupAccess", "GroupEntry", "RequestRefused"]
 
 GROUPS_PER_STEP: Final = 50
 """The number of groups that are listed before other requests get a turn: some 100 microseconds."""
@@ -37,7 +37,7 @@ class RequestRefused(Exception):
         self.code = code
 
 
-class GroupAbsent:
+class AbsentGroup:
     """The absence of a group from the partition that would hold it."""
 
     __slots__ = ("group_id", "shard")
@@ -56,81 +56,83 @@ class GroupAccess:
         self._manager = manager
         self.adoptions = Adoptions(manager)
         """Takes groups over from a cluster, and gives them back."""
-        self.env: Environment = manager.env
+        self.env: GroupEnvironment = manager.env
         self.clock: Clock = manager.clock
 
     # --- finding a group ---
 
-    def enter(self, waiting: ReplyDependencies, group_id: GroupId) -> GroupEntry | GroupAbsent | ErrorCode:
+    def look_up_group(
+        self, waiting: ReplyDependencies, group_id: GroupId
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
         """Return the group, or its absence, or the error if this node cannot serve it now.
 
         COORDINATOR_LOAD_IN_PROGRESS for a group that is absent here and may be at the cluster behind the gateway. The
         reply to `waiting` is sent once the state found is durable. An authorizer will be called here to check whether
         the principal of the request may do to this group what its api does.
         """
-        kept = self.enter_here(waiting, group_id)
-        if isinstance(kept, GroupAbsent):
+        kept = self.look_up_local_group(waiting, group_id)
+        if isinstance(kept, AbsentGroup):
             needs_mark = self._manager.needs_marks
             may_begin = kept.shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
             if not may_begin and not is_markers_group(group_id):
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return kept
 
-    def enter_here(
+    def look_up_local_group(
         self, waiting: ReplyDependencies, group_id: GroupId
-    ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, for a request of a member: whatever the cluster has, a group absent here has no members here."""
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
+        """As `look_up_group`, for a member: a group absent here has no members here, whatever the cluster has."""
         shard = self._manager.shard_for(group_id)
         if not isinstance(shard, Shard):  # a compiled class: testing for it is faster than for ErrorCode
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:
-            waiting.wait_for(shard.absence_ticket)
-            return GroupAbsent(group_id, shard)
-        waiting.wait_for(kept.ticket)
+            waiting.add_ticket(shard.absence_ticket)
+            return AbsentGroup(group_id, shard)
+        waiting.add_ticket(kept.ticket)
         return kept
 
-    def enter_classic(
+    def look_up_classic_group(
         self, waiting: ReplyDependencies, group_id: GroupId
-    ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, for requests that only a group of the classic protocol understands.
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
+        """As `look_up_group`, for requests that only a group of the classic protocol understands.
 
         Returns INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
         """
-        return _classic(self.enter(waiting, group_id))
+        return _classic(self.look_up_group(waiting, group_id))
 
-    def enter_classic_here(
+    def look_up_local_classic_group(
         self, waiting: ReplyDependencies, group_id: GroupId
-    ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter_here`, for requests that only a classic group understands (see `enter_classic`)."""
-        return _classic(self.enter_here(waiting, group_id))
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
+        """As `look_up_local_group`; a group of another type is an error (see `look_up_classic_group`)."""
+        return _classic(self.look_up_local_group(waiting, group_id))
 
-    def enter_to_change(
+    def look_up_group_to_change(
         self, waiting: ReplyDependencies, group_id: GroupId
-    ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter`, to join, commit to or delete a group: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
-        kept = self.enter(waiting, group_id)
-        if isinstance(kept, (GroupEntry, GroupAbsent)) and self._is_closed(kept.shard, group_id):
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
+        """As `look_up_group`, to join, commit to or delete a group: COORDINATOR_LOAD_IN_PROGRESS while it is closed."""
+        kept = self.look_up_group(waiting, group_id)
+        if isinstance(kept, (GroupEntry, AbsentGroup)) and self._is_closed(kept.shard, group_id):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return kept
 
     def _is_closed(self, shard: Shard, group_id: GroupId) -> bool:
-        return bool(shard.closed) and shard.is_closed(group_id, self.clock.mono_ms())
+        return bool(shard.closed) and shard.is_group_closed(group_id, self.clock.mono_ms())
 
-    def enter_classic_to_change(
+    def look_up_classic_to_change(
         self, waiting: ReplyDependencies, group_id: GroupId
-    ) -> GroupEntry | GroupAbsent | ErrorCode:
-        """As `enter_to_change`, for requests that only a classic group understands (see `enter_classic`)."""
-        return _classic(self.enter_to_change(waiting, group_id))
+    ) -> GroupEntry | AbsentGroup | ErrorCode:
+        """As `look_up_group_to_change`; a group of another type is an error (see `look_up_classic_group`)."""
+        return _classic(self.look_up_group_to_change(waiting, group_id))
 
-    def check(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
+    def recheck_group(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
         """Let the reply wait, between two slices, for the state of the group that was read until now.
 
         Raises RequestRefused if the group is no longer served: that state may have been lost with its partition.
         """
         if not self._manager.is_served(kept):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
-        waiting.wait_for(kept.ticket)
+        waiting.add_ticket(kept.ticket)
 
     def iterate_groups(self, waiting: ReplyDependencies) -> Iterator[GroupEntry | None]:
         """Yield the groups of all owned partitions that are not Dead, and None when it is time for other work.
@@ -141,13 +143,13 @@ class GroupAccess:
         for shard in list(self._manager.owned_partitions.values()):
             for number, kept in enumerate(list(shard.groups.values()), 1):
                 if not kept.group.is_dead:
-                    waiting.wait_for(kept.ticket)
+                    waiting.add_ticket(kept.ticket)
                     yield kept
                 if number % GROUPS_PER_STEP == 0:
                     yield None
                     self._check_owned(shard)
             self._check_owned(shard)
-            waiting.wait_for(shard.absence_ticket)
+            waiting.add_ticket(shard.absence_ticket)
 
     def _check_owned(self, shard: Shard) -> None:
         if self._manager.owned_partitions.get(shard.partition) is not shard:
@@ -175,7 +177,7 @@ class GroupAccess:
 
     # --- changing a group ---
 
-    def begin(self, absent: GroupAbsent) -> GroupEntry | ErrorCode:
+    def create_group(self, absent: AbsentGroup) -> GroupEntry | ErrorCode:
         """Return a new group in place of the absent one, Empty; it is kept once it holds something."""
         if is_markers_group(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
@@ -183,15 +185,15 @@ class GroupAccess:
         error = check_group_limits(env.config.limits, env.usage, absent.group_id)
         return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
 
-    def run(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:
+    def carry_out_outcome(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:
         """Carry out a decision about a group and return its `answer`; the reply to `waiting` waits for it.
 
         Raises RecordTooLarge if no reply reports that; nothing has changed then.
         """
         if not kept.is_kept and kept.group.is_worth_keeping:
             kept.shard.add(kept)  # a join that was refused leaves no new group behind
-        self._manager.run(kept, outcome)
-        waiting.wait_for(kept.ticket)
+        self._manager.carry_out_outcome(kept, outcome)
+        waiting.add_ticket(kept.ticket)
         return outcome.answer
 
     def commit(self, waiting: ReplyDependencies, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
@@ -200,7 +202,7 @@ class GroupAccess:
         Raises RecordTooLarge; nothing has changed then.
         """
         self._manager.commit(kept, commits)
-        waiting.wait_for(kept.ticket)
+        waiting.add_ticket(kept.ticket)
 
     def delete_group(
         self, waiting: ReplyDependencies, group_id: GroupId, count: int
@@ -210,11 +212,11 @@ class GroupAccess:
         if kept is not None and self._is_closed(kept.shard, group_id):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         error = yield from self._manager.delete_in_steps(group_id, count)
-        self.enter(waiting, group_id)  # the response reports the state now
+        self.look_up_group(waiting, group_id)  # the response reports the state now
         return error
 
 
-def _classic(kept: GroupEntry | GroupAbsent | ErrorCode) -> GroupEntry | GroupAbsent | ErrorCode:
+def _classic(kept: GroupEntry | AbsentGroup | ErrorCode) -> GroupEntry | AbsentGroup | ErrorCode:
     if isinstance(kept, GroupEntry) and not isinstance(kept.group, ClassicGroup):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return kept

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.records import OffsetCommits, Record
 
@@ -118,10 +118,10 @@ class Claim(Protocol):
         successfully, and none that come later. Raises LogError and its subclasses.
         """
 
-    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """Return an error with the place in the log of damage that was found in a chunk. Raises LogError."""
 
-    def writer(self) -> LogWriter:
+    def open_writer(self) -> LogWriter:
         """Return a writer. Raises LogUnavailable if the log has failed since the claim: claim and read again."""
 
 
@@ -172,7 +172,7 @@ async def wait_for_ticket_end(ticket: DurabilityTicket) -> None:
     """Return once a ticket is durable or has failed."""
     if ticket.is_pending:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        ticket.wait(_WaitingTask(future))
+        ticket.add_waiter(_WaitingTask(future))
         await future
 
 

@@ -24,7 +24,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 from protocol.placement import find_swapped_directories
 
 log = get_logger("leadership")
@@ -94,7 +94,7 @@ class Leadership:
         self._drop(partition)
         self._manager.deleted.forget(partition)
 
-    def reload_failed_partitions(self, writers: Iterable[LogWriter], error: LogError) -> None:
+    def reload_after_lost_appends(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
 
         Skips partitions that were lost to another leader since, or gained again: their writers are out of use.
@@ -108,23 +108,23 @@ class Leadership:
                 manager.deleted.forget(partition)
                 continue
             manager.begin_load(partition)
-            manager.wait_for_log(partition)
+            manager.note_load_waits_for_log(partition)
             self._start_load(partition)
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """True if every partition that this node leads is loaded."""
         return not self._manager.loading_partitions and not self.failed_partitions
 
     @property
-    def mostly_ready(self) -> bool:
+    def is_mostly_ready(self) -> bool:
         """True if more than half of the partitions that this node leads are served, once its start is over.
 
         The start is over once every partition was loaded, or failed to load. A node that leads nothing is ready.
         """
         served = len(self._manager.owned_partitions)
         led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
-        return self.ready or (not self._is_start and 2 * served > led)
+        return self.is_ready or (not self._is_start and 2 * served > led)
 
     async def close(self) -> None:
         """End the loads of all partitions."""
@@ -170,7 +170,7 @@ class Leadership:
             if not self._is_wanted(shard):
                 return False
             manager.load_anew(partition)
-            manager.wait_for_log(partition)
+            manager.note_load_waits_for_log(partition)
             return True
         except (LogError, ValueError) as error:
             return await self._load_failed(shard, error)
@@ -188,8 +188,8 @@ class Leadership:
         began_ms = manager.clock.mono_ms()
 
         def drop() -> Awaitable[None]:
-            steps = manager.drop_before_serving(shard, writer)
-            return self._loader.in_slices(steps, lambda: self._is_wanted(shard))
+            steps = manager.drop_deleted_topic_offsets(shard, writer)
+            return self._loader.take_steps_in_slices(steps, lambda: self._is_wanted(shard))
 
         await self.topics_gone(partition)
         await drop()
@@ -202,7 +202,7 @@ class Leadership:
                     raise LogUnavailable(
                         "offsets of deleted topics were not dropped", {"partition": partition}
                     )
-            elif manager.deleted.has(partition):  # more topics were deleted meanwhile
+            elif manager.deleted.has_undropped_offsets(partition):  # more topics were deleted meanwhile
                 await drop()
                 is_noted = False
             elif not is_noted:
@@ -227,12 +227,12 @@ class Leadership:
 
     def _report_misplaced(self, *partitions: Partition) -> None:
         """Log the groups of newly served partitions that belong to other partitions; they are served, as in Kafka."""
-        misplaced = self._manager.misplaced
+        misplaced = self._manager.misplaced_placements
         wrong = find_swapped_directories(misplaced)
         for each in misplaced:
             if each.partition not in partitions:
                 continue
-            fields = {"partition": each.partition, "groups": each.misplaced, "names": each.names}
+            fields = {"partition": each.partition, "groups": each.misplaced_group_count, "names": each.names}
             if each.partition in wrong:
                 log.error(
                     DIRECTORY_IN_WRONG_PLACE, belongs_to=wrong[each.partition], todo=PUT_IN_PLACE, **fields
@@ -248,7 +248,7 @@ class Leadership:
             await self._loader.load(
                 shard, claim, self._manager.prepare_groups, lambda: self._is_wanted(shard)
             )
-        return claim.writer() if self._is_wanted(shard) else None
+        return claim.open_writer() if self._is_wanted(shard) else None
 
     def _is_wanted(self, shard: Shard) -> bool:
         return self._manager.loading_partitions.get(shard.partition) is shard

@@ -13,10 +13,10 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import UnknownRecord
 from storage.format.transactions import LogReplay
 
@@ -38,7 +38,7 @@ class LoadProgress(msgspec.Struct):
     records: int = 0
     bytes_read: int = 0
 
-    def shown(self, now_ms: int) -> dict[str, int]:
+    def describe_progress(self, now_ms: int) -> dict[str, int]:
         """Return the progress as operators see it."""
         return {
             "records": self.records,
@@ -54,7 +54,7 @@ class Loader:
     def __init__(self, clock: Clock, stats: Stats) -> None:
         self._clock = clock
         self._stats = stats
-        self._records = RecordLoader()
+        self._records = RecordDecoder()
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._slices = Slices(clock.nanos)
         self._slice = asyncio.Lock()  # the loop turns between two slices of any loads
@@ -90,13 +90,15 @@ class Loader:
             async for piece in claim.read():
                 progress.bytes_read += len(piece.data)
                 try:
-                    await self.in_slices(self._apply(shard, piece.data, replay, progress), still_wanted)
+                    await self.take_steps_in_slices(
+                        self._apply(shard, piece.data, replay, progress), still_wanted
+                    )
                 except (CorruptBatch, CorruptRecord) as error:
-                    raise await claim.locate(piece, error) from error
+                    raise await claim.locate_damage(piece, error) from error
                 progress.offset = piece.next_offset
                 if not still_wanted():
                     break
-            await self.in_slices(prepare_groups(shard), still_wanted)
+            await self.take_steps_in_slices(prepare_groups(shard), still_wanted)
         finally:
             del self.progress[partition]
         if still_wanted():
@@ -116,7 +118,7 @@ class Loader:
 
     def _log_open(self, partition: Partition, replay: LogReplay) -> None:
         """Log the offsets of open transactions: they are left out, as transactions end at their own coordinator."""
-        found = replay.open
+        found = replay.open_transaction_counts
         if not found.transactions:
             return
         self._stats.open_transactions += found.transactions
@@ -137,11 +139,11 @@ class Loader:
             progress.records += batch.count
             yield
 
-    async def in_slices(self, steps: Iterator[None], still_wanted: Callable[[], bool]) -> None:
+    async def take_steps_in_slices(self, steps: Iterator[None], still_wanted: Callable[[], bool]) -> None:
         """Take all steps, as many in one turn of the event loop as fit into a slice."""
         more = True
         while more and still_wanted():
             async with self._slice:
-                more = self._slices.take(steps)
+                more = self._slices.run_for_one_slice(steps)
                 # Still holding the lock, so that no other slice is in the same turn.
                 await asyncio.sleep(0)

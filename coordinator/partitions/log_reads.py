@@ -14,22 +14,22 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from coordinator.partitions.fetch_waiters import FetchWaiters
-from coordinator.runtime.io_thread import Submitter
+from coordinator.runtime.io_thread import BlockingCallQueue
 from coordinator.runtime.timers import Delays
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode
-from protocol.names import Partition
-from storage.errors import NotOwned, StorageError, log_fields
+from protocol.named_types import Partition
+from storage.errors import NotOwned, StorageError, get_error_fields
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
 from storage.partition.reader import (
     READ_BYTES_MAX,
+    EmptyReadReason,
+    FetchQuery,
     LogReader,
     OffsetQuery,
-    ReadError,
     ReadResult,
     TimestampAndOffset,
-    WantedBatches,
 )
 
 log = get_logger("reads")
@@ -44,8 +44,8 @@ Only a single batch that is larger than `READ_BYTES_MAX` takes more.
 """
 
 ERRORS: Final = {
-    ReadError.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
-    ReadError.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as in Kafka, where it is an exception
+    EmptyReadReason.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
+    EmptyReadReason.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as in Kafka, where it is an exception
 }
 
 
@@ -71,7 +71,7 @@ class LogReading:
     def __init__(
         self,
         reads: "LogReads",
-        wanted: Sequence[WantedBatches],
+        wanted: Sequence[FetchQuery],
         max_bytes: int,
         done: Callable[[], None],
         *,
@@ -150,15 +150,17 @@ class LogReading:
 class LogReads:
     """The reads that clients make of this node's logs."""
 
-    def __init__(self, log_manager: LogManager, io: Submitter, timers: Delays, budget: Budget) -> None:
+    def __init__(
+        self, log_manager: LogManager, io: BlockingCallQueue, timers: Delays, budget: Budget
+    ) -> None:
         self.io = io
         self.budget = budget
         self.tail = FetchWaiters(log_manager.end_offset, timers)
         self._log = log_manager
         self._reader = LogReader()  # used in the io thread only
 
-    def fetch(
-        self, wanted: Sequence[WantedBatches], max_bytes: int, done: Callable[[], None], *, fresh: bool
+    def prepare_fetch(
+        self, wanted: Sequence[FetchQuery], max_bytes: int, done: Callable[[], None], *, fresh: bool
     ) -> LogReading:
         """Return a fetch that reads partitions in this order, about `max_bytes` in total, and then calls `done`.
 
@@ -167,16 +169,16 @@ class LogReads:
         return LogReading(self, wanted, max_bytes, done, fresh=fresh)
 
     def fetch_one(
-        self, wanted: WantedBatches, left: int, *, at_least_one: bool, fresh: bool
+        self, wanted: FetchQuery, left: int, *, at_least_one: bool, fresh: bool
     ) -> ReadResult | ErrorCode | None:
         """Read one partition, at most `left` bytes; None if the read has to be repeated. Blocks."""
 
-        def read(of: PartitionLog) -> ReadResult | ReadError:
+        def read(of: PartitionLog) -> ReadResult | EmptyReadReason:
             return self._reader.fetch(of, wanted, left, at_least_one=at_least_one)
 
         return self._look(wanted.partition, read, fresh=fresh)
 
-    def locate(
+    def find_offsets(
         self, sought: Sequence[OffsetQuery], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
     ) -> None:
         """Find the sought offsets in all durable data, and call `done` with each offset, or with its error."""
@@ -208,15 +210,15 @@ class LogReads:
         return found
 
     def _look(
-        self, partition: Partition, read: Callable[[PartitionLog], T | ReadError], *, fresh: bool
+        self, partition: Partition, read: Callable[[PartitionLog], T | EmptyReadReason], *, fresh: bool
     ) -> T | ErrorCode | None:
         try:
             one = self._log.read_from_log(partition, read, fresh=fresh)
         except NotOwned:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         except StorageError as error:
-            log.warning("a client cannot read a partition", partition=partition, **log_fields(error))
+            log.warning("a client cannot read a partition", partition=partition, **get_error_fields(error))
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if not isinstance(one, ReadError):
+        if not isinstance(one, EmptyReadReason):
             return one
-        return None if one is ReadError.NOT_YET else ERRORS[one]
+        return None if one is EmptyReadReason.NOT_YET else ERRORS[one]

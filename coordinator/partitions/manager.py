@@ -5,10 +5,10 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final, cast
 
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
-from coordinator.partitions.append_errors import append_error, group_error
+from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import markers_group_id
@@ -16,11 +16,11 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import Unloading
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
-from coordinator.telemetry.logs import get_logger, is_flooded
+from coordinator.telemetry.logs import get_logger, suppress_if_flooded
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from protocol.placement import Placement, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
@@ -47,7 +47,7 @@ class GroupMetadataManager:
 
     def __init__(
         self,
-        env: Environment,
+        env: GroupEnvironment,
         clock: Clock,
         timers: Deadlines,
         stats: Stats,
@@ -73,7 +73,7 @@ class GroupMetadataManager:
         """The loading partitions that cannot be read before the log takes appends again."""
         self.unreadable_partitions: dict[Partition, Shard] = {}
         """The partitions that this node leads but could not load; without their groups."""
-        self.deleted = DeletedTopics(self.run, stats)
+        self.deleted = DeletedTopics(self.carry_out_outcome, stats)
         self.unloading = Unloading(timers, clock, deliver)
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
@@ -116,7 +116,7 @@ class GroupMetadataManager:
             yield from shard.groups.values()
 
     @property
-    def misplaced(self) -> list[Placement]:
+    def misplaced_placements(self) -> list[Placement]:
         """The owned partitions that were loaded with groups of other partitions, and still have some."""
         found = []
         for shard in self.owned_partitions.values():
@@ -136,7 +136,7 @@ class GroupMetadataManager:
         self.unreadable_partitions.pop(partition, None)
         return shard
 
-    def wait_for_log(self, partition: Partition) -> None:
+    def note_load_waits_for_log(self, partition: Partition) -> None:
         """Note that the load of a partition waits until the log has been repaired.
 
         Until then its clients get NOT_COORDINATOR, as in Kafka if the partition's log directory has failed.
@@ -145,18 +145,18 @@ class GroupMetadataManager:
 
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
         """Make the groups of a shard ready to serve, one at each step, once the log has been applied to it."""
-        shard.mark_other_groups()
+        shard.flag_other_protocol_groups()
         yield from shard.extract_markers_group()
         placement = shard.placement = Placement(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
-            if expiry.is_no_group(kept.group, kept.offsets):
+            if expiry.is_nonexistent_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
                 placement.add(kept.group_id)
-                self.load_group(kept)
+                self.start_member_sessions(kept)
             yield
 
-    def drop_before_serving(self, shard: Shard, appender: LogWriter) -> Iterator[None]:
+    def drop_deleted_topic_offsets(self, shard: Shard, appender: LogWriter) -> Iterator[None]:
         """Drop the offsets in deleted topics of a loaded partition, in steps, before it serves any client.
 
         So no commit to a new topic of such a name is dropped. Every earlier append to the partition has ended:
@@ -164,7 +164,7 @@ class GroupMetadataManager:
         """
         shard.appender = appender
         self.deleted.note_lost(shard.partition)
-        yield from self.deleted.drop(shard)
+        yield from self.deleted.drop_offsets_in_steps(shard)
 
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
         """Serve a partition whose groups are ready."""
@@ -172,9 +172,9 @@ class GroupMetadataManager:
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
 
-    def load_group(self, kept: GroupEntry) -> None:
+    def start_member_sessions(self, kept: GroupEntry) -> None:
         """Give the members of a group that was loaded from the log a full session from now."""
-        self.run(kept, kept.group.on_loaded(self.env, self.clock.now()))
+        self.carry_out_outcome(kept, kept.group.on_loaded(self.env, self.clock.now()))
 
     def remove_groups_for_partition(self, partition: Partition) -> None:
         """Unload a lost partition: its groups leave memory, Dead, and requests that wait get NOT_COORDINATOR.
@@ -196,7 +196,7 @@ class GroupMetadataManager:
 
     # --- running steps ---
 
-    def run(self, kept: GroupEntry, outcome: Outcome) -> None:
+    def carry_out_outcome(self, kept: GroupEntry, outcome: Outcome) -> None:
         """Carry out a decision: append, apply, arm the deadline, and deliver the replies with their ticket.
 
         Raises RecordTooLarge if the records do not fit, and no reply can report that.
@@ -206,14 +206,14 @@ class GroupMetadataManager:
         wakeup_ms = kept.group.wakeup_ms
         if wakeup_ms < kept.armed_ms:
             kept.armed_ms = wakeup_ms
-            self._timers.at(wakeup_ms, self._wake_one, kept)
+            self._timers.call_at(wakeup_ms, self._wake_one, kept)
         ticket = kept.ticket
         for reply in outcome.replies:
             self._deliver(reply, ticket)
         for event in outcome.events:
             if not event.notable:
                 self._log.debug(event.name, **event.fields)
-            elif not is_flooded(LOGGER, event.name):
+            elif not suppress_if_flooded(LOGGER, event.name):
                 self._log.info(event.name, **event.fields)
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
@@ -248,11 +248,13 @@ class GroupMetadataManager:
         except RecordTooLarge as error:
             if not outcome.replies and not outcome.starts_over:
                 raise
-            code = group_error(append_error(error))
+            code = get_client_error_code(get_append_error_code(error))
             log.warning(
                 "group metadata cannot be stored", group=kept.group_id, error=code.name, reason=str(error)
             )
-            self.run(kept, kept.group.refuse(self.env, outcome, code, self.clock.now()))
+            self.carry_out_outcome(
+                kept, kept.group.replace_refused_outcome(self.env, outcome, code, self.clock.now())
+            )
             return False
         return True
 
@@ -273,17 +275,19 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[middle:])
 
     def _wake(self, kept: GroupEntry) -> None:
-        if kept.armed_ms > self._timers.due_ms:
+        if kept.armed_ms > self._timers.due_until_ms:
             return  # an earlier deadline took over and armed another one
         if kept.group.is_dead or kept.shard.is_lost:
             kept.armed_ms = NEVER  # a deletion in steps that is broken off arms it again
             return
         if kept.shard.partition in self.loading_partitions:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
-            self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake_one, kept)
+            self._timers.call_at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake_one, kept)
             return
         kept.armed_ms = NEVER
-        self.run(kept, kept.group.expire(self.env, self.clock.now(), self._timers.due_ms))
+        self.carry_out_outcome(
+            kept, kept.group.expire_due_deadlines(self.env, self.clock.now(), self._timers.due_until_ms)
+        )
 
     # --- deleting and expiring ---
 
@@ -295,10 +299,10 @@ class GroupMetadataManager:
         kept = shard.groups.get(group_id)
         if kept is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        outcome = expiry.delete_group(kept.group, kept.offsets)
+        outcome = expiry.plan_group_deletion(kept.group, kept.offsets)
         if outcome.answer is ErrorCode.NONE:
             offsets = kept.offsets.count
-            self.run(kept, outcome)
+            self.carry_out_outcome(kept, outcome)
             self.stats.offset_deletions += offsets
             self._remove(kept)
             log.info("group deleted", group=group_id)
@@ -315,14 +319,16 @@ class GroupMetadataManager:
         if kept is not None and kept.group.validate_delete_group() is ErrorCode.NONE:
             try:
                 while not self._may_fit(kept) and self.is_served(kept):
-                    kept.group.begin_deletion()
-                    self.run(kept, expiry.delete_first_offsets(kept.group, kept.offsets, count))
+                    kept.group.suspend_as_dead()
+                    self.carry_out_outcome(
+                        kept, expiry.plan_first_offsets_deletion(kept.group, kept.offsets, count)
+                    )
                     self.stats.offset_deletions += count
                     yield
             finally:
                 if self.is_served(kept):
-                    kept.group.end_deletion()
-                    self.run(kept, Outcome())
+                    kept.group.return_to_empty()
+                    self.carry_out_outcome(kept, Outcome())
         return self.delete_group(group_id)
 
     def _may_fit(self, kept: GroupEntry) -> bool:
@@ -330,7 +336,7 @@ class GroupMetadataManager:
         each_bytes = TOMBSTONE_BYTES_MIN + len(kept.group_id)
         return kept.offsets.count * each_bytes <= self._batch_bytes_max
 
-    def cleanup_steps(self, kept: GroupEntry, now_wall_ms: int) -> Iterator[int]:
+    def expire_offsets_in_steps(self, kept: GroupEntry, now_wall_ms: int) -> Iterator[int]:
         """Delete the expired offsets of a group in steps, between which requests may change the group.
 
         A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
@@ -343,13 +349,13 @@ class GroupMetadataManager:
             self._remove_if_finished(kept)
             yield 0
         for topic in list(offsets.by_topic):
-            partitions = list(offsets.of(topic))
+            partitions = list(offsets.get_topic_offsets(topic))
             for start in range(0, len(partitions), at_once):
                 if group.is_dead or kept.shard.is_lost:
                     return
                 some = offsets.select_offsets(topic, partitions[start : start + at_once])
-                outcome = expiry.find_expired_offsets(group, now_wall_ms, retention_ms, some)
-                self.run(kept, outcome)
+                outcome = expiry.plan_offset_expiry(group, now_wall_ms, retention_ms, some)
+                self.carry_out_outcome(kept, outcome)
                 expired = len(outcome.records)
                 self.stats.offset_expirations += expired
                 self._remove_if_finished(kept)
@@ -357,8 +363,8 @@ class GroupMetadataManager:
 
     def _remove_if_finished(self, kept: GroupEntry) -> None:
         group = kept.group
-        if expiry.is_finished(group, kept.offsets, 0):
-            self.run(kept, expiry.remove_group(group))
+        if expiry.has_nothing_left(group, kept.offsets, 0):
+            self.carry_out_outcome(kept, expiry.plan_group_removal(group))
             log.info("group transitioned to Dead", group=kept.group_id, generation=group.generation_id)
             self._remove(kept)
             self.stats.groups_expired += 1
@@ -366,7 +372,7 @@ class GroupMetadataManager:
     def _remove(self, kept: GroupEntry) -> None:
         kept.shard.remove(kept)
         try:
-            kept.shard.mark_ended(kept.group_id, self.clock.wall_ms())
+            kept.shard.restart_mark_expiry(kept.group_id, self.clock.wall_ms())
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
@@ -384,15 +390,15 @@ class GroupMetadataManager:
             shard.readings_from_ms = self.clock.mono_ms() + 1
         try:
             for shard in list(self.owned_partitions.values()):
-                yield from self.deleted.drop(shard)
+                yield from self.deleted.drop_offsets_in_steps(shard)
         finally:
             for partition in self.owned_partitions:  # if an error has ended the steps, offsets stay
-                self.deleted.give_up(partition)
+                self.deleted.keep_remaining_offsets(partition)
         yield from self.deleted.pending()
 
-    def clean_partitions(self) -> list[Partition]:
+    def find_clean_partitions(self) -> list[Partition]:
         """Return the owned partitions that hold no offsets in deleted topics, even after a crash."""
-        undropped = self.deleted.partitions
+        undropped = self.deleted.undropped_partitions
         return [partition for partition in self.owned_partitions if partition not in undropped]
 
     def is_written_by(self, writer: LogWriter) -> bool:

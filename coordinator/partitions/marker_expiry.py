@@ -14,7 +14,7 @@ from coordinator.partitions.adoption import MarkRecord, append_in_parts
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import BEGUN
 from coordinator.partitions.shard import Shard
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 MARKS_PER_STEP: Final = 50
 
@@ -39,7 +39,7 @@ def expire_marks(
 
 
 def _is_over(shard: Shard, group_id: GroupId, until_wall_ms: int) -> bool:
-    mark = shard.book.offsets.of(group_id).get(0)
+    mark = shard.book.offsets.get_topic_offsets(group_id).get(0)
     if mark is None or mark.offset != BEGUN or mark.commit_timestamp > until_wall_ms:
         return False
     return (
@@ -48,5 +48,5 @@ def _is_over(shard: Shard, group_id: GroupId, until_wall_ms: int) -> bool:
 
 
 def _take_away(shard: Shard, groups: Sequence[GroupId], now_wall_ms: int) -> None:
-    records: list[MarkRecord] = [shard.mark_record(group, None, now_wall_ms) for group in groups]
-    append_in_parts(shard, None, [shard.count_record(now_wall_ms), *records])
+    records: list[MarkRecord] = [shard.make_mark_record(group, None, now_wall_ms) for group in groups]
+    append_in_parts(shard, None, [shard.make_removal_count_record(now_wall_ms), *records])

@@ -35,6 +35,6 @@ def describe_misplaced(placements: Iterable[Placement]) -> Iterator[str]:
 
 def _groups(placement: Placement) -> str:
     names = ", ".join(map(repr, placement.names))
-    more = placement.misplaced - len(placement.names)
-    noun = "group" if placement.misplaced == 1 else "groups"
-    return f"{placement.misplaced} {noun} ({names}{f' and {more} more' if more else ''})"
+    more = placement.misplaced_group_count - len(placement.names)
+    noun = "group" if placement.misplaced_group_count == 1 else "groups"
+    return f"{placement.misplaced_group_count} {noun} ({names}{f' and {more} more' if more else ''})"

@@ -15,7 +15,7 @@ stored only if the count is still the one that was returned before the reading.
 from functools import lru_cache
 from typing import Final
 
-from protocol.names import BOOK_PREFIX, GroupId, Partition
+from protocol.named_types import BOOK_PREFIX, GroupId, Partition
 from protocol.placement import partition_for
 
 ADOPTED: Final = 0

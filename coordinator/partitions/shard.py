@@ -14,7 +14,7 @@ from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
-from protocol.names import GroupId, Offset, Partition
+from protocol.named_types import GroupId, Offset, Partition
 from protocol.placement import Placement
 from storage.format.records import (
     GroupMetadataRecord,
@@ -23,7 +23,7 @@ from storage.format.records import (
     OffsetCommits,
     Record,
     UnknownRecord,
-    other_group,
+    find_unserved_group,
 )
 
 MARKS_PER_STEP: Final = 500
@@ -64,7 +64,7 @@ class GroupEntry:
         """The number of rebalances that the group has begun since it entered memory."""
 
     @property
-    def classic(self) -> ClassicGroup:
+    def classic_group(self) -> ClassicGroup:
         """The group, which must be one of the classic protocol."""
         group = self.group
         assert isinstance(group, ClassicGroup), f"{self.group_id} is a {group.kind} group"
@@ -176,14 +176,14 @@ class Shard:
     def _apply_group_metadata(self, record: GroupMetadataRecord) -> GroupEntry | None:
         if record.value is not None:
             kept = self._find_or_add(record.group)
-            apply_group_metadata(kept.classic, record.value)
+            apply_group_metadata(kept.classic_group, record.value)
             return kept
         found = self.groups.get(record.group)
         if found is None:
             return None
         if found.offsets.count:
             # The tombstone of a group follows those of its offsets; if offsets are left, they are not lost with it.
-            forget_metadata(found.classic)
+            forget_metadata(found.classic_group)
             return found
         self.remove(found)
         return None
@@ -200,14 +200,14 @@ class Shard:
         return kept
 
     def _note_other_group(self, record: UnknownRecord) -> None:
-        group_id = other_group(record)
+        group_id = find_unserved_group(record)
         if group_id is not None:
             (self.other_groups.discard if record.value is None else self.other_groups.add)(group_id)
 
-    def mark_other_groups(self) -> None:
+    def flag_other_protocol_groups(self) -> None:
         """Mark the groups whose protocol is not served, lest they count as simple, once the log has been applied."""
         for group_id in self.other_groups & self.groups.keys():
-            self.groups[group_id].classic.of_other_protocol = True
+            self.groups[group_id].classic_group.of_other_protocol = True
 
     # --- groups that were taken over from a cluster ---
 
@@ -218,23 +218,23 @@ class Shard:
         if found is None:
             return
         found.is_kept = False
-        found.group.leave_memory()
+        found.group.mark_dead_and_uncount()
         self.book = found
         for number, group_id in enumerate(map(GroupId, list(found.offsets.by_topic))):
             kept = self.groups.get(group_id)
-            if kept is not None and self.mark_of(group_id) == UNDER_WAY:
-                self.hide(kept)
+            if kept is not None and self.get_mark(group_id) == UNDER_WAY:
+                self.hide_group(kept)
             if number % MARKS_PER_STEP == 0:
                 yield
 
-    def mark_of(self, group_id: GroupId) -> int | None:
+    def get_mark(self, group_id: GroupId) -> int | None:
         """Return the mark of a group in the book; None if it has none."""
-        mark = self.book.offsets.of(group_id).get(0)
+        mark = self.book.offsets.get_topic_offsets(group_id).get(0)
         return None if mark is None else mark.offset
 
     def may_begin(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
         """Return whether an absent group has no state at the cluster that counts: it may be looked up, and created."""
-        mark = self.mark_of(group_id)
+        mark = self.get_mark(group_id)
         if mark is None:
             return self.is_confirmed_absent(group_id, now_ms) or (
                 not needs_mark and group_id not in self.migrating
@@ -255,17 +255,17 @@ class Shard:
     @property
     def removed_mark_count(self) -> int:
         """The number of times that a mark was taken away (`ownership_markers`)."""
-        count = self.book.offsets.of(self.book.group_id).get(0)
+        count = self.book.offsets.get_topic_offsets(self.book.group_id).get(0)
         return 0 if count is None else count.offset
 
-    def mark_record(self, group_id: GroupId, mark: int | None, now_wall_ms: int) -> OffsetCommitRecord:
+    def make_mark_record(self, group_id: GroupId, mark: int | None, now_wall_ms: int) -> OffsetCommitRecord:
         """Return the record that sets the mark of a group, or takes it away if `mark` is None."""
         value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
         return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
 
-    def count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
+    def make_removal_count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
         """Return the record that is appended along with a removal of marks, and counts it."""
-        return self.mark_record(self.book.group_id, self.removed_mark_count + 1, now_wall_ms)
+        return self.make_mark_record(self.book.group_id, self.removed_mark_count + 1, now_wall_ms)
 
     def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""
@@ -280,31 +280,31 @@ class Shard:
     def mark_begun(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
         if group_id in self.confirmed_absent:
-            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
             del self.confirmed_absent[group_id]
 
-    def mark_ended(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def restart_mark_expiry(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
-        if self.mark_of(group_id) == BEGUN:
-            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
+        if self.get_mark(group_id) == BEGUN:
+            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
 
-    def close(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
+    def close_group(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
         self.closed = {each: until for each, until in self.closed.items() if until > now_ms}
         self.closed[group_id] = until_ms
 
-    def is_closed(self, group_id: GroupId, now_ms: int) -> bool:
+    def is_group_closed(self, group_id: GroupId, now_ms: int) -> bool:
         """Return whether clients are kept from changing a group."""
         return self.closed.get(group_id, now_ms) > now_ms
 
-    def hide(self, kept: GroupEntry) -> None:
+    def hide_group(self, kept: GroupEntry) -> None:
         """Hide a group from now on; its records in the log are to be deleted."""
         self.groups.pop(kept.group_id, None)
         kept.is_kept = False
-        kept.group.leave_memory()
+        kept.group.mark_dead_and_uncount()
         self.hidden[kept.group_id] = kept
 
-    def append_hidden(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
+    def append_to_book_or_hidden(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
         """Append records, all or none, in one batch, and apply them to the book and to a hidden group.
 
         Raises RecordTooLarge before anything has changed.
@@ -322,7 +322,7 @@ class Shard:
     def forget_hidden(self) -> None:
         """Forget the book and all hidden and confirmed absent groups, as the partition is lost."""
         for kept in (self.book, *self.hidden.values()):
-            kept.offsets.leave_memory()
+            kept.offsets.subtract_from_totals()
         self.hidden.clear()
         self.confirmed_absent.clear()
 
@@ -335,13 +335,13 @@ class Shard:
             return there
         self.groups[kept.group_id] = kept
         kept.is_kept = True
-        kept.group.enter_memory()
+        kept.group.add_to_totals()
         return kept
 
     def remove(self, kept: GroupEntry) -> None:
         """Take a group out of the cache; it is Dead from then on."""
         if self.groups.pop(kept.group_id, None) is not None:
             kept.is_kept = False
-            kept.group.leave_memory()
-            kept.offsets.leave_memory()
+            kept.group.mark_dead_and_uncount()
+            kept.offsets.subtract_from_totals()
             self.absence_ticket = find_later_ticket(self.absence_ticket, kept.ticket)

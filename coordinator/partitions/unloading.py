@@ -66,7 +66,7 @@ class Unloading:
             while shard.groups:
                 if self._left <= 0:
                     self._is_asked = True
-                    self._timers.at(self._clock.mono_ms(), self._go_on)
+                    self._timers.call_at(self._clock.mono_ms(), self._go_on)
                     return
                 self._left -= 1
                 self._unload(shard.groups.popitem()[1])
@@ -75,6 +75,6 @@ class Unloading:
             log.debug("unloaded partition", partition=shard.partition)
 
     def _unload(self, kept: GroupEntry) -> None:
-        kept.offsets.leave_memory()
-        for reply in kept.group.abandon(ErrorCode.NOT_COORDINATOR):
+        kept.offsets.subtract_from_totals()
+        for reply in kept.group.unload_and_fail_requests(ErrorCode.NOT_COORDINATOR):
             self._deliver(reply, DURABLE)

@@ -22,7 +22,7 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 
 
-def map_large_buffers() -> None:
+def fix_mmap_threshold() -> None:
     """Fix the threshold at MAPPED_FROM_BYTES. Does nothing with another C library."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -13,7 +13,7 @@ objects, which takes some milliseconds; 50,000 have taken 22, during which the e
 _CLEAR_CACHES: Final = "_clear_type_cache" if sys.version_info < (3, 13) else "_clear_internal_caches"
 
 
-def empty_free_lists() -> None:
+def free_interpreter_caches() -> None:
     """Free the objects that the interpreter has kept for reuse, so that they keep no page of the heap.
 
     These are tuples, lists, floats and others, up to 2,000 of a size, which only a full collection frees, and names in

@@ -10,17 +10,17 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Submitter(Protocol):
+class BlockingCallQueue(Protocol):
     """Takes blocking calls, which run one after the other, and brings their results to the event loop."""
 
     def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
         """Run `call` off the event loop, then `on_done` on it with the result or the exception that `call` raised."""
 
 
-class Thread(Submitter, Protocol):
+class BlockingCallThread(BlockingCallQueue, Protocol):
     """A thread that may wait for the disk, as far as a node needs it."""
 
-    async def run(self, call: Callable[[], T]) -> T:
+    async def run_blocking(self, call: Callable[[], T]) -> T:
         """Run `call` off the event loop and return its result. Raises what `call` raised."""
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class IoThread:
         """Run `call` in the thread, then `on_done` on the event loop with its result or the exception it raised."""
         self._calls.put((call, on_done))
 
-    async def run(self, call: Callable[[], T]) -> T:
+    async def run_blocking(self, call: Callable[[], T]) -> T:
         """Run `call` in the thread and return its result. Raises what `call` raised."""
         future: asyncio.Future[T] = self._loop.create_future()
 

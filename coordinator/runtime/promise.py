@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coroutines that their caller runs, without a task and an event loop.
 
-A coroutine that needs no result from elsewhere ends within the call of `run`. Otherwise it awaits a promise, and its
-caller resumes it after the promise was resolved. A coroutine that was closed keeps nothing alive.
+A coroutine that needs no result from elsewhere ends within the call of `run_until_waiting`. Otherwise it awaits a
+promise, and its caller resumes it after the promise was resolved. A coroutine that was closed keeps nothing alive.
 """
 
 from collections.abc import Callable, Coroutine, Generator

@@ -39,16 +39,16 @@ class Scheduler:
         self._tasks = Tasks()
         self.jobs: dict[str, Job] = {}
 
-    def every(self, name: str, interval_ms: int, run: Callable[[], None]) -> None:
+    def schedule_periodic_call(self, name: str, interval_ms: int, run: Callable[[], None]) -> None:
         """Run `run` every `interval_ms`, the first time after one interval. It must not block."""
 
         def run_and_end(end: End) -> None:
             run()
             end(False)
 
-        self.schedule_until_ended(name, interval_ms, run_and_end)
+        self.schedule_callback_job(name, interval_ms, run_and_end)
 
-    def schedule_task(
+    def schedule_periodic_task(
         self, name: str, interval_ms: int, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         """Repeat a coroutine as a task, which `close` cancels if it runs."""
@@ -57,13 +57,13 @@ class Scheduler:
             task = self._tasks.start(work(), name)
             task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
-        self.schedule_until_ended(name, interval_ms, start)
+        self.schedule_callback_job(name, interval_ms, start)
 
-    def schedule_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
+    def schedule_callback_job(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
         """Repeat a job that continues in a thread: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job
-        job.timer = self._timers.after(interval_ms, self._begin, job)
+        job.timer = self._timers.call_after(interval_ms, self._begin, job)
 
     def close(self) -> None:
         """Begin no more jobs, and cancel the coroutines that run."""
@@ -90,4 +90,4 @@ class Scheduler:
         job.failing_since_ms = (job.failing_since_ms or self._clock.wall_ms()) if failed else 0
         job.began_ms = None
         if self.jobs.get(job.name) is job:
-            job.timer = self._timers.after(job.interval_ms, self._begin, job)
+            job.timer = self._timers.call_after(job.interval_ms, self._begin, job)

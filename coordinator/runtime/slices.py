@@ -30,7 +30,7 @@ class Slices:
         self._ends_ns = nanos() + slice_ns
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True if the time of this slice is over."""
         return self._nanos() > self._ends_ns
 
@@ -43,7 +43,7 @@ class Slices:
         await asyncio.sleep(0)
         self.begin()
 
-    def take(self, steps: Iterator[None]) -> bool:
+    def run_for_one_slice(self, steps: Iterator[None]) -> bool:
         """Take steps for one slice, which begins now; return whether there may be more."""
         self.begin()
-        return any(self.over for _ in steps)
+        return any(self.is_over for _ in steps)

@@ -15,12 +15,12 @@ PRIVATE_DIRECTORY: Final = "private"
 """The folder of a data directory that holds the sockets between its processes."""
 
 
-def private_path(data_dir: Path, node_id: int) -> Path:
+def private_socket_path(data_dir: Path, node_id: int) -> Path:
     """Return the path of a node's private socket."""
     return data_dir / PRIVATE_DIRECTORY / f"{node_id}.sock"
 
 
-def bind_private(path: Path) -> socket.socket:
+def listen_on_private_path(path: Path) -> socket.socket:
     """Return a socket that listens at `path`, for processes of this user alone; an existing one is removed.
 
     Its folder is made, and closed to other users. Raises OSError with the path in its text.
@@ -45,7 +45,7 @@ def bind_private(path: Path) -> socket.socket:
     return sock
 
 
-def bind(address: Address, *, shared: bool = False) -> socket.socket:
+def listen_on_address(address: Address, *, shared: bool = False) -> socket.socket:
     """Return a socket that listens on `address`, `shared` with others or not. Raises OSError that names the address."""
     infos = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -65,12 +65,12 @@ def bind(address: Address, *, shared: bool = False) -> socket.socket:
     return sock
 
 
-def bind_shared(address: Address) -> socket.socket:
+def listen_on_shared_address(address: Address) -> socket.socket:
     """Return a socket that listens on `address` together with other processes, which share the connections.
 
     Raises OSError with the address in its text.
     """
-    return bind(address, shared=True)
+    return listen_on_address(address, shared=True)
 
 
 UNIX: Final[int] = socket.AF_UNIX
@@ -84,7 +84,7 @@ def make_stream_socket(family: int) -> socket.socket:
     return sock
 
 
-def set_no_delay(sock: socket.socket) -> None:
+def prepare_tcp_socket(sock: socket.socket) -> None:
     """Make a TCP socket non-blocking, and have it send all data at once (TCP_NODELAY)."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

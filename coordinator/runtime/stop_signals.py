@@ -14,7 +14,7 @@ from typing import Final
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
+def install_stop_handlers(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
     """Call `stop` on the loop at each stop signal, until `ignore_stop_signals`.
 
     An ignored SIGHUP stays ignored: `nohup` starts a process that outlives its terminal. An ignored SIGINT does not: a

@@ -34,17 +34,17 @@ class Deadlines(Protocol):
     """The part of timers that groups need."""
 
     @property
-    def due_ms(self) -> int:
+    def due_until_ms(self) -> int:
         """The moment up to which deadlines are due: all that clients had sent until then has been handled."""
 
-    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
+    def call_at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
         """Call `callback(argument)` at `deadline_ms`."""
 
 
 class Delays(Protocol):
     """The part of timers that api handlers need."""
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> "Timer":
+    def call_after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> "Timer":
         """Call `callback(argument)` in `delay_ms`, unless the timer is cancelled before."""
 
 
@@ -101,20 +101,20 @@ class Timers:
         return len(self._heap)
 
     @property
-    def due_ms(self) -> int:
+    def due_until_ms(self) -> int:
         """The moment up to which deadlines are due, in monotonic milliseconds; a call is made no earlier."""
         return self._due_ms
 
-    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+    def call_at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         """Call `callback(argument)` at `deadline_ms`."""
         timer = Timer(callback, argument)
         heapq.heappush(self._heap, (deadline_ms, next(self._tie), timer))
         self._arm_first()
         return timer
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+    def call_after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         """Call `callback(argument)` in `delay_ms`."""
-        return self.at(self._clock.mono_ms() + delay_ms, callback, argument)
+        return self.call_at(self._clock.mono_ms() + delay_ms, callback, argument)
 
     def close(self) -> None:
         """Drop all pending calls."""

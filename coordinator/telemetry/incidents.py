@@ -32,7 +32,7 @@ class Incidents:
         self._open: dict[int, _Incident] = {}
         """By the hash of the key: names in keys may be long, and there are many of them under attack."""
 
-    def begin(self, key: Hashable) -> None:
+    def begin_without_logging(self, key: Hashable) -> None:
         """Begin an incident that another line has reported."""
         if hash(key) not in self._open:
             self._opened(key, self._now_ms())

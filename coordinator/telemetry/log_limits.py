@@ -67,7 +67,7 @@ class RateLimit:
         """The time at which the first period ends in which a line was suppressed."""
 
     def admit(self, logger: str, event: str, level: str) -> bool:
-        """Return whether a line may be written, and count it; to be called after `overdue`."""
+        """Return whether a line may be written, and count it; to be called after `take_suppressed_counts`."""
         now_s = self._clock()
         with self._lock:
             seen = self._seen.get((logger, event))
@@ -82,7 +82,7 @@ class RateLimit:
             self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
             return False
 
-    def suppress(self, logger: str, event: str) -> bool:
+    def count_if_suppressed(self, logger: str, event: str) -> bool:
         """Return whether a line would be suppressed, and count it if so: it needs no call of `admit` then."""
         now_s = self._clock()
         with self._lock:

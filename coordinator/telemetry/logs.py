@@ -159,21 +159,21 @@ def drain(timeout_s: float = DRAIN_S) -> None:
         sink.drain(timeout_s)
 
 
-def end_with(message: str) -> None:
+def write_last_line(message: str) -> None:
     """Write `message` as the last line on standard error, after those that still wait to be written."""
     drain()
     sys.stderr.write(f"groupkeeper: {message}\n")
 
 
-def is_flooded(logger: str, event: str) -> bool:
+def suppress_if_flooded(logger: str, event: str) -> bool:
     """Return whether a line of this event would be summed up with others now, and count it if so.
 
     For events that can come a hundred thousand times: takes a tenth of the time of a line that is not written.
     """
-    return _gate is not None and _gate.suppress(logger, event)
+    return _gate is not None and _gate.count_if_suppressed(logger, event)
 
 
-def count_dropped_lines() -> int:
+def dropped_line_count() -> int:
     """Return the number of lines dropped since the start, because the lines before them were not read."""
     return 0 if _queue is None else _queue[0].dropped
 
@@ -192,9 +192,9 @@ class _Gate:
             raise structlog.DropEvent
         return fields
 
-    def suppress(self, logger: str, event: str) -> bool:
+    def count_if_suppressed(self, logger: str, event: str) -> bool:
         """Return whether a line would be kept back, and count it if so."""
-        return self._limit.suppress(logger, event)
+        return self._limit.count_if_suppressed(logger, event)
 
     def admit_record(self, record: logging.LogRecord) -> bool:
         """Return whether a record of `logging` may be written."""

@@ -8,7 +8,7 @@ import msgspec
 from coordinator.topology.view import Broker
 
 
-class OwnNode(msgspec.Struct, frozen=True, array_like=True):
+class ServingNode(msgspec.Struct, frozen=True, array_like=True):
     """One of our nodes that serves: its address for clients, and the path of its private socket."""
 
     node_id: int
@@ -25,7 +25,7 @@ class GatewayView(msgspec.Struct, frozen=True):
     while it is not known.
     """
 
-    nodes: tuple[OwnNode, ...] = ()
+    nodes: tuple[ServingNode, ...] = ()
     brokers: tuple[Broker, ...] = ()
     offsets_topic_id: bytes | None = None
     cluster_id: str | None = None
@@ -53,7 +53,7 @@ class UpstreamState(msgspec.Struct, frozen=True):
         """True if the cluster and all of its brokers respond."""
         return self.error is None and all(broker.error is None for broker in self.brokers)
 
-    def shown(self) -> dict[str, object]:
+    def to_operator_fields(self) -> dict[str, object]:
         """Return the state as operators read it."""
         return {
             "cluster_id": self.cluster_id,

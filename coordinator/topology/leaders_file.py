@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 
 from coordinator.topology.view import NO_NODE, Leader
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import StorageError, is_unreadable, storage_error
-from storage.partition.epochs import next_epoch
+from storage.partition.epochs import find_next_leader_epoch
 
 FILE_NAME: Final = "leaders.json"
 VERSION: Final = 1
@@ -74,7 +74,7 @@ def read_partition_leaders(fs: FileSystem, data_dir: Path, count: int) -> list[L
     return [Leader(each.node_id, max(each.epoch, epoch)) for each, epoch in zip(found, epochs, strict=True)]
 
 
-def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
+def assign_single_node_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
     """Return the epochs under which a single node leads all partitions. Blocks. Raises StorageError.
 
     If there never were several nodes, nothing is stored, and the epochs are always the same, except for epochs that a
@@ -90,11 +90,11 @@ def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int)
 
 
 def _epochs_of_the_log(fs: FileSystem, data_dir: Path, count: int) -> list[LeaderEpoch]:
-    """Return `next_epoch` of each partition, the lowest epoch for one that the disk cannot read: the others serve."""
+    """Return `find_next_leader_epoch` of each partition; the lowest epoch for one that the disk cannot read."""
     epochs = [SINGLE_NODE_EPOCH] * count
     for partition in range(count):
         try:
-            epochs[partition] = next_epoch(fs, data_dir, (OFFSETS_TOPIC, Partition(partition)))
+            epochs[partition] = find_next_leader_epoch(fs, data_dir, (OFFSETS_TOPIC, Partition(partition)))
         except OSError as error:
             if not is_unreadable(error):
                 raise storage_error(data_dir, error, "reading the epochs of the log") from error

@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from protocol.names import GroupId, LeaderEpoch
+from protocol.named_types import GroupId, LeaderEpoch
 from protocol.placement import partition_for
 
 NO_NODE: Final = -1
@@ -38,7 +38,7 @@ class View(msgspec.Struct, frozen=True):
     leaders: tuple[Leader, ...]
 
 
-class Cluster:
+class ClusterTopology:
     """The newest view of the cluster; a single node is the leader of everything."""
 
     def __init__(self, view: View) -> None:
@@ -48,7 +48,7 @@ class Cluster:
         self.update(view)
 
     @classmethod
-    def of_single_node(cls, broker: Broker) -> "Cluster":
+    def of_single_node(cls, broker: Broker) -> "ClusterTopology":
         """Return the cluster of a single node."""
         return cls(View((broker,), ()))
 
@@ -68,7 +68,7 @@ class Cluster:
         """The node for changes of topics: every node can make them, but all nodes should name the same one."""
         return self._view.brokers[0].node_id if self._view.brokers else NO_NODE
 
-    def coordinator(self, group_id: GroupId) -> Broker | None:
+    def look_up_coordinator(self, group_id: GroupId) -> Broker | None:
         """Return the node that leads the group's partition; None while none does."""
         leaders = self._view.leaders
         if not leaders:

@@ -4,17 +4,22 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from coordinator.upstream.adoption import ClusterReading, OwnershipMarker, StoreResult, as_topics
+from coordinator.upstream.adoption import (
+    GroupOffsetsReading,
+    OwnershipMarker,
+    StoreResult,
+    group_offsets_by_topic,
+)
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
-NOTHING_READ = ClusterReading({}, OwnershipMarker(is_adopted=False))
+NOTHING_READ = GroupOffsetsReading({}, OwnershipMarker(is_adopted=False))
 
 
-def adopt_request(
+def build_adopt_request(
     make: Any,
     group: GroupId,
-    reading: ClusterReading | None,
+    reading: GroupOffsetsReading | None,
     collect: Callable[[Iterator[Any]], Iterable[Any]] = list,
 ) -> Any:
     """Return the request, of class `make`; without a reading it only asks for the mark.
@@ -29,16 +34,18 @@ def adopt_request(
         epoch=mark.epoch,
         asked_ms=mark.asked_ms,
         unknown=is_unknown,
-        offsets=None if reading is None else collect(as_topics(offsets, kind, kind.AdoptedPartition)),
+        offsets=None
+        if reading is None
+        else collect(group_offsets_by_topic(offsets, kind, kind.AdoptedPartition)),
     )
 
 
-def mark_of(answer: Any) -> OwnershipMarker:
+def parse_ownership_marker(answer: Any) -> OwnershipMarker:
     """Return the group's mark in a response."""
     return OwnershipMarker(bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms)
 
 
-def store_result_from(answer: Any, reading: ClusterReading) -> StoreResult | None:
+def parse_store_result(answer: Any, reading: GroupOffsetsReading) -> StoreResult | None:
     """Return the outcome of storing a reading; None if the response has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
         return StoreResult.STALE

@@ -51,7 +51,7 @@ from enum import Enum
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 ATTEMPTS_MAX: Final = 10
 """The most attempts to give back a group that goes on committing, or to adopt one that comes and goes."""
@@ -68,7 +68,7 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-class Offset(NamedTuple):
+class TransferredOffset(NamedTuple):
     """A committed offset with its metadata and its leader epoch, which is -1 if it is not known."""
 
     offset: int
@@ -76,16 +76,16 @@ class Offset(NamedTuple):
     metadata: str = ""
 
 
-Offsets = Mapping[TopicPartition, Offset]
+Offsets = Mapping[TopicPartition, TransferredOffset]
 
 
-def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
+def group_offsets_by_topic(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
     """Yield offsets in the form of AdoptGroup and GiveBackGroup: a `row` for each, in `kind`s of one topic.
 
     A topic is yielded several times if it has many rows, or if these are apart in `offsets`.
     """
 
-    def made(place: TopicPartition, offset: Offset) -> Any:
+    def made(place: TopicPartition, offset: TransferredOffset) -> Any:
         return row(
             partition_index=place.partition,
             committed_offset=offset.offset,
@@ -195,7 +195,7 @@ class OwnershipMarker(NamedTuple):
     """When the coordinator made the statement, in milliseconds of its clock."""
 
 
-class ClusterReading(NamedTuple):
+class GroupOffsetsReading(NamedTuple):
     """The offsets of one group as read from the cluster."""
 
     offsets: Offsets
@@ -217,51 +217,53 @@ class StoreResult(Enum):
 class AdoptionTarget(Protocol):
     """The coordinator here, as far as moving a group in needs it. Its methods raise if it cannot be reached."""
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
         """Return the coordinator's statement on the group."""
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
         """Store offsets and mark in one turn, unless the mark exists or the reading is too old."""
 
 
 class LocalCoordinator(AdoptionTarget, Protocol):
     """The coordinator of groups here. Its methods raise if it cannot be reached; no error is swallowed."""
 
-    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
+    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         """Return whether the group could go to the cluster now. Changes nothing."""
 
-    async def close(self, group: GroupId) -> GiveBackReadiness:
-        """Return the same as `may_leave`; from now on a READY group takes no changes from clients for some seconds."""
+    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
+        """Return the same as `check_give_back_readiness`; for some seconds clients cannot change a READY group."""
 
-    async def reopen(self, group: GroupId) -> None:
+    async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again. Never raises: if this fails, the group opens by itself."""
 
-    async def offsets(self, group: GroupId) -> Offsets:
+    async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets of the group here; only called for a group that could go."""
 
-    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
 
 
 class ClusterCoordinator(Protocol):
     """The groups that the cluster coordinates (`UpstreamGroups`). Its methods raise UpstreamError."""
 
-    async def state(self, group: GroupId) -> ClusterGroupState:
+    async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         """Return the state of the group at the cluster."""
 
     async def wait_for_open_transactions(self, group: GroupId) -> None:
         """Return once no open transaction has offsets of the group."""
 
-    async def committed(self, group: GroupId) -> Offsets:
+    async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
         """Return all stable offsets of the group at the cluster."""
 
-    async def would_refuse(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+    async def probe_commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Return the error codes of partitions that `commit` would refuse, as far as that shows without writing."""
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Commit for a group without members; return the error codes of partitions that were refused."""
 
-    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+    async def delete_offsets(
+        self, group: GroupId, places: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
         """Delete offsets of a group without members; return the error codes of partitions that were refused."""
 
 
@@ -316,20 +318,20 @@ async def _adopt_once(
     here: AdoptionTarget, there: ClusterCoordinator, group: GroupId, take_live: bool, dry_run: bool
 ) -> AdoptResult | None:
     """Move a group in; return None if the reading of the cluster is too old by now."""
-    mark = await here.mark(group)
+    mark = await here.fetch_marker(group)
     if mark.is_adopted or mark.is_confirmed_absent:
         return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.CONFIRMED_ABSENT)
-    state = await there.state(group)
+    state = await there.fetch_group_state(group)
     stays = None if take_live else _stays_there(state)
     if stays is not None:
         return AdoptResult(group, stays, state=state)
     if state.is_known:
         await there.wait_for_open_transactions(group)
-        mark = await here.mark(group)  # that may have taken long: what is read from now on is new
+        mark = await here.fetch_marker(group)  # that may have taken long: what is read from now on is new
         if mark.is_adopted:
             return AdoptResult(group, AdoptStatus.ALREADY)
-    offsets = await there.committed(group)
-    state = await there.state(group)
+    offsets = await there.fetch_committed_offsets(group)
+    state = await there.fetch_group_state(group)
     stays = None if take_live else _stays_there(state)
     if stays is not None:
         return AdoptResult(group, stays, state=state)
@@ -338,7 +340,7 @@ async def _adopt_once(
         return AdoptResult(
             group, AdoptStatus.CONFIRMED_ABSENT if is_unknown else AdoptStatus.ADOPTED, offsets, state
         )
-    outcome = _ADOPTED[await here.adopt(group, ClusterReading(offsets, mark, is_unknown))]
+    outcome = _ADOPTED[await here.adopt(group, GroupOffsetsReading(offsets, mark, is_unknown))]
     if outcome is None:
         return None
     return AdoptResult(group, outcome, offsets if outcome is AdoptStatus.ADOPTED else {}, state)
@@ -407,7 +409,7 @@ class _GivingBack:
 
     async def predict(self) -> GiveBackResult:
         """Return the result that `run` would have now, and change nothing."""
-        stays = await self._stays(await self._here.may_leave(self._group))
+        stays = await self._stays(await self._here.check_give_back_readiness(self._group))
         if stays is not None:
             return stays
         rest = () if self._delete_rest else await self._rest()
@@ -433,22 +435,22 @@ class _GivingBack:
         refused = await self._commit()
         rest = await self._rest()
         if rest and self._delete_rest and not refused:
-            refused, rest = await there.remove(group, rest), ()
+            refused, rest = await there.delete_offsets(group, rest), ()
         if refused:
             return self._result(GiveBackStatus.REFUSED, refused=refused)
-        outcome = _OUTCOMES[await here.give_back(group, self._offsets)]
+        outcome = _OUTCOMES[await here.remove_given_back_group(group, self._offsets)]
         return None if outcome is None else self._result(outcome, rest=rest)
 
     async def _close(self) -> GiveBackReadiness:
         self._is_closed = True  # even if the answer is lost
-        leaving = await self._here.close(self._group)
+        leaving = await self._here.close_group_to_clients(self._group)
         self._is_closed = leaving is GiveBackReadiness.READY
         return leaving
 
     async def reopen(self) -> None:
         """Let clients change the group again if it was closed."""
         if self._is_closed:
-            await self._here.reopen(self._group)
+            await self._here.reopen_group(self._group)
 
     async def _stays(self, leaving: GiveBackReadiness) -> GiveBackResult | None:
         """Return why the group cannot go, as far as that shows before anything is written; None if it can.
@@ -457,13 +459,13 @@ class _GivingBack:
         """
         if leaving is not GiveBackReadiness.READY:
             return self._result(_STAYS[leaving])
-        self._offsets = await self._here.offsets(self._group)
-        state = await self._there.state(self._group)
+        self._offsets = await self._here.fetch_all_offsets(self._group)
+        state = await self._there.fetch_group_state(self._group)
         if state.is_live:
             return self._result(GiveBackStatus.LIVE_THERE, state=state)
         if state.is_share:
             return self._result(GiveBackStatus.SHARE_THERE, state=state)
-        refused = await self._there.would_refuse(self._group, self._offsets) if self._offsets else {}
+        refused = await self._there.probe_commit(self._group, self._offsets) if self._offsets else {}
         return self._result(GiveBackStatus.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:
@@ -476,7 +478,7 @@ class _GivingBack:
         return refused
 
     async def _rest(self) -> Sequence[TopicPartition]:
-        return tuple(sorted(set(await self._there.committed(self._group)) - set(self._offsets)))
+        return tuple(sorted(set(await self._there.fetch_committed_offsets(self._group)) - set(self._offsets)))
 
     def _result(
         self,

@@ -16,10 +16,10 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
 from coordinator.config import Address, ConfigError
-from coordinator.runtime.turns import in_turns
-from coordinator.upstream.cluster_requests import NEEDED, UpstreamAnswer, UpstreamQuestion
+from coordinator.runtime.event_loop_turns import run_in_turns
+from coordinator.upstream.cluster_requests import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import ReadFile, UpstreamConfig
-from coordinator.upstream.connect_errors import EXPECTED, describe_reason, explain_error
+from coordinator.upstream.connect_errors import EXPECTED, describe_reason, diagnose_connect_error
 from coordinator.upstream.errors import (
     CA,
     SECURITY,
@@ -102,7 +102,7 @@ class BrokerConnection:
                 await link._check()
         except EXPECTED as error:
             link._connection.close()
-            raise await explain_error(error, address, config, keys.context, timeout_ms) from None
+            raise await diagnose_connect_error(error, address, config, keys.context, timeout_ms) from None
         except BaseException:
             link._connection.close()
             raise
@@ -119,7 +119,7 @@ class BrokerConnection:
         if closed is not None:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
-    async def ask(self, question: UpstreamQuestion) -> UpstreamAnswer:
+    async def ask(self, question: UpstreamRequest) -> UpstreamResponse:
         """Send a request, and return the response's bytes. Raises Unreachable and UpstreamTooOld."""
         request = RequestOverAiokafka(self.address, question)
         try:
@@ -131,7 +131,7 @@ class BrokerConnection:
             self._connection.close()
             raise Unreachable(self.address, f"the connection was lost ({describe_reason(error)})") from None
         self.used = True
-        return request.answer(frame)
+        return request.parse_response(frame)
 
     async def _check(self) -> None:
         """Raise if the broker is too old or refuses us: found now, not when the first group is moved."""
@@ -143,7 +143,7 @@ class BrokerConnection:
         """Return the broker's api versions, by a new request: with SASL only one is allowed before the login."""
         from protocol.messages import ApiVersionsRequest
 
-        asked = UpstreamQuestion(
+        asked = UpstreamRequest(
             ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
         )
         try:
@@ -161,15 +161,15 @@ class BrokerConnection:
         return {each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys}
 
 
-def decode_upstream_answer(answer: UpstreamAnswer, address: Address | str) -> Any:
+def decode_upstream_answer(answer: UpstreamResponse, address: Address | str) -> Any:
     """Return the decoded message of a response. Raises UpstreamNotKafka if the bytes hold none."""
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
     except ProtocolError as error:
-        raise not_kafka_error(answer, address, error) from None
+        raise make_not_kafka_error(answer, address, error) from None
 
 
-async def decode_answer_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
+async def decode_answer_in_turns(answer: UpstreamResponse, address: Address | str) -> Any:
     """Return the decoded message of a response; a long one takes several turns of the event loop.
 
     A cluster may have 100,000 partitions, and a group offsets in all of them. Raises UpstreamNotKafka.
@@ -179,14 +179,16 @@ async def decode_answer_in_turns(answer: UpstreamAnswer, address: Address | str)
     from protocol.messages import decode_response_in_steps
 
     try:
-        return await in_turns(
+        return await run_in_turns(
             decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
         )
     except ProtocolError as error:
-        raise not_kafka_error(answer, address, error) from None
+        raise make_not_kafka_error(answer, address, error) from None
 
 
-def not_kafka_error(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> UpstreamNotKafka:
+def make_not_kafka_error(
+    answer: UpstreamResponse, address: Address | str, error: ProtocolError
+) -> UpstreamNotKafka:
     """Return the error for a response that cannot be decoded."""
     what = f"sent what is no {answer.api.name} response of Kafka: {error}"
     return UpstreamNotKafka(Address(address, 0) if isinstance(address, str) else address, what)

@@ -15,17 +15,17 @@ from coordinator.upstream.broker_connection import (
     decode_answer_in_turns,
     decode_upstream_answer,
 )
-from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
     OtherCluster,
-    PermissionDenied,
     RetryTimeout,
     Unreachable,
     UpstreamError,
     UpstreamIsOurselves,
     UpstreamNotKafka,
-    known_code,
+    UpstreamRequestRefused,
+    to_error_code,
 )
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
@@ -131,18 +131,22 @@ class UpstreamCluster:
 
     async def refresh(self) -> Mapping[int, UpstreamBroker]:
         """Request the list of brokers, and return it. Raises UpstreamError."""
-        await self.metadata([])
+        await self.fetch_metadata([])
         return self.brokers
 
-    async def metadata(self, topics: list[str] | None, *, node_id: int | None = None) -> "MetadataResponse":
+    async def fetch_metadata(
+        self, topics: list[str] | None, *, node_id: int | None = None
+    ) -> "MetadataResponse":
         """Request a broker's metadata of topics (None for all), without creating any; remember the brokers.
 
         Raises UpstreamError.
         """
-        return self.take_metadata(await self.metadata_bytes(topics, node_id=node_id))
+        return self.decode_metadata(await self.fetch_encoded_metadata(topics, node_id=node_id))
 
-    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
-        """Return the response of `metadata`, but not decoded: `take_metadata` decodes it."""
+    async def fetch_encoded_metadata(
+        self, topics: list[str] | None, *, node_id: int | None = None
+    ) -> UpstreamResponse:
+        """Return the response of `fetch_metadata`, but not decoded: `decode_metadata` decodes it."""
         from protocol.messages import MetadataRequest
 
         def build(_version: int) -> MetadataRequest:
@@ -150,12 +154,14 @@ class UpstreamCluster:
             wanted = None if topics is None else [kind(name=name) for name in topics]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
-        question = UpstreamQuestion.of(ApiKey.METADATA, None)
-        return await self.ask(UpstreamQuestion(question.api, question.versions, build), node_id=node_id)
+        question = UpstreamRequest.with_fixed_message(ApiKey.METADATA, None)
+        return await self.send_request(
+            UpstreamRequest(question.api, question.versions, build), node_id=node_id
+        )
 
-    def take_metadata(self, answer: UpstreamAnswer) -> "MetadataResponse":
-        """Decode the response of `metadata_bytes`. Raises UpstreamError if the cluster cannot be used."""
-        response: MetadataResponse = decode_upstream_answer(answer, self.name)
+    def decode_metadata(self, answer: UpstreamResponse) -> "MetadataResponse":
+        """Decode the response of `fetch_encoded_metadata`. Raises UpstreamError if the cluster cannot be used."""
+        response: MetadataResponse = decode_upstream_answer(answer, self.last_answering_address)
         self.note_brokers(response)
         return response
 
@@ -164,21 +170,26 @@ class UpstreamCluster:
         if self.cluster_id is None:
             self.cluster_id = response.cluster_id
         elif response.cluster_id != self.cluster_id:
-            raise OtherCluster(self.name, response.cluster_id, self.cluster_id)
+            raise OtherCluster(self.last_answering_address, response.cluster_id, self.cluster_id)
         if len(response.brokers) > BROKERS_MAX:
             raise UpstreamNotKafka(
-                self.name, f"names {len(response.brokers)} brokers; {BROKERS_MAX} can be served"
+                self.last_answering_address,
+                f"names {len(response.brokers)} brokers; {BROKERS_MAX} can be served",
             )
         brokers = {
             each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
             for each in response.brokers
         }
         if brokers and max(brokers) >= GATEWAY_NODE_ID_FIRST:
-            raise UpstreamIsOurselves(f"{self.name} is a gateway of Groupkeeper, not the cluster itself")
+            raise UpstreamIsOurselves(
+                f"{self.last_answering_address} is a gateway of Groupkeeper, not the cluster itself"
+            )
         if brokers:  # a broker that has just started may know none yet
             self.brokers = brokers
 
-    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def send_request(
+        self, question: UpstreamRequest, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         """Send a request to one broker, or to any. Raises UpstreamError: Unreachable if `node_id` is no broker now."""
         if node_id is None:
             return await self._ask_any(question)
@@ -187,20 +198,24 @@ class UpstreamCluster:
             raise Unreachable(f"broker {node_id}", "the cluster has no such broker now")
         return await self._ask_at(broker.address, question)
 
-    async def call(self, question: UpstreamQuestion, *, node_id: int | None = None) -> Any:
-        """Send a request as `ask` does, and return the decoded response."""
-        return await decode_answer_in_turns(await self.ask(question, node_id=node_id), self.name)
+    async def send_and_decode(self, question: UpstreamRequest, *, node_id: int | None = None) -> Any:
+        """Send a request as `send_request` does, and return the decoded response."""
+        return await decode_answer_in_turns(
+            await self.send_request(question, node_id=node_id), self.last_answering_address
+        )
 
-    async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
+    async def call_coordinator(self, group: str, question: UpstreamRequest) -> Any:
         """Send a request to a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
-        node_id = await self.coordinator(group)
+        node_id = await self.look_up_coordinator(group)
         try:
-            return await self.call(question, node_id=node_id)
+            return await self.send_and_decode(question, node_id=node_id)
         except Unreachable:
             self.forget_coordinator(group)
             raise RetryLater(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
 
-    async def coordinators(self, groups: Iterable[str]) -> tuple[dict[str, int], dict[str, ErrorCode]]:
+    async def look_up_coordinators(
+        self, groups: Iterable[str]
+    ) -> tuple[dict[str, int], dict[str, ErrorCode]]:
         """Return the broker ids of groups' coordinators, and the errors of the other groups. Raises UpstreamError."""
         found: dict[str, int] = {}
         errors: dict[str, ErrorCode] = {}
@@ -215,7 +230,7 @@ class UpstreamCluster:
             if row.error_code == ErrorCode.NONE:
                 found[row.key] = int(row.node_id)
             else:
-                errors[row.key] = known_code(row.error_code)
+                errors[row.key] = to_error_code(row.error_code)
         return found, errors
 
     def forget_coordinator(self, group: str) -> None:
@@ -239,11 +254,11 @@ class UpstreamCluster:
     # --- connections ---
 
     @property
-    def name(self) -> str:
+    def last_answering_address(self) -> str:
         """The address of the server that responded last, for messages."""
         return str(self._preferred or self._config.bootstrap_servers[0])
 
-    async def _ask_any(self, question: UpstreamQuestion) -> UpstreamAnswer:
+    async def _ask_any(self, question: UpstreamRequest) -> UpstreamResponse:
         """Ask one broker after the other, first the one that responded last, so that views come from one broker."""
         worst: UpstreamError | None = None
         for address in self._candidates():
@@ -263,7 +278,7 @@ class UpstreamCluster:
         preferred = [] if self._preferred is None else [self._preferred]
         return list(dict.fromkeys([*preferred, *known, *self._config.bootstrap_servers]))
 
-    async def _ask_at(self, address: Address, question: UpstreamQuestion) -> UpstreamAnswer:
+    async def _ask_at(self, address: Address, question: UpstreamRequest) -> UpstreamResponse:
         link = await self._link(address)
         was_used = link.used
         try:
@@ -281,7 +296,7 @@ class UpstreamCluster:
                 link = self._links[address] = await BrokerConnection.open(address, self._config, self._keys)
             return link
 
-    async def coordinator(self, group: str) -> int:
+    async def look_up_coordinator(self, group: str) -> int:
         """Return the broker id of a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
         known = self._coordinators.get(group)
         if known is not None:
@@ -295,7 +310,9 @@ class UpstreamCluster:
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
-        response = await self.call(UpstreamQuestion.of(ApiKey.FIND_COORDINATOR, request))
+        response = await self.send_and_decode(
+            UpstreamRequest.with_fixed_message(ApiKey.FIND_COORDINATOR, request)
+        )
         rows: Sequence[Any] = response.coordinators
         found = {row.key: int(row.node_id) for row in rows if row.error_code == ErrorCode.NONE}
         places = {int(row.node_id): (row.host, row.port) for row in rows if row.error_code == ErrorCode.NONE}
@@ -326,7 +343,7 @@ def raise_for_code(code: int, message: str | None, doing: str) -> None:
     if code in PATIENCE:
         raise RetryLater(code)
     if code != ErrorCode.NONE:
-        raise PermissionDenied(doing, code, message)
+        raise UpstreamRequestRefused(doing, code, message)
 
 
 Place = tuple[str, int]

@@ -32,7 +32,7 @@ OPTIONAL: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamQuestion:
+class UpstreamRequest:
     """One request; `build` makes its message for the version that is chosen."""
 
     api: ApiKey
@@ -40,14 +40,14 @@ class UpstreamQuestion:
     build: Callable[[int], object]
 
     @classmethod
-    def of(cls, api: ApiKey, message: object) -> "UpstreamQuestion":
+    def with_fixed_message(cls, api: ApiKey, message: object) -> "UpstreamRequest":
         """Return a request whose message is the same in all its versions."""
         versions = NEEDED.get(api) or OPTIONAL[api]
         return cls(api, versions, lambda _version: message)
 
 
 @dataclass(frozen=True, slots=True)
-class UpstreamAnswer:
+class UpstreamResponse:
     """The bytes of a response: its body starts at `start` of `frame`."""
 
     api: ApiKey

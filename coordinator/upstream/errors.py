@@ -108,7 +108,7 @@ class OtherCluster(UpstreamError):
         )
 
 
-class PermissionDenied(UpstreamError):
+class UpstreamRequestRefused(UpstreamError):
     """The cluster responds to a request with an error: most often the node's user lacks a right."""
 
     def __init__(self, doing: str, code: int, message: str | None = None) -> None:
@@ -136,7 +136,7 @@ _HINTS: Final[dict[int, str]] = {
 }
 
 
-def known_code(code: int) -> ErrorCode:
+def to_error_code(code: int) -> ErrorCode:
     """Return the error of a code that a broker has sent; UNKNOWN_SERVER_ERROR if we do not know the code."""
     try:
         return ErrorCode(code)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import NEEDED, OPTIONAL, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import NEEDED, OPTIONAL, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamTimeout, UpstreamTooOld
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.apis import ApiKey, VersionRange
@@ -25,7 +25,7 @@ class GroupAnswer(NamedTuple):
     """A broker's response about some groups, or the error in its place."""
 
     groups: Sequence[str]
-    answer: UpstreamAnswer | ErrorCode | UpstreamError
+    answer: UpstreamResponse | ErrorCode | UpstreamError
     topic_ids: TopicIds | None = None
     """The ids of topics, if the broker names topics and the client's version has ids."""
     node_id: int | None = None
@@ -42,11 +42,11 @@ class GroupQuestions:
     async def ask(self, api: ApiKey, version: int, groups: Iterable[str], build: Build) -> list[GroupAnswer]:
         """Send each coordinator a request about its groups, all at once. Raises nothing: errors are in the result.
 
-        If a coordinator cannot be reached the error is COORDINATOR_NOT_AVAILABLE: call `forget` and ask again.
+        If a coordinator cannot be reached the error is COORDINATOR_NOT_AVAILABLE: call `forget_coordinators` and retry.
         """
         names = list(groups)
         try:
-            found, errors = await self._cluster.coordinators(names)
+            found, errors = await self._cluster.look_up_coordinators(names)
         except UpstreamError as error:
             return [GroupAnswer(names, error)]
         refused: dict[ErrorCode, list[str]] = {}
@@ -62,7 +62,7 @@ class GroupQuestions:
         )
         return [*answers, *(GroupAnswer(some, code) for code, some in refused.items())]
 
-    def forget(self, groups: Iterable[str]) -> None:
+    def forget_coordinators(self, groups: Iterable[str]) -> None:
         """Forget the coordinators of these groups, so that the next request looks them up again."""
         for group in groups:
             self._cluster.forget_coordinator(group)
@@ -84,15 +84,17 @@ class GroupQuestions:
         supported = NEEDED.get(api) or OPTIONAL[api]
         oldest = version if has_ids else min(version, supported.min)
 
-        def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamQuestion:
-            return UpstreamQuestion(api, versions, lambda chosen: build(groups, chosen, ids))
+        def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamRequest:
+            return UpstreamRequest(api, versions, lambda chosen: build(groups, chosen, ids))
 
         try:
             asked = question(VersionRange(oldest, version), None)
-            return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), node_id=node_id)
+            return GroupAnswer(
+                groups, await self._cluster.send_request(asked, node_id=node_id), node_id=node_id
+            )
         except UpstreamTooOld:
             if not has_ids:
                 raise
-        ids = {name: topic.topic_id for name, topic in (await self._topics.look()).topics.items()}
+        ids = {name: topic.topic_id for name, topic in (await self._topics.fetch_all_topics()).topics.items()}
         asked = question(supported, ids)
-        return GroupAnswer(groups, await self._cluster.ask(asked, node_id=node_id), ids, node_id)
+        return GroupAnswer(groups, await self._cluster.send_request(asked, node_id=node_id), ids, node_id)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from coordinator.upstream.adoption import ClusterGroupState, Offset, Offsets, TopicPartition
+from coordinator.upstream.adoption import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
-from coordinator.upstream.cluster_requests import UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest
 from coordinator.upstream.errors import UpstreamTooOld
-from coordinator.upstream.open_offsets import AllPartitions, Named
-from protocol import names
+from coordinator.upstream.transactional_partitions import AllPartitions, Named
+from protocol import named_types
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -21,7 +21,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 OFFSETS_PER_COMMIT: Final = 1_000
@@ -65,7 +65,7 @@ class UpstreamGroups:
         lists = await asyncio.gather(*(self._list_at(node_id) for node_id in brokers))
         return {group.group: group for listed in lists for group in listed}
 
-    async def state(self, group: GroupId) -> ClusterGroupState:
+    async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         """Return the group's state at the cluster, of whichever kind it is. Raises UpstreamError.
 
         A group is known only to the describing api of its own kind, so all four are tried for one that does not exist.
@@ -73,11 +73,12 @@ class UpstreamGroups:
         """
         return await self._cluster.call_with_retries(f"describing group {group}", lambda: self._state(group))
 
-    async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
+    async def fetch_committed_offsets(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
         """Return all offsets that the group has committed.
 
         With `require_stable` it waits for open transactions (KIP-447), except those with the first offset of a
-        partition, for which there is `settled`. Raises UpstreamError: RetryTimeout if a transaction stays open.
+        partition, for which there is `wait_for_open_transactions`. Raises UpstreamError: RetryTimeout if a transaction
+        stays open.
         """
         return await self._cluster.call_with_retries(
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
@@ -101,7 +102,7 @@ class UpstreamGroups:
         """
         return await self._in_parts(group, offsets, self._commit)
 
-    async def would_refuse(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def probe_commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Return the partitions that `commit` would refuse, with Kafka's error codes, and store nothing.
 
         A member that does not exist commits them: a broker checks rights, topics and partitions before the group
@@ -125,7 +126,9 @@ class UpstreamGroups:
             )
         return refused
 
-    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    async def delete_offsets(
+        self, group: GroupId, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         """Delete offsets of a group without members, and return the partitions that were refused, with their errors.
 
         A missing offset is no error. Raises UpstreamError: PermissionDenied if the group has members, or the user
@@ -148,8 +151,8 @@ class UpstreamGroups:
 
         async def ask() -> list[ListedGroup]:
             request = ListGroupsRequest(states_filter=[], types_filter=[])
-            response = await self._cluster.call(
-                UpstreamQuestion.of(ApiKey.LIST_GROUPS, request), node_id=node_id
+            response = await self._cluster.send_and_decode(
+                UpstreamRequest.with_fixed_message(ApiKey.LIST_GROUPS, request), node_id=node_id
             )
             raise_for_code(response.error_code, None, doing)
             return [
@@ -168,7 +171,7 @@ class UpstreamGroups:
         from protocol.messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        question = UpstreamQuestion.of(ApiKey.DESCRIBE_GROUPS, request)
+        question = UpstreamRequest.with_fixed_message(ApiKey.DESCRIBE_GROUPS, request)
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
         if is_long:
             question = replace(question, versions=WITHOUT_MESSAGE)
@@ -184,7 +187,7 @@ class UpstreamGroups:
     async def _state_of_newer(self, group: GroupId) -> ClusterGroupState:
         """Return the state of a group that DescribeGroups does not know: one of KIP-848, KIP-1071 or KIP-932."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
-        from protocol.group_kinds import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
+        from protocol.streams_and_share_groups import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
 
         for kind, api, request in (
             ("consumer", ApiKey.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),
@@ -202,7 +205,7 @@ class UpstreamGroups:
 
         The describing apis of the newer kinds cannot report that they do not know a group with so long an id.
         """
-        listed = await self._list_at(await self._cluster.coordinator(group))
+        listed = await self._list_at(await self._cluster.look_up_coordinator(group))
         found = next((each for each in listed if each.group == group), None)
         if found is None:
             return ClusterGroupState.none()
@@ -232,14 +235,14 @@ class UpstreamGroups:
         (answer,) = response.groups
         doing = f"reading the offsets of group {group}"
         self._check(group, answer.error_code, None, doing)
-        offsets: dict[TopicPartition, Offset] = {}
+        offsets: dict[TopicPartition, TransferredOffset] = {}
         rows = ((topic.name, part) for topic in answer.topics for part in topic.partitions)
         for number, (topic, part) in enumerate(rows, 1):
             if number % OFFSETS_PER_TURN == 0:
                 await asyncio.sleep(0)
             self._check(group, part.error_code, f"{topic}-{part.partition_index}", doing)
             if part.committed_offset >= 0:
-                offsets[TopicPartition(topic, part.partition_index)] = Offset(
+                offsets[TopicPartition(topic, part.partition_index)] = TransferredOffset(
                     part.committed_offset, part.committed_leader_epoch, part.metadata or ""
                 )
         return offsets
@@ -254,7 +257,7 @@ class UpstreamGroups:
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=0,
-            member_id=names.MemberId(STRANGER),
+            member_id=named_types.MemberId(STRANGER),
             topics=_topics(offsets),
         )
         refused = await self._refused(group, request, _WHOLE_GROUP - _STRANGERS)
@@ -297,7 +300,7 @@ class UpstreamGroups:
         }
 
     async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
-        return await self._cluster.call_coordinator(group, UpstreamQuestion.of(api, request))
+        return await self._cluster.call_coordinator(group, UpstreamRequest.with_fixed_message(api, request))
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:
@@ -333,13 +336,13 @@ def _topic(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:
     return OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
 
 
-def _topics(offsets: Mapping[TopicPartition, Offset]) -> list[OffsetCommitRequestTopic]:
+def _topics(offsets: Mapping[TopicPartition, TransferredOffset]) -> list[OffsetCommitRequestTopic]:
     by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
     for place, offset in offsets.items():
         by_topic.setdefault(place.topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=place.partition,
-                committed_offset=names.Offset(offset.offset),
+                committed_offset=named_types.Offset(offset.offset),
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 Detail = Literal["off", "group", "topic", "partition"]
 """The level of detail of the lag metrics (`metrics.lag`)."""
@@ -25,14 +25,14 @@ OFFSETS_PER_STEP: Final = 200
 """The number of offsets that are handled in one step: some 500 microseconds."""
 
 
-class LagEnd(NamedTuple):
+class PartitionEnd(NamedTuple):
     """The end of a partition: the high watermark, and the last stable offset."""
 
     high: int
     stable: int
 
 
-Ends = Mapping[str, Mapping[int, LagEnd]]
+Ends = Mapping[str, Mapping[int, PartitionEnd]]
 """The ends by topic and partition, without the partitions whose end is not known now."""
 Committed = tuple[GroupId, Iterable[tuple[str, int, int]]]
 """A group with its committed offsets: topic, partition, offset."""
@@ -107,7 +107,7 @@ class LagBook:
         self._not_reached: NotReached = {}
         self.newest = Lags()
 
-    def measure(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
+    def measure_in_steps(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
         """Measure all groups at the moment `now_ms` (Unix milliseconds), and yield every OFFSETS_PER_STEP offsets."""
         measuring = _Measuring(self._detail, self._rows_max, ends, now_ms, self._not_reached)
         for group, offsets in groups:
@@ -194,7 +194,7 @@ def empty_in_steps(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
             yield
 
 
-_NOTHING: Final[Mapping[int, LagEnd]] = {}
+_NOTHING: Final[Mapping[int, PartitionEnd]] = {}
 _NEVER: Final[Mapping[int, _NotReached]] = {}
 
 

@@ -12,9 +12,9 @@ from coordinator.upstream.topic_diff import (
     SeenTopic,
     TopicDiff,
     UnconfirmedChanges,
-    apply,
     diff_topics,
     list_topics_to_confirm,
+    merge_topic_diff,
 )
 from coordinator.upstream.topics import UpstreamTopics
 
@@ -23,11 +23,11 @@ log = get_logger("upstream")
 OnTopics = Callable[[TopicDiff], Awaitable[None]]
 OnBrokers = Callable[[Mapping[int, UpstreamBroker]], None]
 SOONEST_S: Final = 0.2
-"""The shortest pause between two looks, in seconds, however often `look_soon` is called."""
+"""The shortest pause between two looks, in seconds, however often `refresh_soon` is called."""
 
 
 class UpstreamMonitor:
-    """Reads the cluster's metadata every `upstream.metadata.refresh.ms`, and at once after `look_soon`.
+    """Reads the cluster's metadata every `upstream.metadata.refresh.ms`, and at once after `refresh_soon`.
 
     While no broker responds nothing changes: what was known stays known.
     """
@@ -69,7 +69,7 @@ class UpstreamMonitor:
         """The topics by name, as they were handed to `on_topics`."""
         return self._known
 
-    def look_soon(self) -> None:
+    def refresh_soon(self) -> None:
         """Look at once, because a topic or a broker was seen that is not known."""
         self._wanted.set()
 
@@ -78,12 +78,12 @@ class UpstreamMonitor:
         while True:
             self._wanted.clear()
             try:
-                await self.look()
+                await self.refresh_once()
             except UpstreamError as error:
                 self._failed(str(error))
             except Exception as error:
                 log.exception("a look at the cluster has failed at what was not foreseen")
-                self._failed(f"upstream.bootstrap.servers: {self._cluster.name}: {error!r}")
+                self._failed(f"upstream.bootstrap.servers: {self._cluster.last_answering_address}: {error!r}")
             await asyncio.sleep(SOONEST_S)
             try:
                 async with asyncio.timeout(self._refresh_ms / 1000):
@@ -91,12 +91,12 @@ class UpstreamMonitor:
             except TimeoutError:
                 pass
 
-    async def look(self) -> TopicDiff:
+    async def refresh_once(self) -> TopicDiff:
         """Look once, report what changed, and return it. Raises UpstreamError; then nothing has changed."""
-        look = await self._topics.look()
+        look = await self._topics.fetch_all_topics()
         asked = list_topics_to_confirm(self._known, look)
         answered_by = self._next_broker() if asked else None
-        answers = await self._topics.by_name(asked, node_id=answered_by) if asked else {}
+        answers = await self._topics.fetch_topics_by_name(asked, node_id=answered_by) if asked else {}
         change, doubts = diff_topics(
             self._known,
             look,
@@ -107,7 +107,7 @@ class UpstreamMonitor:
         )
         if change:
             await self._on_topics(change)
-            self._known = apply(self._known, change)
+            self._known = merge_topic_diff(self._known, change)
         self._doubts = doubts
         self._report_brokers()
         self._recovered()

@@ -30,10 +30,10 @@ async def diagnose_address(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
     """Return what is wrong at an address; `reason` is why the first attempt failed."""
-    return await find_problem(address, context, timeout_ms) or Unreachable(address, reason)
+    return await probe_address(address, context, timeout_ms) or Unreachable(address, reason)
 
 
-async def find_problem(
+async def probe_address(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int
 ) -> UpstreamError | None:
     """Return why no broker responds at an address; None if one does."""

@@ -4,7 +4,7 @@
 import io
 
 from coordinator.config import Address
-from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import UpstreamNotKafka, UpstreamTooOld
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
@@ -16,7 +16,7 @@ from protocol.wire import skip_tags
 class RequestOverAiokafka:
     """Encodes one request, in a version that the broker has, and finds the body of its response."""
 
-    def __init__(self, address: Address, question: UpstreamQuestion) -> None:
+    def __init__(self, address: Address, question: UpstreamRequest) -> None:
         self._address = address
         self._question = question
         self._version = 0
@@ -45,7 +45,7 @@ class RequestOverAiokafka:
     def parse_response_header(self, frame: io.BytesIO) -> "_ResponseHeader":
         return _ResponseHeader(int.from_bytes(frame.read(4), "big", signed=True))
 
-    def answer(self, rest: bytes) -> UpstreamAnswer:
+    def parse_response(self, rest: bytes) -> UpstreamResponse:
         flexible = codec_for(self.API_KEY, self._version).flexible
         try:
             start = skip_tags(rest, 0) if has_flexible_response_header(self.API_KEY, flexible) else 0
@@ -53,7 +53,7 @@ class RequestOverAiokafka:
             raise UpstreamNotKafka(
                 self._address, f"sent what is no {self._question.api.name} response of Kafka"
             ) from None
-        return UpstreamAnswer(self._question.api, self._version, rest, start)
+        return UpstreamResponse(self._question.api, self._version, rest, start)
 
 
 class _EncodedHeader:

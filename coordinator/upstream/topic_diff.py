@@ -26,16 +26,16 @@ class SeenTopic:
     partitions: int
 
 
-class MissingTopic(Enum):
+class TopicAbsence(Enum):
     """The result for a topic, asked for by name, that a broker does not report."""
 
     ABSENT = "there is no such topic"
     UNSURE = "no right to know, or an error that passes"
 
 
-ABSENT: Final = MissingTopic.ABSENT
-UNSURE: Final = MissingTopic.UNSURE
-Verdict = SeenTopic | MissingTopic
+ABSENT: Final = TopicAbsence.ABSENT
+UNSURE: Final = TopicAbsence.UNSURE
+Verdict = SeenTopic | TopicAbsence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def diff_topics(
     answered_by: int | None = None,
     brokers: int = 1,
 ) -> tuple[TopicDiff, UnconfirmedChanges]:
-    """Compare the known topics with a look and the answers to its `questions`; return the changes and open doubts.
+    """Compare the known topics with a look and the answers about `list_topics_to_confirm`; return changes and doubts.
 
     `answered_by` is the broker that gave the answers, and `brokers` the cluster's number of them: with more than one,
     two different brokers must deny a topic. Topics without an answer stay unchanged.
@@ -107,7 +107,7 @@ def diff_topics(
     )
 
 
-def apply(known: Mapping[str, SeenTopic], change: TopicDiff) -> dict[str, SeenTopic]:
+def merge_topic_diff(known: Mapping[str, SeenTopic], change: TopicDiff) -> dict[str, SeenTopic]:
     """Return the known topics after a change."""
     left = {name: topic for name, topic in known.items() if name not in change.deleted}
     return left | dict(change.grown) | dict(change.created)

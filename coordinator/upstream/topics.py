@@ -31,15 +31,15 @@ class UpstreamTopics:
         self._cluster = cluster
         self._last: _LastLook | None = None
 
-    async def look(self) -> TopicSnapshot:
+    async def fetch_all_topics(self) -> TopicSnapshot:
         """Return all topics that the node's user may describe, as some broker knows them. Raises UpstreamError."""
         from protocol.messages import topics_by_name
 
-        answer = await self._cluster.metadata_bytes(None)
+        answer = await self._cluster.fetch_encoded_metadata(None)
         last = self._last
         if last is not None and answer.body == last.body:
             return last.look
-        response = await decode_answer_in_turns(answer, self._cluster.name)
+        response = await decode_answer_in_turns(answer, self._cluster.last_answering_address)
         self._cluster.note_brokers(response)
         look = TopicSnapshot(
             {
@@ -51,7 +51,9 @@ class UpstreamTopics:
         self._last = _LastLook(bytes(answer.body), 0, look)
         return look
 
-    async def by_name(self, names: Sequence[str], *, node_id: int | None = None) -> dict[str, Verdict]:
+    async def fetch_topics_by_name(
+        self, names: Sequence[str], *, node_id: int | None = None
+    ) -> dict[str, Verdict]:
         """Ask one broker, or any, for topics by name: each is a SeenTopic, ABSENT or UNSURE. Raises UpstreamError.
 
         ABSENT stands only for UNKNOWN_TOPIC_OR_PARTITION; for a topic that the node's user may not describe, a broker
@@ -62,7 +64,7 @@ class UpstreamTopics:
         found: dict[str, Verdict] = {}
         for start in range(0, len(names), NAMES_PER_QUESTION):
             part = list(names[start : start + NAMES_PER_QUESTION])
-            response = await self._cluster.metadata(part, node_id=node_id)
+            response = await self._cluster.fetch_metadata(part, node_id=node_id)
             found |= {name: _verdict(topic) for name, topic in topics_by_name(response).items()}
         return {name: found.get(name, UNSURE) for name in names}
 

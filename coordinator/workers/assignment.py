@@ -4,9 +4,9 @@
 A partition has at most one *owner*, the node that may have its log open. A `LeadOrder` makes a node the owner, under
 an epoch that was never used before; the partition has no owner again only after that node has released it, or after
 the node's process has ended and its journal has been settled. The caller must have the epochs on disk before it
-sends a `LeadOrder`, and must be certain that a process has ended before it calls `lost`.
+sends a `LeadOrder`, and must be certain that a process has ended before it calls `record_worker_death`.
 
-The other methods change the state; `commands` returns the orders that follow, and takes them for sent.
+The other methods change the state; `issue_orders` returns the orders that follow, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.topology.view import NO_NODE, Leader
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 
 
 class LeadOrder(NamedTuple):
@@ -89,7 +89,7 @@ class Assignment:
         return True
 
     def record_worker_death(self, node: int) -> list[Partition]:
-        """Note that a node's process has ended; return its partitions, which stay its own until `settled`."""
+        """Note that a node's process has ended; return its partitions, which stay its own until `free_partitions`."""
         self.up.discard(node)
         self.expected.discard(node)
         had = [partition for partition, place in self._numbered() if place.owner == node]
@@ -141,11 +141,11 @@ class Assignment:
             )
         self.draining.add(node)
 
-    def is_empty(self, node: int) -> bool:
+    def has_no_partitions(self, node: int) -> bool:
         """Return whether a node owns no partition."""
         return all(place.owner != node for place in self.places)
 
-    def undrain(self, node: int) -> None:
+    def record_drain_end(self, node: int) -> None:
         """Note that a drained node has ended, so that it is like any other if it is started again."""
         self.draining.discard(node)
 
@@ -178,7 +178,7 @@ class Assignment:
             for place in self.places
         ]
 
-    def owners(self) -> list[Leader]:
+    def leaders_to_store(self) -> list[Leader]:
         """Return what is to be on disk: the node that has, or is to have, each partition, and the highest epoch."""
         return [Leader(self._wanted(place), place.epoch) for place in self.places]
 

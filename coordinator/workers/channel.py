@@ -115,11 +115,11 @@ class Channel(asyncio.Protocol, Generic[Received]):
         await self._room.wait()
 
     def pause_writing(self) -> None:
-        """Hold `drained` back until the other end has read more."""
+        """Hold `wait_until_writable` back until the other end has read more."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Let `drained` return, because the other end has read enough."""
+        """Let `wait_until_writable` return, because the other end has read enough."""
         self._room.set()
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ def compute_changes(known: Catalogue, change: TopicDiff) -> tuple[Changes, list[
     return changes, left_out
 
 
-def add_left_out(left_out: Mapping[str, SeenTopic], change: TopicDiff) -> TopicDiff:
+def with_left_out_topics(left_out: Mapping[str, SeenTopic], change: TopicDiff) -> TopicDiff:
     """Return the change plus the topics that were left out before and still exist, because they may fit now."""
     waiting = {name: change.grown.get(name, topic) for name, topic in left_out.items()}
     there = {name: topic for name, topic in waiting.items() if name not in change.deleted}

@@ -14,7 +14,7 @@ from coordinator.catalogue import known_cluster
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
@@ -22,12 +22,12 @@ from coordinator.topology.gateway_view import BrokerState, UpstreamState
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import config_from
-from coordinator.upstream.ends import UpstreamEnds
+from coordinator.upstream.departed_brokers import REASON, DepartedBrokers
+from coordinator.upstream.end_offsets import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.upstream.silent_brokers import REASON, MissedBrokers
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
-from coordinator.workers.cluster_changes import add_left_out, compute_changes
+from coordinator.workers.cluster_changes import compute_changes, with_left_out_topics
 from coordinator.workers.gateways import ClusterUnusable
 from coordinator.workers.topic_changes import apply_changes
 from storage.disk.filesystem import FileSystem, read_file
@@ -53,7 +53,7 @@ class ClusterSync:
         settings: Settings,
         store: CatalogueStore,
         fs: FileSystem,
-        io: Thread,
+        io: BlockingCallThread,
         tasks: Tasks,
         on_changed: Callable[[], None],
     ) -> None:
@@ -95,7 +95,7 @@ class ClusterSync:
         """The brokers of the cluster, ordered by id."""
         self.state = UpstreamState(self._noted)
         self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
-        self._missed = MissedBrokers(asyncio.get_running_loop().time)
+        self._missed = DepartedBrokers(asyncio.get_running_loop().time)
         self._errors: dict[int, str] = {}  # by id, of brokers that do not answer
 
     async def connect(self) -> None:
@@ -119,7 +119,7 @@ class ClusterSync:
     async def _first_look(self) -> UpstreamError | None:
         try:
             await self._cluster.connect()
-            await self._monitor.look()
+            await self._monitor.refresh_once()
         except UpstreamError as error:
             return error
         return None
@@ -141,9 +141,9 @@ class ClusterSync:
                 "client certificates do not pass a gateway: the cluster sees no client's, nor the gateway's own"
             )
 
-    def look_soon(self) -> None:
+    def refresh_soon(self) -> None:
         """Refresh the metadata at once, because a client names a topic or broker that is not known."""
-        self._monitor.look_soon()
+        self._monitor.refresh_soon()
 
     async def fetch_end_offsets(
         self, partitions: Mapping[str, tuple[int, ...]]
@@ -151,8 +151,8 @@ class ClusterSync:
         """Return high watermark and last stable offset by topic and partition; None if the cluster cannot be asked."""
         wanted = [TopicPartition(topic, each) for topic, indexes in partitions.items() for each in indexes]
         try:
-            high = await self._ends.ends(wanted)
-            stable = await self._ends.ends(high, read_committed=True)
+            high = await self._ends.fetch_end_offsets(wanted)
+            stable = await self._ends.fetch_end_offsets(high, read_committed=True)
         except UpstreamError as error:
             log.debug("the cluster does not say where its partitions end", reason=str(error))
             return None
@@ -178,7 +178,7 @@ class ClusterSync:
         except StorageError as error:
             raise TopicsNotStored(str(error)) from None
         done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
-        wanted = add_left_out(self._left_out, change)
+        wanted = with_left_out_topics(self._left_out, change)
         changes, left_out = compute_changes(self._store.catalogue, wanted)
         if not self._left_out.keys() >= set(left_out):
             log.error(
@@ -187,7 +187,7 @@ class ClusterSync:
                 topics=left_out[:10],
             )
         pieces = list(changes.pieces())
-        self._store.change_in_steps(partial(apply_changes, pieces), done.set_result)
+        self._store.submit_edit_in_steps(partial(apply_changes, pieces), done.set_result)
         outcome = await done
         if outcome is not True:
             raise TopicsNotStored(f"the topics of the cluster cannot be kept: {outcome or 'they do not fit'}")
@@ -203,12 +203,14 @@ class ClusterSync:
         """Store the cluster's id, once, before the first of its topics."""
         cluster_id = self._cluster.cluster_id
         if self._noted is None and cluster_id is not None:
-            await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
+            await self._io.run_blocking(
+                partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id)
+            )
             self._noted = cluster_id
 
     def _brokers_changed(self, brokers: Mapping[int, UpstreamBroker]) -> None:
         self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))
-        self._missed.change(brokers)
+        self._missed.set_listed_brokers(brokers)
         log.info(
             "the cluster's brokers", brokers={b.node_id: str(Address(b.host, b.port)) for b in self.brokers}
         )
@@ -233,7 +235,7 @@ class ClusterSync:
         """Return why a broker does not answer, None if it does."""
         try:
             async with asyncio.timeout(PROBE_S):
-                await self._cluster.metadata_bytes([], node_id=node_id)
+                await self._cluster.fetch_encoded_metadata([], node_id=node_id)
         except UpstreamError as error:
             return str(error)
         except TimeoutError:
@@ -248,7 +250,9 @@ class ClusterSync:
             )
             for broker in self.brokers
         ]
-        brokers += [BrokerState(each.node_id, str(each.address), REASON) for each in self._missed.brokers()]
+        brokers += [
+            BrokerState(each.node_id, str(each.address), REASON) for each in self._missed.list_departed()
+        ]
         seen = self._monitor.topics.get(OFFSETS_TOPIC)
         offsets_topic = None if seen is None else (seen.topic_id, seen.partitions)
         state = UpstreamState(self._cluster.cluster_id, error, brokers, offsets_topic)

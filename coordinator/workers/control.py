@@ -25,7 +25,7 @@ from coordinator.workers.orders import (
     PartitionState,
     socket_path,
 )
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.supervisor import Supervisor
@@ -77,7 +77,7 @@ class ControlSocket:
         except OrderRefused as error:
             return Answer(refused=str(error))
         log.info("received an order", order=type(order).__name__, **msgspec.structs.asdict(order))
-        supervisor.advance()
+        supervisor.apply_assignment()
         return Answer(partition_states(supervisor), node_states(supervisor))
 
     async def close(self) -> None:
@@ -123,4 +123,4 @@ def _node_state(supervisor: "Supervisor", node: int) -> NodeState:
         state = "draining"
     address = str(Address(*serves.advertised)) if serves is not None else None
     pid = worker.pid if worker is not None else None
-    return NodeState(node, state, address, pid, supervisor.restarts.total(node))
+    return NodeState(node, state, address, pid, supervisor.restarts.death_count(node))

@@ -3,9 +3,9 @@
 
 from collections.abc import Callable, Sequence
 
-from coordinator.tickets import NO_PARTITION, DurabilityTicket, settle
+from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.workers.messages import FromWorker, OffsetsDropped, OffsetsDroppedAck
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 
 class DeletionAcks:
@@ -16,7 +16,7 @@ class DeletionAcks:
         self._number = 0
         self._waiting: dict[int, DurabilityTicket] = {}
 
-    def report(self, version: int, partitions: Sequence[Partition]) -> DurabilityTicket:
+    def report_dropped_offsets(self, version: int, partitions: Sequence[Partition]) -> DurabilityTicket:
         """Report that partitions hold no offsets in topics deleted up to a version; the ticket ends with the ack."""
         self._number += 1
         ticket = self._waiting[self._number] = DurabilityTicket(NO_PARTITION, self._number)
@@ -25,4 +25,4 @@ class DeletionAcks:
 
     def complete_report(self, message: OffsetsDroppedAck) -> None:
         """End the ticket of a report that the supervisor has stored."""
-        settle([self._waiting.pop(message.number)])
+        end_tickets([self._waiting.pop(message.number)])

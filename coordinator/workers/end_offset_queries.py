@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from coordinator.workers.messages import (
-    AskEndOffsets,
-    EndOffsetsAnswer,
     EndOffsetsQuery,
     EndOffsetsReply,
     FromSupervisor,
+    RelayedEndOffsetsReply,
+    RelayEndOffsetsQuery,
 )
 
 
@@ -27,10 +27,10 @@ class EndOffsetQueries:
         self._questions: dict[int, _Question] = {}
         self._next = 0
 
-    def ask(self, asker: int, question: AskEndOffsets, leader: int | None) -> None:
+    def ask(self, asker: int, question: RelayEndOffsetsQuery, leader: int | None) -> None:
         """Ask node `leader` what a group has committed, for a worker; respond None if no node serves the group now."""
         if leader is None:
-            self._send(asker, EndOffsetsAnswer(question.request, None))
+            self._send(asker, RelayedEndOffsetsReply(question.request, None))
             return
         self._next += 1
         self._questions[self._next] = _Question(asker, question.request, leader)
@@ -41,9 +41,9 @@ class EndOffsetQueries:
         question = self._questions.get(answer.request)
         if question is not None and question.asked == node:
             del self._questions[answer.request]
-            self._send(question.asker, EndOffsetsAnswer(question.request, answer.ends))
+            self._send(question.asker, RelayedEndOffsetsReply(question.request, answer.ends))
 
-    def forget(self, node: int) -> None:
+    def fail_queries_of_node(self, node: int) -> None:
         """Respond None to the queries sent to a node that is gone, and drop the queries that the node has sent.
 
         The next process of that node counts its queries from the beginning.
@@ -53,4 +53,4 @@ class EndOffsetQueries:
                 del self._questions[number]
             elif question.asked == node:
                 del self._questions[number]
-                self._send(question.asker, EndOffsetsAnswer(question.request, None))
+                self._send(question.asker, RelayedEndOffsetsReply(question.request, None))

@@ -8,19 +8,19 @@ import asyncio
 import sys
 
 from coordinator.host import HostResources
-from coordinator.runtime.allocator import map_large_buffers
+from coordinator.runtime.allocator import fix_mmap_threshold
 from coordinator.workers.gateway_process import GatewayProcess
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
-from coordinator.workers.worker_main import SeparateProcess, main
+from coordinator.workers.worker_main import SeparateProcessHooks, main
 
 
 def make_process(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _number: int
 ) -> GatewayProcess:
     """Return the gateway of a process; the supervisor sends its number."""
-    return GatewayProcess(loop, machine, SeparateProcess(pulse))
+    return GatewayProcess(loop, machine, SeparateProcessHooks(pulse))
 
 
 if __name__ == "__main__":
-    map_large_buffers()
+    fix_mmap_threshold()
     sys.exit(main(sys.argv[1:], make_process))

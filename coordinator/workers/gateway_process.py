@@ -13,7 +13,7 @@ from coordinator.config import Address, Settings
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.coordinators import Coordinators
+from coordinator.gateway.coordinators import CoordinatorClient
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.readiness import GatewayReadiness
 from coordinator.gateway.routing import ClientSession, Route
@@ -88,7 +88,7 @@ def make_gateway(
     gateway = Gateway(config, loop, machine, adopt=adopt, answer_absent=answer_absent, discovered=discovered)
     timeout_s = settings.upstream_request_timeout_ms / 1000
     adoption = Adoption(
-        Coordinators(loop, gateway.book, gateway.connector, timeout_s),
+        CoordinatorClient(loop, gateway.book, gateway.connector, timeout_s),
         UpstreamGroups(cluster),
         gateway.tasks,
         machine.clock.mono_ms,
@@ -113,7 +113,7 @@ async def start_admin(
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
     from coordinator.admin.http import AdminServer
-    from coordinator.admin.scrape import Page
+    from coordinator.admin.metrics_page import Page
     from coordinator.gateway.metrics import GatewayCollector
 
     registry = CollectorRegistry()
@@ -121,7 +121,7 @@ async def start_admin(
     PlatformCollector(registry=registry)
     gateway = parts.gateway
     registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption))
-    admin = AdminServer(Page(registry, _nothing, machine.clock.nanos), parts.readiness.shown)
+    admin = AdminServer(Page(registry, _nothing, machine.clock.nanos), parts.readiness.collect_ready_fields)
     try:
         await admin.start(address.host, address.port)
     except OSError as error:
@@ -184,7 +184,7 @@ class GatewayProcess:
     def _welcome(self, welcome: messages.GatewayStart) -> None:
         settings = welcome.settings
         self._surroundings.configure(settings, f"gateway-{welcome.index}")
-        self._surroundings.watch(settings.worker_timeout_ms, _stalled)
+        self._surroundings.set_stall_callback(settings.worker_timeout_ms, _stalled)
         self._view = welcome.view
         self._tasks.start(self._start(settings), "start")
 
@@ -238,7 +238,7 @@ class GatewayProcess:
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
-            self._surroundings.handle_orphaned(reason)
+            self._surroundings.end_orphaned_worker(reason)
 
     def close(self) -> None:
         """Send the remaining messages and close the channel."""

@@ -38,7 +38,7 @@ class ClusterUnusable(Exception):
 
 
 class Gateways:
-    """The `gateway.workers` processes: `show` them a view, `start` them, and `stop` them."""
+    """The `gateway.workers` processes: `send_view` them a view, `start` them, and `stop` them."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Gateways:
         """`tasks` are the supervisor's, which cancels them at its stop.
 
         `on_broker_seen` is called when the cluster has named to a client a broker that is not in the view, and
-        `on_changed` when `serving` has changed.
+        `on_changed` when `serving_count` has changed.
         """
         self._settings = settings
         self._loop = loop
@@ -80,18 +80,18 @@ class Gateways:
         await asyncio.gather(*self._starting.values())
 
     @property
-    def serving(self) -> int:
+    def serving_count(self) -> int:
         """The number of processes that accept clients."""
         return sum(process.serves for process in self.running.values()) if not self._stopping else 0
 
-    def show(self, view: GatewayView) -> None:
+    def send_view(self, view: GatewayView) -> None:
         """Send a view to all processes, if it is a new one."""
         if view != self._view:
             self._view = view
             for process in self.running.values():
                 process.send(messages.GatewayViewUpdate(view))
 
-    def forget(self, group_id: str) -> None:
+    def forget_group(self, group_id: str) -> None:
         """Have all processes forget a group that is the cluster's again."""
         for process in self.running.values():
             process.send(messages.ForgetGroup(group_id))
@@ -141,7 +141,7 @@ class Gateways:
 
     def _stand_by_soon(self) -> None:
         """Start a spare process once all others serve, because those need the processors first."""
-        is_wanted = self._settings.gateway_spare and self.serving == self._settings.gateway_workers
+        is_wanted = self._settings.gateway_spare and self.serving_count == self._settings.gateway_workers
         if is_wanted and SPARE not in self.running and not self._spare_starts:
             self._spare_starts = True
             self._tasks.start(self._start_again(SPARE), "start a spare gateway")
@@ -195,7 +195,7 @@ class Gateways:
 
     async def _start_again(self, index: int) -> None:
         while not self._stopping:
-            await asyncio.sleep(self.restarts.pause_s(index))
+            await asyncio.sleep(self.restarts.restart_delay_s(index))
             try:
                 await (self._stand_by() if index == SPARE else self._start_one(index))
                 return
@@ -208,7 +208,7 @@ class Gateways:
         while True:
             await asyncio.sleep(interval_s)
             for process in list(self.running.values()):
-                process.ping()
+                process.ping_or_kill()
 
 
 def _name(index: int) -> int | str:

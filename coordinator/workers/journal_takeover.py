@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.telemetry.logs import get_logger
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.checkpoint_file import Position
 from storage.errors import CorruptLog, StorageError
-from storage.recovery.shared import SharedDirectory, TakeoverResult
+from storage.recovery.shared_directory import SharedDirectory, TakeoverResult
 
 log = get_logger("supervisor")
 
@@ -22,7 +22,9 @@ RETRY_S: Final = 1.0
 class JournalTakeover:
     """Settles the journals of workers that have ended, and stores the ends of partitions that others released."""
 
-    def __init__(self, io: Thread, shared: SharedDirectory, is_stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, io: BlockingCallThread, shared: SharedDirectory, is_stopping: Callable[[], bool]
+    ) -> None:
         self._io = io
         self._shared = shared
         self._is_stopping = is_stopping
@@ -33,17 +35,17 @@ class JournalTakeover:
         """Store where a partition ends that a worker has released."""
         while True:
             try:
-                await self._io.run(partial(self._shared.note_release, partition, position))
+                await self._io.run_blocking(partial(self._shared.note_release, partition, position))
                 return
             except StorageError as error:
                 log.error("cannot save where a partition's log ends", reason=str(error))
                 await asyncio.sleep(RETRY_S)
 
-    async def settle(self, node: int, had: list[Partition]) -> list[Partition]:
+    async def replay_dead_worker_journal(self, node: int, had: list[Partition]) -> list[Partition]:
         """Apply the journal of a dead worker to its partitions; return those that are damaged."""
         while True:
             try:
-                settled = await self._io.run(partial(self._shared.replay_node_journal, node, had))
+                settled = await self._io.run_blocking(partial(self._shared.replay_node_journal, node, had))
             except CorruptLog as error:
                 log.error("the journal of a dead worker is damaged", node=node, reason=str(error))
                 self.all_settled = False
@@ -55,27 +57,29 @@ class JournalTakeover:
                     return had
                 await asyncio.sleep(RETRY_S)
             else:
-                report_settled(settled)
+                log_takeover_result(settled)
                 return list(settled.failed)
 
-    async def reopen(self, partition: Partition) -> bool:
+    async def wait_until_readable(self, partition: Partition) -> bool:
         """Retry until the disk can read a partition that it could not at the start; return False if that is damaged."""
         while True:
             await asyncio.sleep(RETRY_S)
             try:
-                settled = await self._io.run(partial(self._shared.reopen, partition))
+                settled = await self._io.run_blocking(
+                    partial(self._shared.recover_unread_partition, partition)
+                )
             except CorruptLog as error:
                 log.error("partition is damaged", partition=partition, reason=str(error))
                 return False
             except StorageError as error:
                 log.debug("partition still cannot be read", partition=partition, reason=str(error))
             else:
-                report_settled(settled)
+                log_takeover_result(settled)
                 log.info("partition can be read again", partition=partition)
                 return True
 
 
-def report_settled(settled: TakeoverResult) -> None:
+def log_takeover_result(settled: TakeoverResult) -> None:
     """Log the incomplete writes that settling has cut, and the damaged partitions."""
     for cut in settled.cuts:
         log.warning(

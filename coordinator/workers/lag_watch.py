@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd, empty_in_steps
+from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, PartitionEnd, empty_in_steps
 from coordinator.workers import messages
 
 log = get_logger("lag")
@@ -42,9 +42,9 @@ class LagWatch:
         self._request = 0
         self._waiting: asyncio.Future[Ends | None] | None = None
 
-    async def run(self) -> None:
+    async def measure_once(self) -> None:
         """Measure the lag once; the last measurement stays if the cluster cannot be asked."""
-        ends: dict[str, dict[int, LagEnd]] = {}
+        ends: dict[str, dict[int, PartitionEnd]] = {}
         for piece in _pieces(await self._wanted()):
             answer = await self._ask(piece)
             if answer is None:
@@ -52,14 +52,14 @@ class LagWatch:
             for topic, partitions in answer.items():
                 ends.setdefault(topic, {}).update(partitions)
         slices = Slices(self._clock.nanos)
-        for _ in self._book.measure(self._committed(), ends, self._clock.wall_ms()):
-            if slices.over:
+        for _ in self._book.measure_in_steps(self._committed(), ends, self._clock.wall_ms()):
+            if slices.is_over:
                 await slices.give_way()
         for _ in empty_in_steps(ends):
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
 
-    def take_cluster_ends(self, answer: messages.ClusterEnds) -> None:
+    def receive_cluster_ends(self, answer: messages.ClusterEnds) -> None:
         """Take the response of the cluster, which the supervisor sends on."""
         if self._waiting is not None and answer.request == self._request and not self._waiting.done():
             self._waiting.set_result(None if answer.ends is None else _typed(answer.ends))
@@ -84,13 +84,13 @@ class LagWatch:
         for _, offsets in self._committed():
             for number, (topic, partition, _) in enumerate(offsets):
                 wanted[topic].add(partition)
-                if number % OFFSETS_PER_STEP == 0 and slices.over:
+                if number % OFFSETS_PER_STEP == 0 and slices.is_over:
                     await slices.give_way()
         return wanted
 
 
 def _typed(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> Ends:
-    return {topic: {part: LagEnd(*end) for part, end in each.items()} for topic, each in ends.items()}
+    return {topic: {part: PartitionEnd(*end) for part, end in each.items()} for topic, each in ends.items()}
 
 
 def _pieces(wanted: dict[str, set[int]]) -> Iterator[dict[str, tuple[int, ...]]]:

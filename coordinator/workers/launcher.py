@@ -26,7 +26,7 @@ class Process(Protocol):
     def pid(self) -> int:
         """A number for operators, unique among the running processes."""
 
-    def facts(self) -> ProcessFacts | None:
+    def read_system_state(self) -> ProcessFacts | None:
         """Return the current state that the system reports of the process; None if it reports none."""
 
     def kill(self) -> None:

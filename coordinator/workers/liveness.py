@@ -68,7 +68,7 @@ class Liveness:
         """True if the worker has answered any ping."""
         return self._turns >= 0
 
-    def answered(self, turns: int, loop_cpu_ns: int) -> None:
+    def record_answer(self, turns: int, loop_cpu_ns: int) -> None:
         """Take an answer of the worker's thread: the turns of the loop, and its processor time in ns."""
         self._silent = 0
         self._cpu_ns = loop_cpu_ns

@@ -17,7 +17,7 @@ BEAT_S: Final = 0.05
 class LoopHeartbeat:
     """Counts the turns of the event loop, and answers pings on `sock` until that is closed.
 
-    `on_stall` is called on the loop if a turn came more than `stall_ms`, which `watch` sets, after the last one.
+    `on_stall` is called on the loop if a turn came more than `stall_ms` after the last one (`set_stall_callback`).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
@@ -27,14 +27,14 @@ class LoopHeartbeat:
         self._last_s = loop.time()
         self._stall_s = float("inf")
         self._on_stall: Callable[[], None] = lambda: None
-        self._loop_cpu_ns = cpu_clock_id(threading.current_thread())
+        self._loop_cpu_ns = make_cpu_clock(threading.current_thread())
 
     def start(self) -> None:
         """Begin to count turns of the loop and to answer pings."""
         self._beat()
         threading.Thread(target=self._answer, name="groupkeeper-pulse", daemon=True).start()
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` from now on whenever the loop was held for longer than `stall_ms`."""
         self._stall_s, self._on_stall = stall_ms / 1000, on_stall
 
@@ -54,7 +54,7 @@ class LoopHeartbeat:
             return  # the supervisor is gone; the other socket wakes the loop
 
 
-def cpu_clock_id(thread: threading.Thread) -> Callable[[], int]:
+def make_cpu_clock(thread: threading.Thread) -> Callable[[], int]:
     """Return a clock of a thread's processor time in ns, or of the process's if threads have no such clock."""
     clock_id_of = getattr(time, "pthread_getcpuclockid", None)
     if clock_id_of is None:  # macOS

@@ -14,7 +14,7 @@ from coordinator.config import Settings
 from coordinator.node import EndsByTopic
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import Position
 
 
@@ -50,7 +50,7 @@ class LeadPartition(_Message, frozen=True):
     topics_version: int
 
 
-class TopicsDeleted(_Message, frozen=True):
+class PendingOffsetDrops(_Message, frozen=True):
     """Names deleted topics whose offsets no leader of the partition has dropped: the next leader is to drop them."""
 
     partition: Partition
@@ -76,7 +76,7 @@ class ViewUpdate(_Message, frozen=True):
     view: View
 
 
-class AllTopics(_Message, frozen=True, omit_defaults=True):
+class AllTopicsPiece(_Message, frozen=True, omit_defaults=True):
     """A piece of all topics as of `version`; `is_first` and `is_last` mark the ends of the list."""
 
     version: int
@@ -111,7 +111,7 @@ class EndOffsetsQuery(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class EndOffsetsAnswer(_Message, frozen=True):
+class RelayedEndOffsetsReply(_Message, frozen=True):
     """The response of the group's node, for the worker that asked; `ends` is None if they are not known now."""
 
     request: int
@@ -202,7 +202,7 @@ class CannotServe(_Message, frozen=True):
     reason: str
 
 
-class PartitionLoaded(_Message, frozen=True):
+class PartitionLoadResult(_Message, frozen=True):
     """Reports that the worker serves a partition that it is to lead, or why it cannot."""
 
     partition: Partition
@@ -251,7 +251,7 @@ class RefreshTopics(_Message, frozen=True):
     """Asks for a refresh because a client names a topic that the worker lacks: the cluster may have it."""
 
 
-class AskEndOffsets(_Message, frozen=True):
+class RelayEndOffsetsQuery(_Message, frozen=True):
     """Asks what a group of another node has committed in these partitions, by topic."""
 
     request: int
@@ -276,15 +276,15 @@ class EndOffsetsReply(_Message, frozen=True):
 FromSupervisor = (
     WorkerStart
     | LeadPartition
-    | TopicsDeleted
+    | PendingOffsetDrops
     | OffsetsDroppedAck
     | ResignPartition
     | ViewUpdate
-    | AllTopics
+    | AllTopicsPiece
     | TopicsChanged
     | TopicChangeResult
     | EndOffsetsQuery
-    | EndOffsetsAnswer
+    | RelayedEndOffsetsReply
     | UpstreamStatus
     | ClusterEnds
     | Stop
@@ -292,14 +292,14 @@ FromSupervisor = (
 FromWorker = (
     WorkerListening
     | CannotServe
-    | PartitionLoaded
+    | PartitionLoadResult
     | OffsetsDropped
     | PartitionReleased
     | ChangeTopics
     | AskTopics
     | RefreshTopics
     | GroupGivenBack
-    | AskEndOffsets
+    | RelayEndOffsetsQuery
     | AskClusterEnds
     | EndOffsetsReply
 )

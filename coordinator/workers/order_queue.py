@@ -17,15 +17,15 @@ import msgspec
 
 from coordinator.catalogue.deletions import DeletedTopic
 from coordinator.catalogue.store import CatalogueStore
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import FileSystem
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 
 log = get_logger("supervisor")
 
@@ -50,7 +50,7 @@ class OrderQueue:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        io: Thread,
+        io: BlockingCallThread,
         fs: FileSystem,
         data_dir: Path,
         assignment: Assignment,
@@ -86,7 +86,7 @@ class OrderQueue:
         if self._sending or not self._outbox:
             return
         self._sending = True
-        owners = self._assignment.owners()
+        owners = self._assignment.leaders_to_store()
 
         def write() -> None:
             leaders_file.write(self._fs, self._data_dir, owners)
@@ -137,7 +137,7 @@ class OrderQueue:
                 channel = self._channel(order.node)
                 if channel is None:
                     return
-                channel.send(messages.TopicsDeleted(order.partition, names))
+                channel.send(messages.PendingOffsetDrops(order.partition, names))
                 await channel.wait_until_writable()
                 await asyncio.sleep(0)
 

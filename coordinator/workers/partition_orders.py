@@ -14,17 +14,17 @@ from coordinator.telemetry.stats import Stats
 from coordinator.workers.messages import (
     FromWorker,
     LeadPartition,
-    PartitionLoaded,
+    PartitionLoadResult,
     PartitionReleased,
+    PendingOffsetDrops,
     ResignPartition,
-    TopicsDeleted,
 )
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
 
-class PartitionOrders:
+class PartitionOrderHandler:
     """Carries out LeadPartition and ResignPartition; of one partition a lead comes only after PartitionReleased.
 
     A release waits in the io thread behind the work of a load that was just cancelled.
@@ -50,7 +50,7 @@ class PartitionOrders:
         leadership.on_loaded = self._loaded
         leadership.topics_gone = self._topics_gone
 
-    def note_deleted_topics(self, deleted: TopicsDeleted) -> None:
+    def note_deleted_topics(self, deleted: PendingOffsetDrops) -> None:
         """Store deleted topics whose offsets a partition must drop; called before the partition's LeadPartition."""
         self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
 
@@ -74,10 +74,12 @@ class PartitionOrders:
 
     async def _open(self, partition: Partition) -> None:
         lead = self._leads[partition]
-        await self._log.run(partial(self._log.files.adopt, partition, lead.recovery_point, lead.position))
+        await self._log.run_in_io_thread(
+            partial(self._log.files.adopt, partition, lead.recovery_point, lead.position)
+        )
 
     def _loaded(self, partition: Partition, leader_epoch: LeaderEpoch, failure: str | None) -> None:
-        self._send(PartitionLoaded(partition, leader_epoch, failure))
+        self._send(PartitionLoadResult(partition, leader_epoch, failure))
 
     def resign(self, resign: ResignPartition) -> None:
         """Stop serving a partition at once; close it when all accepted appends are on disk, and report that."""
@@ -94,7 +96,7 @@ class PartitionOrders:
                 log.error("cannot release partition", partition=resign.partition, reason=str(error))
             except Exception:
                 log.exception("cannot release partition", partition=resign.partition)
-            if self._log.files.failed is not None:
+            if self._log.files.append_failure is not None:
                 self._log.start_repair()
             await asyncio.sleep(RETRY_S)
         self._send(PartitionReleased(resign.partition, resign.leader_epoch, position))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.catalogue_writer import CatalogueWriter, Change, Drops
+from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops, PendingEdit
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.messages import (
-    AllTopics,
+    AllTopicsPiece,
     AskTopics,
     ChangeTopics,
     FromWorker,
@@ -29,7 +29,7 @@ log = get_logger("catalogue")
 UNKNOWN: Final = -1
 
 
-class RemoteCatalogueStore(CatalogueWriter):
+class CatalogueReplica(CatalogueWriter):
     """Behaves like `CatalogueStore` to handlers: a change is visible, and answered, once it is on disk.
 
     An edit is tried on a draft, and the difference is sent to the supervisor. The supervisor sends what is on disk in
@@ -54,14 +54,14 @@ class RemoteCatalogueStore(CatalogueWriter):
         """The version of the topics that are being taken over."""
         self.on_version: Callable[[int], None] = lambda _version: None
         """Called with each version once the catalogue has its topics."""
-        self._inbox: deque[AllTopics | TopicsChanged | TopicChangeResult] = deque()
+        self._inbox: deque[AllTopicsPiece | TopicsChanged | TopicChangeResult] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
         self._answer: TopicChangeResult | None = None
         self.arrived = asyncio.Event()
         """Set once the catalogue has all topics."""
 
-    def queue_message(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> None:
+    def queue_message(self, message: AllTopicsPiece | TopicsChanged | TopicChangeResult) -> None:
         """Queue a message about topics from the supervisor.
 
         The message waits for another turn, because many may come at once; while edits are tried on a draft, because the
@@ -74,12 +74,12 @@ class RemoteCatalogueStore(CatalogueWriter):
             self._reads_later = True
             self.later(self._read)
 
-    def take_offsets_topic(self, topic_id: bytes, partitions: int) -> None:
+    def replace_offsets_topic(self, topic_id: bytes, partitions: int) -> None:
         """Use the cluster's `__consumer_offsets`, for clients that commit offsets in it."""
         topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=partitions)
         for catalogue in (self._catalogue, self._incoming):
             if catalogue is not None and catalogue.offsets_topic != topic:
-                catalogue.take_offsets_topic(topic)
+                catalogue.replace_offsets_topic(topic)
 
     def _read(self) -> None:
         self._reads_later = False
@@ -92,14 +92,14 @@ class RemoteCatalogueStore(CatalogueWriter):
             yield from self._handle(self._inbox.popleft())
             self._finish_if_there()
 
-    def _go_on(self) -> list[Change]:
+    def _go_on(self) -> list[PendingEdit]:
         announced = super()._go_on()
         self._read()
         return announced
 
-    def _handle(self, message: AllTopics | TopicsChanged | TopicChangeResult) -> Drops:
+    def _handle(self, message: AllTopicsPiece | TopicsChanged | TopicChangeResult) -> Drops:
         match message:
-            case AllTopics():
+            case AllTopicsPiece():
                 yield from self._all_topics(message)
             case TopicsChanged():
                 yield from self._changed(message)
@@ -113,7 +113,7 @@ class RemoteCatalogueStore(CatalogueWriter):
     def _taken_over(self) -> None:
         self._read()
 
-    def _all_topics(self, message: AllTopics) -> Drops:
+    def _all_topics(self, message: AllTopicsPiece) -> Drops:
         if message.is_first:
             self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
         if self._incoming is None:
@@ -121,7 +121,7 @@ class RemoteCatalogueStore(CatalogueWriter):
         self._incoming.apply(Changes(created=message.topics))
         yield None
         if message.is_last:
-            gone = yield from self.catalogue.missing_in(self._incoming)
+            gone = yield from self.catalogue.find_ids_missing_in(self._incoming)
             self.coming_version = message.version
             # First, so that no topic is created again before the old one's offsets are dropped.
             yield from self._take_over(Changes(deleted=gone))

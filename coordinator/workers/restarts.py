@@ -19,7 +19,7 @@ class Restarts:
         self._deaths: dict[int, list[float]] = {}
         self._totals: dict[int, int] = {}
 
-    def total(self, node: int) -> int:
+    def death_count(self, node: int) -> int:
         """Return the number of deaths of a node."""
         return self._totals.get(node, 0)
 
@@ -28,10 +28,10 @@ class Restarts:
         now = self._clock()
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
         self._deaths[node] = [*recent, now]
-        self._totals[node] = self.total(node) + 1
-        return self.pause_s(node) if len(recent) < PATIENCE else None
+        self._totals[node] = self.death_count(node) + 1
+        return self.restart_delay_s(node) if len(recent) < PATIENCE else None
 
-    def pause_s(self, node: int) -> float:
+    def restart_delay_s(self, node: int) -> float:
         """Return the seconds to wait before the next start: none after one death, then longer after each."""
         deaths = len(self._deaths.get(node, ()))
         return 0.0 if deaths <= 1 else min(0.25 * 2**deaths, PAUSE_S_MAX)

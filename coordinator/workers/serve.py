@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from coordinator.catalogue.startup_checks import refuse_unfit
+from coordinator.catalogue.startup_checks import raise_if_data_unfit
 from coordinator.config import ConfigError, Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host import HostResources, real_machine
 from coordinator.runtime.allocator import PAGE_WISE
-from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
+from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
 from coordinator.runtime.tasks import Tasks
-from coordinator.telemetry.logs import end_with, get_logger
+from coordinator.telemetry.logs import get_logger, write_last_line
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
-from coordinator.workers.journal_takeover import report_settled
+from coordinator.workers.journal_takeover import log_takeover_result
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.messages import WorkerListening
-from coordinator.workers.subprocesses import WORKER_MODULE, Subprocesses, is_alive
+from coordinator.workers.subprocesses import WORKER_MODULE, SubprocessLauncher, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 
 log = get_logger("supervisor")
 
@@ -48,19 +48,19 @@ def serve(
     try:
         return asyncio.run(_open_and_serve(settings, announce, worker, gateway))
     except CANNOT_START as error:
-        end_with(str(error))
+        write_last_line(str(error))
         return EXIT_FAILED
 
 
 async def _open_and_serve(settings: Settings, announce: Announce, worker: str, gateway: str) -> int:
     machine = real_machine()
-    shared, meta = await open_directory(settings, machine)
-    launch = Subprocesses(shared.lock_descriptors, worker)
-    launch_gateway = Subprocesses(tuple, gateway, PAGE_WISE)
+    shared, meta = await lock_data_directory(settings, machine)
+    launch = SubprocessLauncher(shared.lock_descriptors, worker)
+    launch_gateway = SubprocessLauncher(tuple, gateway, PAGE_WISE)
     return await _serve(settings, machine, shared, meta, announce, launch, launch_gateway)
 
 
-async def open_directory(
+async def lock_data_directory(
     settings: Settings, machine: HostResources
 ) -> tuple[SharedDirectory, MetaProperties]:
     """Lock the data directory and settle the journals in it, which blocks. Raises StorageError."""
@@ -68,15 +68,15 @@ async def open_directory(
     deadline = loop.time() + ORPHANS_WAIT_S
     while True:
         try:
-            refuse_unfit(fs, settings)
-            shared, settled = SharedDirectory.open(settings.data_dir, log_settings(settings), fs)
+            raise_if_data_unfit(fs, settings)
+            shared, settled = SharedDirectory.open(settings.data_dir, make_storage_settings(settings), fs)
             break
         except DirectoryLocked as locked:
             if locked.pid is None or is_alive(locked.pid) or loop.time() > deadline:
                 raise
             # The supervisor that locked it is gone: its workers, which inherited the lock, are about to end, too.
             await asyncio.sleep(0.05)
-    report_settled(settled)
+    log_takeover_result(settled)
     try:
         meta = load_or_create_meta(
             fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
@@ -98,7 +98,7 @@ async def _serve(
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    on_stop_signal(loop, stop.set)
+    install_stop_handlers(loop, stop.set)
     tasks = Tasks()
     clean = True
     try:

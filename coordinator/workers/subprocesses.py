@@ -16,7 +16,7 @@ from coordinator.workers.liveness import ProcessFacts
 WORKER_MODULE: Final = "coordinator.workers.worker_main"
 
 
-class Subprocesses:
+class SubprocessLauncher:
     """Starts `python -m MODULE SOCKET PULSE PARENT NODE`, which inherits the data directory's lock."""
 
     def __init__(
@@ -64,7 +64,7 @@ class WorkerSubprocess:
         """The operating system's id of the process."""
         return self._process.pid
 
-    def facts(self) -> ProcessFacts | None:
+    def read_system_state(self) -> ProcessFacts | None:
         """Return the process's state and processor time; None without /proc or once the process is gone."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()

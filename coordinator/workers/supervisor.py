@@ -23,11 +23,11 @@ from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.host import HostResources
-from coordinator.runtime.sockets import private_path
+from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
-from coordinator.topology.gateway_view import GatewayView, OwnNode
+from coordinator.topology.gateway_view import GatewayView, ServingNode
 from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
@@ -43,9 +43,9 @@ from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import RequestedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess, wait_until_ended
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from protocol.placement import partition_for
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 
 if TYPE_CHECKING:
     from coordinator.workers.cluster_sync import ClusterSync
@@ -93,14 +93,14 @@ class Supervisor:
         self._data_dir = settings.data_dir.absolute()
         self.store = self._open_catalogue(machine)
         self.feed = TopicFeed(lambda: self.store.catalogue)
-        self.store.on_changed = self.feed.changed
+        self.store.on_changed = self.feed.publish_changes
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._asked = RequestedChanges(self.store)
         self.serving: dict[int, messages.WorkerListening] = {}
-        self.loaded: dict[Partition, messages.PartitionLoaded] = {}
+        self.loaded: dict[Partition, messages.PartitionLoadResult] = {}
         """By partition, the report of its newest leader that it is served, or why it cannot be."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
@@ -141,7 +141,7 @@ class Supervisor:
             self.loop,
             self._tasks,
             launch_gateway,
-            on_broker_seen=upstream.look_soon,
+            on_broker_seen=upstream.refresh_soon,
             on_changed=self._send_upstream,
         )
 
@@ -152,7 +152,7 @@ class Supervisor:
             self.io.submit,
             fs=machine.fs,
             new_topic_id=machine.new_topic_id,
-            limits=TopicLimits.of(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
+            limits=TopicLimits.from_settings(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
         )
         store.load(settings.offsets_topic_num_partitions)
         store.later = self.loop.call_soon
@@ -211,7 +211,7 @@ class Supervisor:
         for node, worker in self.workers.items():
             if node not in self.serving:
                 worker.kill("stopping while it starts")
-        self.advance()
+        self.apply_assignment()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
         await wait_until_ended(self.workers, deadline)
         for worker in list(self.workers.values()):
@@ -227,7 +227,7 @@ class Supervisor:
         while True:
             await asyncio.sleep(interval_s)
             for worker in list(self.workers.values()):
-                worker.ping()
+                worker.ping_or_kill()
 
     # --- workers
 
@@ -243,11 +243,11 @@ class Supervisor:
                 topic_id=self.shared.topic_id,
                 offsets_topic=self.store.catalogue.offsets_topic,
                 view=self.view(),
-                restarts=self.restarts.total(node),
+                restarts=self.restarts.death_count(node),
             )
         )
         if self.upstream is not None and self.gateways is not None:
-            worker.send(messages.UpstreamStatus(self.upstream.state, self.gateways.serving))
+            worker.send(messages.UpstreamStatus(self.upstream.state, self.gateways.serving_count))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
         self._tasks.start(subscription.run(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
@@ -257,11 +257,11 @@ class Supervisor:
         if self.upstream is not None:
             self.io.submit(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
-        self._asked.forget(node)
+        self._asked.drop_pieces(node)
         self.serving.pop(node, None)
         self._stop_requested.discard(node)
         had = self.assignment.record_worker_death(node)
-        self.ends.forget(node)
+        self.ends.fail_queries_of_node(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_exception(WorkerFailed(f"worker {node} ended with status {status} while it started"))
@@ -271,25 +271,25 @@ class Supervisor:
             self.ended.add(node)
         write = log.info if expected else log.error
         write("a worker has ended", node=node, status=status, partitions=len(had))
-        self.advance()
+        self.apply_assignment()
         self._settles.start(self._after_exit(node, had, comes_back=not expected), f"settle node {node}")
 
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
         delay_s = self.restarts.record_death(node) if comes_back else None
-        failed = await self._settling.settle(node, had)
+        failed = await self._settling.replay_dead_worker_journal(node, had)
         self.assignment.free_partitions(
             node, failed=failed, comes_back=delay_s is not None and not self.stopping
         )
         if not comes_back:
-            self.assignment.undrain(node)
-        self.advance()
+            self.assignment.record_drain_end(node)
+        self.apply_assignment()
         if comes_back and not self.stopping:
             self._tasks.start(self._start_again(node), f"start node {node} again")
 
     async def _start_again(self, node: int) -> None:
         while not self.stopping:
-            await asyncio.sleep(self.restarts.pause_s(node))
+            await asyncio.sleep(self.restarts.restart_delay_s(node))
             try:
                 await self._start_worker(node)
                 return
@@ -299,9 +299,9 @@ class Supervisor:
 
     async def _reopen(self, partition: Partition) -> None:
         """Let a partition that could not be read at the start be led once it can be read."""
-        if await self._settling.reopen(partition):
+        if await self._settling.wait_until_readable(partition):
             self.assignment.places[partition].failed = False
-            self.advance()
+            self.apply_assignment()
 
     def _channel_to(self, node: int) -> Channel[messages.FromWorker] | None:
         worker = self.workers.get(node)
@@ -318,7 +318,7 @@ class Supervisor:
         match message:
             case messages.PartitionReleased():
                 self._tasks.start(self._released(node, message), f"release of partition {message.partition}")
-            case messages.PartitionLoaded():
+            case messages.PartitionLoadResult():
                 self._loaded(node, message)
             case messages.OffsetsDropped():
                 self._dropped(node, message)
@@ -335,14 +335,14 @@ class Supervisor:
 
     def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
         match message:
-            case messages.AskEndOffsets():
+            case messages.RelayEndOffsetsQuery():
                 self.ends.ask(node, message, self._leader_of(message.group_id))
             case messages.EndOffsetsReply():
                 self.ends.forward_reply(node, message)
             case messages.GroupGivenBack() if self.gateways is not None:
-                self.gateways.forget(message.group_id)
+                self.gateways.forget_group(message.group_id)
             case messages.RefreshTopics() if self.upstream is not None:
-                self.upstream.look_soon()
+                self.upstream.refresh_soon()
             case messages.AskClusterEnds() if self.upstream is not None:
                 self._tasks.start(
                     self._send_cluster_ends(self.upstream, node, message),
@@ -363,7 +363,7 @@ class Supervisor:
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_result(None)
-        self.advance()
+        self.apply_assignment()
 
     def _cannot_serve(self, node: int, reason: str) -> None:
         log.error("a worker cannot serve", node=node, reason=reason)
@@ -376,11 +376,11 @@ class Supervisor:
         await self._settling.store_release_position(message.partition, message.position)
         if self.assignment.record_release(node, message.partition, message.leader_epoch):
             log.debug("released a partition", partition=message.partition, node=node)
-            self.advance()
+            self.apply_assignment()
 
     def _remove_socket(self, node: int) -> None:
         """Remove a node's private socket, because commands connect to every socket in the directory."""
-        path = private_path(self.settings.data_dir, node)
+        path = private_socket_path(self.settings.data_dir, node)
         if node not in self.workers and self.fs.exists(path):
             self.fs.remove(path)
 
@@ -389,7 +389,7 @@ class Supervisor:
         place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
         return place.owner if place.leads else None
 
-    def _loaded(self, node: int, message: messages.PartitionLoaded) -> None:
+    def _loaded(self, node: int, message: messages.PartitionLoadResult) -> None:
         place = self.assignment.places[message.partition]
         if (place.owner, place.epoch) == (node, message.leader_epoch):
             self.loaded[message.partition] = message
@@ -407,7 +407,7 @@ class Supervisor:
             else:
                 worker.send(messages.TopicChangeResult(version, conflict=not outcome))
 
-        self._asked.take_piece(node, message, done)
+        self._asked.add_piece(node, message, done)
 
     def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
         """Store which deletions a leader has carried out; the next leader gets the rest, even after a restart."""
@@ -427,7 +427,7 @@ class Supervisor:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
         places, unread = self.assignment.places, self.shared.unread
-        self.store.note_dropped(dropped, noted, lambda p: places[p].failed and p not in unread)
+        self.store.store_drops(dropped, noted, lambda p: places[p].failed and p not in unread)
 
     # --- who leads what
 
@@ -441,7 +441,7 @@ class Supervisor:
         ]
         return View(tuple(brokers), tuple(self.assignment.leaders()))
 
-    def advance(self) -> None:
+    def apply_assignment(self) -> None:
         """Send the commands, the view and the stops that follow from the state of the assignment."""
         commands = self.assignment.issue_orders()
         for command in commands:
@@ -452,7 +452,7 @@ class Supervisor:
             self._view_changes = True
             self.loop.call_soon(self._send_view)
         for node in self.assignment.draining & set(self.serving) - self._stop_requested:
-            if self.assignment.is_empty(node):
+            if self.assignment.has_no_partitions(node):
                 self._stop_requested.add(node)
                 self._send(node, messages.Stop())
 
@@ -470,7 +470,7 @@ class Supervisor:
     def _send_upstream(self) -> None:
         if self.upstream is None or self.gateways is None:
             return  # while they are being created
-        status = messages.UpstreamStatus(self.upstream.state, self.gateways.serving)
+        status = messages.UpstreamStatus(self.upstream.state, self.gateways.serving_count)
         for worker in self.workers.values():
             worker.send(status)
 
@@ -478,9 +478,11 @@ class Supervisor:
         if self.gateways is None or self.upstream is None:
             return
         nodes = [
-            OwnNode(each.node_id, each.host, each.port, str(private_path(self._data_dir, each.node_id)))
+            ServingNode(
+                each.node_id, each.host, each.port, str(private_socket_path(self._data_dir, each.node_id))
+            )
             for each in self.view().brokers
         ]
         state = self.upstream.state
         topic_id = None if state.offsets_topic is None else state.offsets_topic[0]
-        self.gateways.show(GatewayView(tuple(nodes), self.upstream.brokers, topic_id, state.cluster_id))
+        self.gateways.send_view(GatewayView(tuple(nodes), self.upstream.brokers, topic_id, state.cluster_id))

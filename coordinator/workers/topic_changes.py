@@ -22,7 +22,7 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
 
     They do not fit, either, if others have taken the room that the limits leave: the worker then sees that itself.
     """
-    mark, before = draft.mark(), msgspec.structs.replace(draft.totals)
+    mark, before = draft.get_savepoint(), msgspec.structs.replace(draft.totals)
     try:
         for each in changes:
             draft.apply(each)
@@ -43,14 +43,14 @@ class RequestedChanges:
         self._store = store
         self._pieces: dict[int, list[Changes]] = {}
 
-    def take_piece(
+    def add_piece(
         self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]
     ) -> None:
         """Take a piece of a change from a node's worker; `done` gets the result of the whole change."""
         self._pieces.setdefault(node, []).append(message.changes)
         if message.is_last:
-            self._store.change_in_steps(partial(apply_changes, self._pieces.pop(node)), done)
+            self._store.submit_edit_in_steps(partial(apply_changes, self._pieces.pop(node)), done)
 
-    def forget(self, node: int) -> None:
+    def drop_pieces(self, node: int) -> None:
         """Drop the pieces of a node whose worker has ended."""
         self._pieces.pop(node, None)

@@ -14,12 +14,12 @@ from typing import Final, Protocol
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, topic_pieces
 from coordinator.workers.channel import encode
-from coordinator.workers.messages import AllTopics, TopicsChanged
+from coordinator.workers.messages import AllTopicsPiece, TopicsChanged
 
 KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
-class FeedReader(Protocol):
+class FeedChannel(Protocol):
     """The channel that takes a worker's messages."""
 
     @property
@@ -34,7 +34,7 @@ class FeedReader(Protocol):
 
 
 class TopicFeed:
-    """The messages to send; the owner of the catalogue calls `changed` after each change."""
+    """The messages to send; the owner of the catalogue calls `publish_changes` after each change."""
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
@@ -43,7 +43,7 @@ class TopicFeed:
         self._kept_bytes = 0
         self._subscriptions: dict[Subscription, None] = {}  # a set that keeps its order
 
-    def changed(self, changes: Changes) -> None:
+    def publish_changes(self, changes: Changes) -> None:
         """Keep the changes of the catalogue as messages, and wake the subscriptions."""
         for piece in changes.pieces():
             self.version += 1
@@ -64,12 +64,12 @@ class TopicFeed:
         """Yield all current topics in messages of bounded size."""
         topics = self._catalogue().snapshot_topics()
         version = self.version
-        yield encode(AllTopics(version, is_first=True))
+        yield encode(AllTopicsPiece(version, is_first=True))
         for piece in topic_pieces(topics):
-            yield encode(AllTopics(version, topics=piece))
-        yield encode(AllTopics(version, is_last=True))
+            yield encode(AllTopicsPiece(version, topics=piece))
+        yield encode(AllTopicsPiece(version, is_last=True))
 
-    def subscribe(self, reader: FeedReader) -> "Subscription":
+    def subscribe(self, reader: FeedChannel) -> "Subscription":
         """Return a subscription of `reader`, whose `run` the caller must run."""
         subscription = Subscription(self, reader)
         self._subscriptions[subscription] = None
@@ -84,7 +84,7 @@ class TopicFeed:
 class Subscription:
     """Sends the messages of a feed to one worker."""
 
-    def __init__(self, feed: TopicFeed, reader: FeedReader) -> None:
+    def __init__(self, feed: TopicFeed, reader: FeedChannel) -> None:
         self._feed = feed
         self._reader = reader
         self._sent: int | None = None

@@ -10,40 +10,40 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator.api.end_offsets import ends_of
+from coordinator.api.end_offsets import find_committed_ends
 from coordinator.app import App
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.names import NAME_LENGTH_MAX
 from coordinator.config import Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
-from coordinator.jobs.committed_offsets import all_committed
+from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_log import wait_for_ticket_end, wait_until_durable
-from coordinator.runtime.sockets import private_path
+from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from coordinator.topology.gateway_view import UpstreamState
-from coordinator.topology.view import Broker, Cluster
+from coordinator.topology.view import Broker, ClusterTopology
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
 from coordinator.workers.deletion_acks import DeletionAcks
 from coordinator.workers.lag_watch import LagWatch
-from coordinator.workers.partition_orders import PartitionOrders
-from coordinator.workers.remote_catalogue import UNKNOWN, RemoteCatalogueStore
-from protocol.apis import Offer
-from protocol.names import GroupId, Partition
+from coordinator.workers.partition_orders import PartitionOrderHandler
+from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
+from protocol.apis import ApiVersionRange
+from protocol.named_types import GroupId, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from coordinator.admin.readiness import NodeReady
+    from coordinator.admin.readiness import NodeReadyResponse
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 5.0
@@ -61,10 +61,10 @@ class ProcessHooks(Protocol):
     def configure(self, settings: Settings, name: int | str) -> None:
         """Configure the process by its settings, such as the form of its log, and give it its name."""
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` on the event loop whenever that was held for longer than `stall_ms`."""
 
-    def handle_orphaned(self, reason: str) -> None:
+    def end_orphaned_worker(self, reason: str) -> None:
         """End the worker in the middle of its work, because the supervisor is gone and it must write nothing more."""
 
 
@@ -80,50 +80,56 @@ class WorkerApp(App):
     ) -> None:
         settings = welcome.settings
         try:
-            log_manager = LogManager.open_share(
-                settings.data_dir, log_settings(settings), welcome.topic_id, settings.node_id, machine.fs
+            log_manager = LogManager.open_in_shared_directory(
+                settings.data_dir,
+                make_storage_settings(settings),
+                welcome.topic_id,
+                settings.node_id,
+                machine.fs,
             )
         except StorageError as error:
             raise CannotStart(str(error)) from error
         super().__init__(settings, loop, machine, log_manager, welcome.cluster_id)
         self.stats.worker_restarts = welcome.restarts
-        self.cluster = Cluster(welcome.view)
+        self.cluster = ClusterTopology(welcome.view)
         self.upstream = UpstreamState()
         self.gateways = 0
         """The number of gateway processes that accept clients."""
-        self.catalogue_store = RemoteCatalogueStore(
+        self.catalogue_store = CatalogueReplica(
             settings.data_dir / CATALOGUE_FILE,
             welcome.offsets_topic,
             send,
             machine.new_topic_id,
-            TopicLimits.of(settings),
+            TopicLimits.from_settings(settings),
         )
         if settings.is_gateway:
-            self.catalogue_store.look_for = UnknownTopics(loop.time, loop.call_later, send).refresh_for_topic
+            self.catalogue_store.look_for = UnknownTopicRefresher(
+                loop.time, loop.call_later, send
+            ).refresh_for_topic
             self.group_access.adoptions.on_given_back = lambda group_id: send(
                 messages.GroupGivenBack(group_id)
             )
-        self.share = PartitionOrders(self.leadership, self.group_log, self.stats, send)
+        self.share = PartitionOrderHandler(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.note_topics_version
         self.deletion_acks = DeletionAcks(send)
         self._dropped_version = UNKNOWN
         """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
-        self.ends = RemoteEndOffsets(send)
+        self.ends = CommittedOffsetRequests(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(
             self.lag,
-            partial(all_committed, self.manager),
+            partial(iterate_committed_offsets, self.manager),
             self.clock,
             send,
             QUESTIONS_FOR_ENDS_MAX * settings.upstream_request_timeout_ms / 1000,
         )
 
-    def schedule(self) -> None:
+    def start_periodic_jobs(self) -> None:
         """Schedule the jobs of a single node; behind a gateway also measure the lag of the groups."""
-        super().schedule()
+        super().start_periodic_jobs()
         if self._knows_lag:
             interval_ms = self.settings.metrics_lag_interval_ms
-            self.scheduler.schedule_task("measure_lag", interval_ms, self.lag_watch.run)
+            self.scheduler.schedule_periodic_task("measure_lag", interval_ms, self.lag_watch.measure_once)
 
     def collectors(self) -> "list[Collector]":
         """Return the collector of the lag of groups behind a gateway, if it is measured."""
@@ -143,10 +149,10 @@ class WorkerApp(App):
         self.gateways = gateways
         self.stats.upstream_up = state.cluster_id is not None and state.error is None
         if state.offsets_topic is not None:
-            self.catalogue_store.take_offsets_topic(*state.offsets_topic)
+            self.catalogue_store.replace_offsets_topic(*state.offsets_topic)
         self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}
 
-    def readiness(self) -> "NodeReady":
+    def readiness(self) -> "NodeReadyResponse":
         """Return the readiness of a single node; behind a gateway also that of the cluster and the gateway.
 
         Without the cluster the node has no topics, and without a gateway process no client can connect.
@@ -159,20 +165,20 @@ class WorkerApp(App):
                 found["complete"] and found["ready"] and state.is_well and self.gateways == wanted
             )
             found["gateways"] = {"serving": self.gateways, "wanted": wanted}
-            found["upstream"] = state.shown()
+            found["upstream"] = state.to_operator_fields()
         return found
 
     def record_loop_stall(self) -> None:
         """Count a stall of the event loop, which lasted as long as the supervisor calls slow."""
         self.stats.loop_stalls += 1
 
-    def bind(self) -> tuple[socket.socket, int]:
+    def open_listening_socket(self) -> tuple[socket.socket, int]:
         """Bind as a single node does; behind a gateway bind a private socket, to which only gateways connect."""
         settings = self.settings
         if not settings.is_gateway:
-            return super().bind()
+            return super().open_listening_socket()
         try:
-            path = private_path(settings.data_dir, settings.node_id)
+            path = private_socket_path(settings.data_dir, settings.node_id)
             return self.machine.bind_private(path), settings.listen.port
         except OSError as error:
             raise CannotStart(f"data.dir: {error.strerror}") from error
@@ -184,39 +190,39 @@ class WorkerApp(App):
         """Return the copy of the supervisor's catalogue."""
         return self.catalogue_store
 
-    def note_dropped(self, partitions: Sequence[Partition]) -> DurabilityTicket:
+    def store_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """Have the supervisor store that these partitions hold no offsets in topics that are being deleted."""
-        return self.deletion_acks.report(self.catalogue_store.coming_version, partitions)
+        return self.deletion_acks.report_dropped_offsets(self.catalogue_store.coming_version, partitions)
 
-    async def note_drop_before_serving(self, partition: Partition) -> None:
+    async def confirm_offsets_dropped(self, partition: Partition) -> None:
         """Report, before a partition is served, that it has dropped its offsets in deleted topics; wait for the ack."""
         reported = None
         # offsets in topics that are deleted meanwhile are dropped, and reported, after this
-        while not self.manager.deleted.has(partition):
+        while not self.manager.deleted.has_undropped_offsets(partition):
             # it has dropped offsets in the topics that are being deleted, too
             version = max(self.catalogue_store.version, self._dropped_version)
             if version == reported:
                 return
             reported = version
-            await wait_for_ticket_end(self.deletion_acks.report(version, [partition]))
+            await wait_for_ticket_end(self.deletion_acks.report_dropped_offsets(version, [partition]))
 
-    def drop_offsets(self, topics: Sequence[str]) -> Drops:
+    def drop_offsets_of_topics(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets in deleted topics, in steps, until the drop is durable and the supervisor has stored it."""
         self._dropped_version = self.catalogue_store.coming_version
-        yield from super().drop_offsets(topics)
+        yield from super().drop_offsets_of_topics(topics)
 
-    def join_cluster(self, broker: Broker) -> Cluster:
+    def get_cluster_view(self, broker: Broker) -> ClusterTopology:
         """Return the view of all nodes that the supervisor sends."""
         return self.cluster
 
-    def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
+    def make_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return a node that asks the others what their groups have committed."""
         node = super().make_node(broker, offers)
         node.ends = self.ends
         return node
 
 
-class UnknownTopics:
+class UnknownTopicRefresher:
     """The topics that clients name and the catalogue lacks: the cluster may have them by now."""
 
     def __init__(
@@ -254,7 +260,7 @@ class UnknownTopics:
         self._send(messages.RefreshTopics())
 
 
-class RemoteEndOffsets:
+class CommittedOffsetRequests:
     """Asks other nodes through the supervisor what their groups have committed."""
 
     def __init__(self, send: Callable[[messages.FromWorker], None]) -> None:
@@ -262,16 +268,16 @@ class RemoteEndOffsets:
         self._waiting: dict[int, Callable[[EndsByTopic | None], None]] = {}
         self._next = 0
 
-    def ask(
+    def request_committed_offsets(
         self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
     ) -> None:
         """Call `done` with the ends that the group has committed in these partitions; None if not known now."""
         self._next += 1
         self._waiting[self._next] = done
         asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
-        self._send(messages.AskEndOffsets(self._next, group_id, asked))
+        self._send(messages.RelayEndOffsetsQuery(self._next, group_id, asked))
 
-    def answered(self, answer: messages.EndOffsetsAnswer) -> None:
+    def complete_request(self, answer: messages.RelayedEndOffsetsReply) -> None:
         """Pass a response from the supervisor to its caller."""
         self._waiting.pop(answer.request)(answer.ends)
 
@@ -308,11 +314,11 @@ class Worker:
                 app.share.resign(message)
             case messages.ViewUpdate():
                 app.cluster.update(message.view)
-            case messages.TopicsDeleted():
+            case messages.PendingOffsetDrops():
                 app.share.note_deleted_topics(message)
             case messages.OffsetsDroppedAck():
                 app.deletion_acks.complete_report(message)
-            case messages.AllTopics() | messages.TopicsChanged() | messages.TopicChangeResult():
+            case messages.AllTopicsPiece() | messages.TopicsChanged() | messages.TopicChangeResult():
                 app.catalogue_store.queue_message(message)
             case messages.Stop():
                 self._tasks.start(self._stop(app), "stop")
@@ -324,12 +330,12 @@ class Worker:
         match message:
             case messages.EndOffsetsQuery():
                 self._send_ends(app, message)
-            case messages.EndOffsetsAnswer():
-                app.ends.answered(message)
+            case messages.RelayedEndOffsetsReply():
+                app.ends.complete_request(message)
             case messages.UpstreamStatus():
                 app.update_upstream(message.state, message.gateways)
             case messages.ClusterEnds():
-                app.lag_watch.take_cluster_ends(message)
+                app.lag_watch.receive_cluster_ends(message)
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings
@@ -339,7 +345,7 @@ class Worker:
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self._surroundings.watch(settings.worker_timeout_ms, app.record_loop_stall)
+        self._surroundings.set_stall_callback(settings.worker_timeout_ms, app.record_loop_stall)
         self._tasks.start(self._start(app), "start")
 
     def _cannot_serve(self, error: CannotStart) -> None:
@@ -367,7 +373,7 @@ class Worker:
 
     def _send_ends(self, app: WorkerApp, wanted: messages.EndOffsetsQuery) -> None:
         waiting = ReplyDependencies()
-        ends = ends_of(app.group_access, waiting, wanted.group_id, wanted.partitions)
+        ends = find_committed_ends(app.group_access, waiting, wanted.group_id, wanted.partitions)
         answer = messages.EndOffsetsReply(wanted.request, ends)
         if waiting.find_undurable_ticket() is None:
             self.channel.send(answer)
@@ -391,7 +397,7 @@ class Worker:
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
-            self._surroundings.handle_orphaned(reason)
+            self._surroundings.end_orphaned_worker(reason)
 
     def close(self) -> None:
         """Send the remaining messages and close the channel."""

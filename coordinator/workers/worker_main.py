@@ -32,7 +32,7 @@ LAST_LINES_S: Final = 0.1
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class SeparateProcess:
+class SeparateProcessHooks:
     """The hooks of a worker that has a process of its own."""
 
     def __init__(self, pulse: LoopHeartbeat) -> None:
@@ -42,11 +42,11 @@ class SeparateProcess:
         """Configure the log by the settings, with the name of the process as the node of each line."""
         logs.configure(settings.log_format, settings.log_level, node=name, queued=True)
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` whenever the event loop was held for longer than `stall_ms`."""
-        self._pulse.watch(stall_ms, on_stall)
+        self._pulse.set_stall_callback(stall_ms, on_stall)
 
-    def handle_orphaned(self, reason: str) -> NoReturn:
+    def end_orphaned_worker(self, reason: str) -> NoReturn:
         """End the process because the supervisor is gone."""
         log.error("the supervisor is gone", reason=reason)
         exit_at_once(EXIT_ORPHANED)
@@ -88,7 +88,7 @@ def make_worker(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _node_id: int
 ) -> Worker:
     """Return the worker of a process; the supervisor sends its node id."""
-    return Worker(loop, machine, SeparateProcess(pulse))
+    return Worker(loop, machine, SeparateProcessHooks(pulse))
 
 
 async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make: Make) -> int:

@@ -96,11 +96,11 @@ class WorkerProcess(Generic[Received]):
         """Send a message; it is lost if the worker is gone."""
         self.channel.send(message)
 
-    def ping(self) -> None:
+    def ping_or_kill(self) -> None:
         """Send a ping, and kill the process if it is dead or stuck by the rule of `liveness.py`."""
         assert self._process is not None, "not started"
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
-            self._judge(self._liveness.record_ping(self._process.facts()))
+            self._judge(self._liveness.record_ping(self._process.read_system_state()))
         self._pulse.ping()
 
     def _judge(self, verdict: LivenessVerdict) -> None:
@@ -155,7 +155,7 @@ class HeartbeatReader(asyncio.Protocol):
         self._buffer += data
         whole = len(self._buffer) // ANSWER.size * ANSWER.size
         if whole:
-            self._liveness.answered(*ANSWER.unpack_from(self._buffer, whole - ANSWER.size))
+            self._liveness.record_answer(*ANSWER.unpack_from(self._buffer, whole - ANSWER.size))
             self._buffer = self._buffer[whole:]
 
     def ping(self) -> None:

@@ -13,12 +13,12 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX
 from protocol.codegen.layout import (
     FixedFields,
     Step,
-    default_bytes,
+    encode_defaults,
+    fields_in_wire_order,
+    find_row_fields,
+    find_row_fields_in_version,
+    match_one_string_layout,
     min_bytes,
-    one_string,
-    row_run,
-    row_run_in,
-    steps,
 )
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
@@ -37,12 +37,12 @@ def items_max(message: str) -> int | None:
     return {"JoinGroupRequest": PROTOCOLS_MAX, "LeaveGroupRequest": LEAVING_MAX}.get(message, ITEMS_MAX)
 
 
-def has_steps(message: Message) -> bool:
+def is_decoded_in_steps(message: Message) -> bool:
     """Return whether a message may be so long that it is read in steps."""
     return items_max(message.name) == ITEMS_MAX and any(field.is_array for field in message.fields)
 
 
-class Decoder:
+class DecoderWriter:
     """Writes one decode function into `source`; a generator if `in_steps`."""
 
     def __init__(self, source: SourceWriter, version: int, *, flexible: bool, in_steps: bool = False) -> None:
@@ -54,7 +54,7 @@ class Decoder:
 
     def emit(self, message: Message) -> None:
         """Write the body of `decode(buf, pos)`."""
-        line = self._source.line
+        line = self._source.add_line
         self._items_max = items_max(message.name)
         if any(field.is_array and self._version in field.versions for field in message.fields):
             line("size = len(buf)")
@@ -71,7 +71,7 @@ class Decoder:
         line(f"return {self._construct(message.name, message.fields, '')}")
 
     def _struct(self, fields: tuple[Field, ...], prefix: str, *, in_array: bool) -> None:
-        todo = steps(fields, self._version)
+        todo = fields_in_wire_order(fields, self._version)
         while todo:
             step = todo.pop(0)
             if isinstance(step, FixedFields):
@@ -81,13 +81,13 @@ class Decoder:
                 self._variable(step, prefix, may_be_empty=False)
         if self._flexible:
             with self._source.block("if buf[pos]:"):
-                self._source.line("pos = skip_tags(buf, pos)")
+                self._source.add_line("pos = skip_tags(buf, pos)")
             with self._source.block("else:"):
-                self._source.line("pos += 1")
+                self._source.add_line("pos += 1")
 
     def _run(self, run: FixedFields, follower: Step | None, prefix: str, *, in_array: bool) -> None:
         """Write the read of neighbours of fixed size, with the length of the field behind them."""
-        line = self._source.line
+        line = self._source.add_line
         names = [prefix + field.name for field in run.fields]
         if self._flexible and run.fmt == "i" and isinstance(follower, Field):
             line(f"{names[0]} = int32_at(buf, pos)")
@@ -100,7 +100,7 @@ class Decoder:
             names.append("n")
             fmt += length_fmt
             advance += length_bytes
-        unpack = self._source.structs.unpack(fmt)
+        unpack = self._source.structs.add_unpacker(fmt)
         targets = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
         line(f"{targets} = {unpack}(buf, pos)")
         line(f"pos += {advance}")
@@ -111,10 +111,10 @@ class Decoder:
         """Write the read of a length and of its string, bytes or array."""
         length_fmt, length_bytes = self._length_format(field)
         if self._flexible:
-            self._source.line("n = buf[pos]")
+            self._source.add_line("n = buf[pos]")
         else:
-            self._source.line(f"(n,) = {self._source.structs.unpack(length_fmt)}(buf, pos)")
-            self._source.line(f"pos += {length_bytes}")
+            self._source.add_line(f"(n,) = {self._source.structs.add_unpacker(length_fmt)}(buf, pos)")
+            self._source.add_line(f"pos += {length_bytes}")
         self._after_length(field, prefix, may_be_empty=may_be_empty)
 
     def _length_format(self, field: Field) -> tuple[str, int]:
@@ -133,7 +133,7 @@ class Decoder:
 
     def _compact(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
         """Write the read of a string or bytes whose varint, of which `n` is the first byte, is at `pos`."""
-        line, block = self._source.line, self._source.block
+        line, block = self._source.add_line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         declared = f"{target}: {python_type(field)}" if nullable else target
         if may_be_empty:
@@ -155,7 +155,7 @@ class Decoder:
 
     def _classic(self, field: Field, prefix: str) -> None:
         """Write the read of a string or bytes of length `n` at `pos`."""
-        line, block = self._source.line, self._source.block
+        line, block = self._source.add_line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         with block("if n >= 0:"):
             line("end = pos + n")
@@ -165,7 +165,7 @@ class Decoder:
             with block("elif n == -1:"):
                 line(f"{target} = None")
         with block("else:"):
-            line(f'raise bad_length(n, "{field.name}")')
+            line(f'raise bad_length_error(n, "{field.name}")')
 
     @staticmethod
     def _slice(field: Field, start: str) -> str:
@@ -177,7 +177,7 @@ class Decoder:
 
     def _array(self, field: Field, prefix: str) -> None:
         """Write the read of an array: its count is `n`, or the varint at `pos`, of which `n` is the first byte."""
-        line, block = self._source.line, self._source.block
+        line, block = self._source.add_line, self._source.block
         target, nullable = prefix + field.name, self._version in field.nullable
         count = f"{target}_count"
         if self._flexible:
@@ -193,7 +193,7 @@ class Decoder:
             with block(f"if {count} == -1:"):
                 line(f"{target}: {python_type(field)} = None")
         with block(f"{'elif' if nullable else 'if'} not 0 <= {count} * {item_bytes} <= size - pos:"):
-            line(f'raise bad_count({count}, "{field.name}", size - pos)')
+            line(f'raise bad_count_error({count}, "{field.name}", size - pos)')
         if nullable:
             with block("else:"):
                 self._items(field, target, count, declared=target)
@@ -201,16 +201,16 @@ class Decoder:
             self._items(field, target, count, declared=f"{target}: {value_type(field)}")
 
     def _items(self, field: Field, target: str, count: str, *, declared: str) -> None:
-        line = self._source.line
+        line = self._source.add_line
         if self._items_max is not None:
             line(f"items += {count}")
             with self._source.block(f"if items > {self._items_max}:"):
-                line(f'raise too_many_items("{field.name}", {self._items_max})')
+                line(f'raise too_many_items_error("{field.name}", {self._items_max})')
         if not field.fields:
             with self._source.block(f"if {count} < len(UNPACK_INT32S):"):
                 line(f"{declared} = [*UNPACK_INT32S[{count}](buf, pos)]")
             with self._source.block("else:"):
-                line(f'{target} = [*repeated("i", {count}).unpack_from(buf, pos)]')
+                line(f'{target} = [*array_struct("i", {count}).unpack_from(buf, pos)]')
             line(f"pos += 4 * {count}")
             return
         line(f"{declared} = []")
@@ -232,15 +232,15 @@ class Decoder:
         if (
             self._items_max is None
             or self._in_steps
-            or one_string(steps(field.fields, self._version)) is None
+            or match_one_string_layout(fields_in_wire_order(field.fields, self._version)) is None
         ):
             return None
-        return row_run_in(field, self._version)
+        return find_row_fields_in_version(field, self._version)
 
     def _rows(self, field: Field, run: FixedFields, target: str, count: str) -> None:
         """Write the read of a long array at once if its items can be rows."""
-        line, block = self._source.line, self._source.block
-        all_fields = row_run(field)
+        line, block = self._source.add_line, self._source.block
+        all_fields = find_row_fields(field)
         assert all_fields is not None
         rows = f"{target}_rows"
         tail = 'b"\\1\\0"' if self._flexible else 'b"\\0\\0"'
@@ -251,8 +251,8 @@ class Decoder:
                 line(f"pos += len({rows}.data)")
                 line(f"{count} = 0")
                 if run != all_fields:
-                    row = bytes(run.size_bytes) + default_bytes(all_fields.fields[len(run.fields) :])
-                    line(f"{rows} = Rows({rows}.completed({run.size_bytes}, {row!r}), {len(row)})")
+                    row = bytes(run.size_bytes) + encode_defaults(all_fields.fields[len(run.fields) :])
+                    line(f"{rows} = Rows({rows}.fill_template_rows({run.size_bytes}, {row!r}), {len(row)})")
 
     def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
         """Return the constructor's call: by position, which is fastest, with defaults for absent fields."""

@@ -8,7 +8,15 @@ version is a pad byte of the Struct before it. Compact lengths below 128, which 
 
 from typing import Final
 
-from protocol.codegen.layout import FixedFields, OneString, Step, min_bytes, one_string, row_run_in, steps
+from protocol.codegen.layout import (
+    FixedFields,
+    OneString,
+    Step,
+    fields_in_wire_order,
+    find_row_fields_in_version,
+    match_one_string_layout,
+    min_bytes,
+)
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
 from protocol.codegen.types import may_be_none, rows_name
@@ -20,7 +28,7 @@ EMPTY_COMPACT: Final = 1
 """The length of an empty compact string."""
 
 
-class Encoder:
+class EncoderWriter:
     """Writes one encode function into `source`."""
 
     def __init__(self, source: SourceWriter, version: int, *, flexible: bool) -> None:
@@ -30,8 +38,8 @@ class Encoder:
 
     def emit(self, message: Message) -> None:
         """Write the body of `encode(message)`."""
-        line = self._source.line
-        parts = steps(message.fields, self._version)
+        line = self._source.add_line
+        parts = fields_in_wire_order(message.fields, self._version)
         if len(parts) == 1 and isinstance(parts[0], FixedFields):
             line(f"return {self._pack(parts[0], 'message', last=True)}")
             return
@@ -43,22 +51,22 @@ class Encoder:
         for step in parts:
             last = step is parts[-1]
             if isinstance(step, FixedFields):
-                self._source.line(f"out.append({self._pack(step, owner, last=last)})")
+                self._source.add_line(f"out.append({self._pack(step, owner, last=last)})")
                 continue
             if step.is_array:
                 self._array(step, owner)
             else:
                 self._string_or_bytes(step, f"{owner}.{step.name}")
             if last and self._flexible:
-                self._source.line('out.append(b"\\0")')
+                self._source.add_line('out.append(b"\\0")')
 
     def _pack(self, run: FixedFields, owner: str, *, last: bool) -> str:
         fmt = run.fmt + ("x" if last and self._flexible else "")
         values = ", ".join(f"{owner}.{field.name}" for field in run.fields)
-        return f"{PACKERS.get(fmt) or self._source.structs.pack(fmt)}({values})"
+        return f"{PACKERS.get(fmt) or self._source.structs.add_packer(fmt)}({values})"
 
     def _string_or_bytes(self, field: Field, value: str) -> None:
-        line = self._source.line
+        line = self._source.add_line
         if self._version in field.nullable:
             null = "NULL_INT16" if field.type == "string" else "NULL_INT32"
             packed = f"pack_{'compact_' if self._flexible else ''}{field.type}({value})"
@@ -77,15 +85,15 @@ class Encoder:
         """Write the refusal of a null that only other versions allow; if none does, mypy finds it."""
         if may_be_none(field) and self._version not in field.nullable:
             with self._source.block(f"if {value} is None:"):
-                self._source.line(f'raise UnexpectedNull("{field.name}")')
+                self._source.add_line(f'raise UnexpectedNull("{field.name}")')
 
     def _array(self, field: Field, owner: str) -> None:
-        run = row_run_in(field, self._version)
+        run = find_row_fields_in_version(field, self._version)
         if run is None:
             self._list(field, owner)
             return
         rows = f"{owner}_{rows_name(field)}"
-        self._source.line(f"{rows} = {owner}.{rows_name(field)}")
+        self._source.add_line(f"{rows} = {owner}.{rows_name(field)}")
         with self._source.block(f"if {rows} is not None:"):
             self._rows(field, run, rows)
         with self._source.block("else:"):
@@ -93,21 +101,21 @@ class Encoder:
 
     def _list(self, field: Field, owner: str) -> None:
         items = field.name if owner == "message" else f"{owner}_{field.name}"
-        self._source.line(f"{items} = {owner}.{field.name}")
+        self._source.add_line(f"{items} = {owner}.{field.name}")
         self._refuse_null(field, items)
         if self._version in field.nullable:
             with self._source.block(f"if {items} is None:"):
-                self._source.line('out.append(b"\\0")' if self._flexible else "out.append(NULL_INT32)")
+                self._source.add_line('out.append(b"\\0")' if self._flexible else "out.append(NULL_INT32)")
             with self._source.block("else:"):
                 self._items(field, items)
         else:
             self._items(field, items)
 
     def _count(self, count: str) -> None:
-        line = self._source.line
+        line = self._source.add_line
         if self._flexible:
             line(f"n = {count} + 1")
-            line("out.append(UVARINT[n] if n < 128 else uvarint(n))")
+            line("out.append(UVARINT[n] if n < 128 else pack_uvarint(n))")
         else:
             line(f"out.append(PACK_INT32({count}))")
 
@@ -115,19 +123,22 @@ class Encoder:
         """Write an array of rows: their fields, then an empty string, if items have one, and no error."""
         self._count(f"{rows}.count")
         item = bytearray(min_bytes(field.fields, self._version, flexible=self._flexible))
-        if self._flexible and one_string(steps(field.fields, self._version)) is not None:
+        if (
+            self._flexible
+            and match_one_string_layout(fields_in_wire_order(field.fields, self._version)) is not None
+        ):
             item[run.size_bytes] = EMPTY_COMPACT
-        self._source.line(f"out.append({rows}.completed({run.size_bytes}, {bytes(item)!r}))")
+        self._source.add_line(f"out.append({rows}.fill_template_rows({run.size_bytes}, {bytes(item)!r}))")
 
     def _items(self, field: Field, items: str) -> None:
-        line = self._source.line
+        line = self._source.add_line
         self._count(f"len({items})")
         if not field.fields:
-            line(f'out.append(repeated("i", len({items})).pack(*{items}))')
+            line(f'out.append(array_struct("i", len({items})).pack(*{items}))')
             return
         item = field.item_name
-        parts = steps(field.fields, self._version)
-        layout = one_string(parts)
+        parts = fields_in_wire_order(field.fields, self._version)
+        layout = match_one_string_layout(parts)
         with self._source.block(f"for {item} in {items}:"):
             if layout is None:
                 self._struct(parts, item)
@@ -142,10 +153,10 @@ class Encoder:
         """Write an item by one Struct if its string is empty."""
         tags = "x" if self._flexible else ""
         length_fmt, empty = self._empty_length()
-        pack = self._source.structs.pack(layout.before.fmt + length_fmt + layout.after.fmt + tags)
+        pack = self._source.structs.add_packer(layout.before.fmt + length_fmt + layout.after.fmt + tags)
         values = [f"{item}.{field.name}" for field in layout.before.fields]
         values += [empty, *(f"{item}.{field.name}" for field in layout.after.fields)]
         with self._source.block(f'if {item}.{layout.string.name} == "":'):
-            self._source.line(f"out.append({pack}({', '.join(values)}))")
+            self._source.add_line(f"out.append({pack}({', '.join(values)}))")
         with self._source.block("else:"):
             self._struct(parts, item)

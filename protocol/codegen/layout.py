@@ -34,7 +34,7 @@ def is_fixed(field: Field) -> bool:
     return not field.is_array and field.type in FORMATS
 
 
-def steps(fields: tuple[Field, ...], version: int) -> list[Step]:
+def fields_in_wire_order(fields: tuple[Field, ...], version: int) -> list[Step]:
     """Return the fields of this version in the order on the wire."""
     present = (field for field in fields if version in field.versions)
     out: list[Step] = []
@@ -61,7 +61,7 @@ def _min_prefix_bytes(field: Field, *, flexible: bool) -> int:
     return 2 if field.type == "string" and not field.is_array else 4
 
 
-def default_bytes(fields: tuple[Field, ...]) -> bytes:
+def encode_defaults(fields: tuple[Field, ...]) -> bytes:
     """Return the defaults of fields of fixed size, as bytes on the wire."""
     return b"".join(int(one.default or 0).to_bytes(SIZES[one.type], "big", signed=True) for one in fields)
 
@@ -78,7 +78,7 @@ class OneString:
     after: FixedFields
 
 
-def row_run(field: Field) -> FixedFields | None:
+def find_row_fields(field: Field) -> FixedFields | None:
     """Return the fields that rows of this array have (`protocol.rows`), those of its newest version; None for no rows.
 
     Items can be rows if only their fields of fixed size have values: their one string, if they have one, is empty, and
@@ -87,9 +87,9 @@ def row_run(field: Field) -> FixedFields | None:
     return _shown(field, field.versions.max) if field.is_struct_array else None
 
 
-def row_run_in(field: Field, version: int) -> FixedFields | None:
-    """Return this version's fields of `row_run` if they are the first ones, else None."""
-    rows = row_run(field)
+def find_row_fields_in_version(field: Field, version: int) -> FixedFields | None:
+    """Return this version's fields of `find_row_fields` if they are the first ones, else None."""
+    rows = find_row_fields(field)
     run = None if rows is None else _shown(field, version)
     if rows is None or run is None or rows.fields[: len(run.fields)] != run.fields:
         return None
@@ -97,8 +97,8 @@ def row_run_in(field: Field, version: int) -> FixedFields | None:
 
 
 def _shown(field: Field, version: int) -> FixedFields | None:
-    parts = steps(field.fields, version)
-    layout = one_string(parts)
+    parts = fields_in_wire_order(field.fields, version)
+    layout = match_one_string_layout(parts)
     if layout is not None:
         shown, rest = layout.before.fields, layout.after.fields
     elif len(parts) == 1 and isinstance(parts[0], FixedFields):
@@ -109,7 +109,7 @@ def _shown(field: Field, version: int) -> FixedFields | None:
     return FixedFields(shown) if [one.name for one in rest] in ([], ["error_code"]) else None
 
 
-def one_string(parts: list[Step]) -> OneString | None:
+def match_one_string_layout(parts: list[Step]) -> OneString | None:
     """Return the parts of a struct that starts with a run and has one string, else None."""
     match parts:
         case [FixedFields() as before, Field(type="string", is_array=False) as string]:

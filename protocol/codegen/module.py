@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from protocol.apis import ApiKey
-from protocol.codegen.decoder import Decoder, has_steps
-from protocol.codegen.encoder import Encoder
+from protocol.codegen.decoder import DecoderWriter, is_decoded_in_steps
+from protocol.codegen.encoder import EncoderWriter
 from protocol.codegen.schema import Message, load
 from protocol.codegen.source import SourceWriter, Structs
 from protocol.codegen.types import NAMED, emit_classes
@@ -19,11 +19,10 @@ HEADER = """\
 """
 
 _WIRE = (
-    "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "bad_count", "bad_length",
-    "pack_bytes",
-    "pack_compact_bytes", "pack_compact_string", "pack_int32", "pack_result", "pack_string", "pack_tagged_result",
-    "read_compact_bytes", "read_compact_count", "read_compact_nullable_string", "read_compact_string", "repeated",
-    "skip_tags", "text_at", "too_many_items", "uvarint",
+    "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "array_struct",
+    "bad_count_error", "bad_length_error", "pack_bytes", "pack_compact_bytes", "pack_compact_string", "pack_int32",
+    "pack_result", "pack_string", "pack_tagged_result", "pack_uvarint", "read_compact_bytes", "read_compact_count",
+    "read_compact_nullable_string", "read_compact_string", "skip_tags", "text_at", "too_many_items_error",
 )  # fmt: skip
 
 
@@ -44,14 +43,14 @@ def render_api(api: str) -> str:
 
 def _functions(message: Message, structs: Structs) -> Iterator[str]:
     kind = "request" if message.name.endswith("Request") else "response"
-    directions: list[tuple[str, str, str, Callable[..., Decoder | Encoder]]] = [
-        (f"decode_{kind}", "", f"(buf: bytes, pos: int) -> {message.name}:", Decoder),
-        (f"encode_{kind}", "", f"(message: {message.name}) -> bytes:", Encoder),
+    directions: list[tuple[str, str, str, Callable[..., DecoderWriter | EncoderWriter]]] = [
+        (f"decode_{kind}", "", f"(buf: bytes, pos: int) -> {message.name}:", DecoderWriter),
+        (f"encode_{kind}", "", f"(message: {message.name}) -> bytes:", EncoderWriter),
     ]
-    if has_steps(message):
+    if is_decoded_in_steps(message):
         returned = f"Generator[None, None, {message.name}]"
         signature = f"(buf: bytes, pos: int) -> {returned}:"
-        directions.append((f"decode_{kind}", "_in_steps", signature, partial(Decoder, in_steps=True)))
+        directions.append((f"decode_{kind}", "_in_steps", signature, partial(DecoderWriter, in_steps=True)))
     for name, suffix, signature, emitter in directions:
         written: dict[str, int] = {}
         for version in range(message.versions.min, message.versions.max + 1):
@@ -73,7 +72,7 @@ def _table(request: Message, response: Message) -> Iterator[str]:
     for version in range(request.versions.min, request.versions.max + 1):
         names = ("decode_request", "encode_response", "decode_response", "encode_request")
         values = [f"{name}_v{version}" for name in names] + [str(version in request.flexible)]
-        if has_steps(request):
+        if is_decoded_in_steps(request):
             values.append(f"decode_request_v{version}_in_steps")
         yield f"    {version}: Codec({', '.join(values)}),"
     yield "}"
@@ -95,11 +94,11 @@ def _imports(body: str) -> Iterator[str]:
     yield f"from protocol.compiled_struct import {'EMPTY, ' if 'EMPTY' in used else ''}FieldsValue"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
     if "int32_at" in used:
-        yield "from protocol.fixed import int32_at"
+        yield "from protocol.fixed_integers import int32_at"
     yield "from protocol.mypyc_shim import mypyc_attr"
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
-        yield f"from protocol.names import {', '.join(names)}"
+        yield f"from protocol.named_types import {', '.join(names)}"
     rows = [name for name in ("Rows", "rows_with_tail") if name in used]
     if rows:
         yield f"from protocol.rows import {', '.join(rows)}"

@@ -13,12 +13,12 @@ class Structs:
         self._unpackers: set[str] = set()
         self._packers: set[str] = set()
 
-    def unpack(self, fmt: str) -> str:
+    def add_unpacker(self, fmt: str) -> str:
         """Return the name of the function that unpacks this format."""
         self._unpackers.add(fmt)
         return f"_UNPACK_{_name(fmt)}"
 
-    def pack(self, fmt: str) -> str:
+    def add_packer(self, fmt: str) -> str:
         """Return the name of the function that packs this format."""
         self._packers.add(fmt)
         return f"_PACK_{_name(fmt)}"
@@ -40,14 +40,14 @@ class SourceWriter:
         self.lines: list[str] = []
         self._indent = ""
 
-    def line(self, text: str) -> None:
+    def add_line(self, text: str) -> None:
         """Add one line at the present indentation."""
         self.lines.append(self._indent + text if text else "")
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Add `head`, and indent the lines that follow within the context."""
-        self.line(head)
+        self.add_line(head)
         self._indent += "    "
         yield
         self._indent = self._indent[:-4]

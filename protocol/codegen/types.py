@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from protocol.codegen.layout import row_run
+from protocol.codegen.layout import find_row_fields
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import row_type
 
@@ -25,7 +25,7 @@ NAMED: Final = {
     "leader": "MemberId",
     "member_id": "MemberId",
 }
-"""The types of `protocol.names` by the names of the fields that have them."""
+"""The types of `protocol.named_types` by the names of the fields that have them."""
 
 
 def python_type(field: Field) -> str:
@@ -35,12 +35,12 @@ def python_type(field: Field) -> str:
 
 def value_type(field: Field) -> str:
     """Return the type of a field's values other than null."""
-    base = field.type if field.fields else named(field) or _PYTHON_TYPES[field.type]
+    base = field.type if field.fields else find_named_type(field) or _PYTHON_TYPES[field.type]
     return f"list[{base}]" if field.is_array else base
 
 
-def named(field: Field) -> str | None:
-    """Return the type of `protocol.names` for a field; None if it has none, or may be null."""
+def find_named_type(field: Field) -> str | None:
+    """Return the type of `protocol.named_types` for a field; None if it has none, or may be null."""
     return None if field.is_array or may_be_none(field) else NAMED.get(field.name)
 
 
@@ -66,14 +66,14 @@ def default(field: Field) -> str:
     return cast_to_named(field, str(int(field.default or 0)))
 
 
-def empty(field: Field) -> str:
+def omitted_field_expression(field: Field) -> str:
     """Return the value of a field that rows do not have: an empty string, or else the schema's default."""
     return '""' if field.type == "string" else default(field)
 
 
 def cast_to_named(field: Field, value: str) -> str:
-    """Return a value as the type in `protocol.names` of its field: mypyc omits that call."""
-    name = named(field)
+    """Return a value as the type in `protocol.named_types` of its field: mypyc omits that call."""
+    name = find_named_type(field)
     return value if name is None else f"{name}({value})"
 
 
@@ -96,7 +96,7 @@ def rows_name(field: Field) -> str:
 
 
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
-    in_rows = [field for field in fields if row_run(field) is not None]
+    in_rows = [field for field in fields if find_row_fields(field) is not None]
     yield "@mypyc_attr(acyclic=True)"
     yield f"class {name}(FieldsValue):"
     yield f"    __match_args__: Final = ({''.join(f'{_quoted(field.name)}, ' for field in fields)})".replace(
@@ -130,11 +130,13 @@ def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
 
 def _items_of_rows(field: Field) -> Iterator[str]:
     """Write the property of the array, which turns rows into its items, and drops them, at the first access."""
-    run = row_run(field)
+    run = find_row_fields(field)
     assert run is not None
     places = {one.name: place for place, one in enumerate(run.fields)}
     values = [
-        cast_to_named(one, f"row[{places[one.name]}]") if one.name in places else empty(one)
+        cast_to_named(one, f"row[{places[one.name]}]")
+        if one.name in places
+        else omitted_field_expression(one)
         for one in field.fields
     ]
     yield "    @property"

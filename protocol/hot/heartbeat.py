@@ -11,13 +11,13 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import FieldsValue
 from protocol.errors import Truncated
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     UVARINT,
-    bad_length,
+    bad_length_error,
     pack_compact_string,
     pack_int32,
     pack_result,
@@ -75,7 +75,7 @@ def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -83,7 +83,7 @@ def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
     except (IndexError, error):
         raise Truncated("HeartbeatRequest") from None
     if pos > len(buf):
@@ -106,7 +106,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -114,7 +114,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -124,7 +124,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
     except (IndexError, error):
         raise Truncated("HeartbeatRequest") from None
     if pos > len(buf):

@@ -12,26 +12,26 @@ from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
-    bad_count,
-    bad_length,
+    bad_count_error,
+    bad_length_error,
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
     pack_int32,
     pack_string,
+    pack_uvarint,
     read_compact_bytes,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items,
-    uvarint,
+    too_many_items_error,
 )
 
 _UNPACK_tB: Final[Callable[[bytes, int], tuple[bool, int]]] = Struct(">?B").unpack_from
@@ -144,7 +144,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         session_timeout_ms, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -152,7 +152,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -160,15 +160,15 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
             protocol_type = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_type")
+            raise bad_length_error(n, "protocol_type")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
-            raise bad_count(protocols_count, "protocols", size - pos)
+            raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items("protocols", 1000)
+            raise too_many_items_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -178,7 +178,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -186,7 +186,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             protocols.append(JoinGroupRequestProtocol(protocol_name, protocol_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupRequest") from None
@@ -206,7 +206,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         session_timeout_ms, rebalance_timeout_ms, n = _UNPACK_iih(buf, pos)
         pos += 10
         if n >= 0:
@@ -214,7 +214,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -222,15 +222,15 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
             protocol_type = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_type")
+            raise bad_length_error(n, "protocol_type")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
-            raise bad_count(protocols_count, "protocols", size - pos)
+            raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items("protocols", 1000)
+            raise too_many_items_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -240,7 +240,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -248,7 +248,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             protocols.append(JoinGroupRequestProtocol(protocol_name, protocol_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupRequest") from None
@@ -277,7 +277,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         session_timeout_ms, rebalance_timeout_ms, n = _UNPACK_iih(buf, pos)
         pos += 10
         if n >= 0:
@@ -285,7 +285,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -295,7 +295,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -303,15 +303,15 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
             protocol_type = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_type")
+            raise bad_length_error(n, "protocol_type")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
-            raise bad_count(protocols_count, "protocols", size - pos)
+            raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items("protocols", 1000)
+            raise too_many_items_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -321,7 +321,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -329,7 +329,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
                 protocol_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             protocols.append(JoinGroupRequestProtocol(protocol_name, protocol_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupRequest") from None
@@ -381,10 +381,10 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         else:
             protocols_count, pos = read_compact_count(buf, pos)
         if not 0 <= protocols_count * 3 <= size - pos:
-            raise bad_count(protocols_count, "protocols", size - pos)
+            raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items("protocols", 1000)
+            raise too_many_items_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]
@@ -463,10 +463,10 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         else:
             protocols_count, pos = read_compact_count(buf, pos)
         if not 0 <= protocols_count * 3 <= size - pos:
-            raise bad_count(protocols_count, "protocols", size - pos)
+            raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items("protocols", 1000)
+            raise too_many_items_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]
@@ -579,7 +579,7 @@ def encode_request_v6(message: JoinGroupRequest) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.protocol_type))
     protocols = message.protocols
     n = len(protocols) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for protocol in protocols:
         raw = protocol.name.encode()
         n = len(raw) + 1
@@ -610,7 +610,7 @@ def encode_request_v8(message: JoinGroupRequest) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.protocol_type))
     protocols = message.protocols
     n = len(protocols) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for protocol in protocols:
         raw = protocol.name.encode()
         n = len(raw) + 1
@@ -637,7 +637,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
             protocol_name = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_name")
+            raise bad_length_error(n, "protocol_name")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -645,7 +645,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
             leader = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "leader")
+            raise bad_length_error(n, "leader")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -653,12 +653,12 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         members_count = n
         if not 0 <= members_count * 6 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -668,7 +668,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -676,7 +676,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             members.append(JoinGroupResponseMember(MemberId(member_member_id), None, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
@@ -698,7 +698,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
             protocol_name = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_name")
+            raise bad_length_error(n, "protocol_name")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -706,7 +706,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
             leader = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "leader")
+            raise bad_length_error(n, "leader")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -714,12 +714,12 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         members_count = n
         if not 0 <= members_count * 6 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -729,7 +729,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -737,7 +737,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             members.append(JoinGroupResponseMember(MemberId(member_member_id), None, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
@@ -762,7 +762,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             protocol_name = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "protocol_name")
+            raise bad_length_error(n, "protocol_name")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -770,7 +770,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             leader = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "leader")
+            raise bad_length_error(n, "leader")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -778,12 +778,12 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         members_count = n
         if not 0 <= members_count * 8 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -793,7 +793,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_h(buf, pos)
             pos += 2
             if n >= 0:
@@ -803,7 +803,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             elif n == -1:
                 member_group_instance_id = None
             else:
-                raise bad_length(n, "group_instance_id")
+                raise bad_length_error(n, "group_instance_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -811,7 +811,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
                 member_metadata = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "metadata")
+                raise bad_length_error(n, "metadata")
             members.append(JoinGroupResponseMember(MemberId(member_member_id), member_group_instance_id, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
@@ -852,7 +852,7 @@ def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 4 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -940,7 +940,7 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 4 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -1032,7 +1032,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 4 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[JoinGroupResponseMember] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -1149,7 +1149,7 @@ def encode_response_v6(message: JoinGroupResponse) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1
@@ -1176,7 +1176,7 @@ def encode_response_v7(message: JoinGroupResponse) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1
@@ -1207,7 +1207,7 @@ def encode_response_v9(message: JoinGroupResponse) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1

@@ -12,23 +12,23 @@ from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
-    bad_count,
-    bad_length,
+    bad_count_error,
+    bad_length_error,
     pack_compact_string,
     pack_result,
     pack_string,
+    pack_uvarint,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items,
-    uvarint,
+    too_many_items_error,
 )
 
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
@@ -113,7 +113,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -121,7 +121,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
     except (IndexError, error):
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
@@ -146,15 +146,15 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         members_count = n
         if not 0 <= members_count * 4 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items("members", 10000)
+            raise too_many_items_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -164,7 +164,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
                 member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_h(buf, pos)
             pos += 2
             if n >= 0:
@@ -174,7 +174,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
             elif n == -1:
                 member_group_instance_id = None
             else:
-                raise bad_length(n, "group_instance_id")
+                raise bad_length_error(n, "group_instance_id")
             members.append(MemberIdentity(MemberId(member_member_id), member_group_instance_id, None))
     except (IndexError, error):
         raise Truncated("LeaveGroupRequest") from None
@@ -201,10 +201,10 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 3 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items("members", 10000)
+            raise too_many_items_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -258,10 +258,10 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 4 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items("members", 10000)
+            raise too_many_items_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -338,7 +338,7 @@ def encode_request_v4(message: LeaveGroupRequest) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1
@@ -356,7 +356,7 @@ def encode_request_v5(message: LeaveGroupRequest) -> bytes:
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1
@@ -400,7 +400,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
         pos += 10
         members_count = n
         if not 0 <= members_count * 6 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[MemberResponse] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -410,7 +410,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
                 member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_h(buf, pos)
             pos += 2
             if n >= 0:
@@ -420,7 +420,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
             elif n == -1:
                 member_group_instance_id = None
             else:
-                raise bad_length(n, "group_instance_id")
+                raise bad_length_error(n, "group_instance_id")
             (member_error_code,) = _UNPACK_h(buf, pos)
             pos += 2
             members.append(MemberResponse(MemberId(member_member_id), member_group_instance_id, member_error_code))
@@ -442,7 +442,7 @@ def decode_response_v4(buf: bytes, pos: int) -> LeaveGroupResponse:
         else:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 5 <= size - pos:
-            raise bad_count(members_count, "members", size - pos)
+            raise bad_count_error(members_count, "members", size - pos)
         members: list[MemberResponse] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -511,7 +511,7 @@ def encode_response_v4(message: LeaveGroupResponse) -> bytes:
     out.append(pack_result(message.throttle_time_ms, message.error_code))
     members = message.members
     n = len(members) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for member in members:
         raw = member.member_id.encode()
         n = len(raw) + 1

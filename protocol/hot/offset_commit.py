@@ -11,29 +11,29 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from protocol.rows import Rows, rows_with_tail
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
     ZERO_UUID,
-    bad_count,
-    bad_length,
+    bad_count_error,
+    bad_length_error,
     pack_compact_string,
     pack_int32,
     pack_result,
     pack_string,
     pack_tagged_result,
+    pack_uvarint,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items,
-    uvarint,
+    too_many_items_error,
 )
 
 _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
@@ -191,7 +191,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -199,15 +199,15 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         retention_time_ms, n = _UNPACK_qi(buf, pos)
         pos += 12
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -217,15 +217,15 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -233,7 +233,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
-                    topic_partitions_rows = Rows(topic_partitions_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
+                    topic_partitions_rows = Rows(topic_partitions_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -244,7 +244,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
@@ -271,7 +271,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -279,15 +279,15 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -297,15 +297,15 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -313,7 +313,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
-                    topic_partitions_rows = Rows(topic_partitions_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
+                    topic_partitions_rows = Rows(topic_partitions_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -324,7 +324,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
@@ -345,7 +345,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -353,15 +353,15 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -371,15 +371,15 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -397,7 +397,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
@@ -418,7 +418,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -426,7 +426,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -436,15 +436,15 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -454,15 +454,15 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -480,7 +480,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
@@ -527,10 +527,10 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -547,10 +547,10 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -634,10 +634,10 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 18 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -648,10 +648,10 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 10:
@@ -708,7 +708,7 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -739,7 +739,7 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -764,7 +764,7 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -790,7 +790,7 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -815,7 +815,7 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     topics = message.topics
     n = len(topics) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for topic in topics:
         raw = topic.name.encode()
         n = len(raw) + 1
@@ -823,12 +823,12 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -856,18 +856,18 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     topics = message.topics
     n = len(topics) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -892,7 +892,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -900,15 +900,15 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         retention_time_ms, n = _UNPACK_qi(buf, pos)
         pos += 12
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -918,15 +918,15 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -938,7 +938,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
@@ -974,7 +974,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -982,15 +982,15 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1000,15 +1000,15 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -1020,7 +1020,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
@@ -1050,7 +1050,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -1058,15 +1058,15 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1076,15 +1076,15 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
@@ -1096,7 +1096,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
@@ -1126,7 +1126,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -1134,7 +1134,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -1144,15 +1144,15 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1162,15 +1162,15 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
@@ -1182,7 +1182,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 elif n == -1:
                     partition_committed_metadata = None
                 else:
-                    raise bad_length(n, "committed_metadata")
+                    raise bad_length_error(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
@@ -1238,10 +1238,10 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -1258,10 +1258,10 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1348,10 +1348,10 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 18 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1362,10 +1362,10 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items("partitions", 50000)
+                raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1418,7 +1418,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1428,12 +1428,12 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 6 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
@@ -1454,7 +1454,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetCommitResponse:
         pos += 8
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1464,12 +1464,12 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetCommitResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 6 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
@@ -1507,7 +1507,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetCommitResponse:
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -1524,7 +1524,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetCommitResponse:
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 7 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
@@ -1565,7 +1565,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetCommitResponse:
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 18 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetCommitResponseTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1576,7 +1576,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetCommitResponse:
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 7 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
@@ -1611,7 +1611,7 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -1630,7 +1630,7 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -1656,7 +1656,7 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
     out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for topic in topics:
         raw = topic.name.encode()
         n = len(raw) + 1
@@ -1664,12 +1664,12 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
                 out.append(pack_tagged_result(partition.partition_index, partition.error_code))
         out.append(b"\0")
@@ -1685,18 +1685,18 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
     out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
                 out.append(pack_tagged_result(partition.partition_index, partition.error_code))
         out.append(b"\0")

@@ -11,9 +11,9 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from protocol.rows import Rows
 from protocol.wire import (
     NULL_INT16,
@@ -22,19 +22,19 @@ from protocol.wire import (
     UNPACK_INT32S,
     UVARINT,
     ZERO_UUID,
-    bad_count,
-    bad_length,
+    array_struct,
+    bad_count_error,
+    bad_length_error,
     pack_compact_string,
     pack_int32,
     pack_string,
+    pack_uvarint,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
-    repeated,
     skip_tags,
     text_at,
-    too_many_items,
-    uvarint,
+    too_many_items_error,
 )
 
 _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
@@ -261,15 +261,15 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetFetchRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -279,19 +279,19 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partition_indexes_count = n
             if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
             items += topic_partition_indexes_count
             if items > 50000:
-                raise too_many_items("partition_indexes", 50000)
+                raise too_many_items_error("partition_indexes", 50000)
             if topic_partition_indexes_count < len(UNPACK_INT32S):
                 topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
             else:
-                topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
             pos += 4 * topic_partition_indexes_count
             topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
     except (IndexError, error):
@@ -312,18 +312,18 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 (n,) = _UNPACK_h(buf, pos)
@@ -333,19 +333,19 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
                     topic_name = text_at(buf, pos, end)
                     pos = end
                 else:
-                    raise bad_length(n, "name")
+                    raise bad_length_error(n, "name")
                 (n,) = _UNPACK_i(buf, pos)
                 pos += 4
                 topic_partition_indexes_count = n
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
     except (IndexError, error):
@@ -384,11 +384,11 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -405,14 +405,14 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
                 else:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -450,11 +450,11 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -471,14 +471,14 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
                 else:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -509,10 +509,10 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 3 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -531,11 +531,11 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 3 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -552,14 +552,14 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -595,10 +595,10 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -629,11 +629,11 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 3 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -650,14 +650,14 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -693,10 +693,10 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -727,11 +727,11 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 18 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -742,14 +742,14 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -785,7 +785,7 @@ def encode_request_v1(message: OffsetFetchRequest) -> bytes:
         out.append(pack_string(topic.name))
         topic_partition_indexes = topic.partition_indexes
         out.append(PACK_INT32(len(topic_partition_indexes)))
-        out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+        out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
     return b"".join(out)
 
 
@@ -801,7 +801,7 @@ def encode_request_v2(message: OffsetFetchRequest) -> bytes:
             out.append(pack_string(topic.name))
             topic_partition_indexes = topic.partition_indexes
             out.append(PACK_INT32(len(topic_partition_indexes)))
-            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+            out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
     return b"".join(out)
 
 
@@ -824,15 +824,15 @@ def encode_request_v6(message: OffsetFetchRequest) -> bytes:
         out.append(b"\0")
     else:
         n = len(topics) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
         for topic in topics:
             raw = topic.name.encode()
             n = len(raw) + 1
             out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
             topic_partition_indexes = topic.partition_indexes
             n = len(topic_partition_indexes) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
             out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -848,15 +848,15 @@ def encode_request_v7(message: OffsetFetchRequest) -> bytes:
         out.append(b"\0")
     else:
         n = len(topics) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
         for topic in topics:
             raw = topic.name.encode()
             n = len(raw) + 1
             out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
             topic_partition_indexes = topic.partition_indexes
             n = len(topic_partition_indexes) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
             out.append(b"\0")
     out.append(_PACK_tx(message.require_stable))
     return b"".join(out)
@@ -866,7 +866,7 @@ def encode_request_v8(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
     n = len(groups) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for group in groups:
         raw = group.group_id.encode()
         n = len(raw) + 1
@@ -876,15 +876,15 @@ def encode_request_v8(message: OffsetFetchRequest) -> bytes:
             out.append(b"\0")
         else:
             n = len(group_topics) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for topic in group_topics:
                 raw = topic.name.encode()
                 n = len(raw) + 1
                 out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
                 topic_partition_indexes = topic.partition_indexes
                 n = len(topic_partition_indexes) + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
-                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+                out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
     out.append(_PACK_tx(message.require_stable))
@@ -895,7 +895,7 @@ def encode_request_v9(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
     n = len(groups) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for group in groups:
         raw = group.group_id.encode()
         n = len(raw) + 1
@@ -907,15 +907,15 @@ def encode_request_v9(message: OffsetFetchRequest) -> bytes:
             out.append(b"\0")
         else:
             n = len(group_topics) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for topic in group_topics:
                 raw = topic.name.encode()
                 n = len(raw) + 1
                 out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
                 topic_partition_indexes = topic.partition_indexes
                 n = len(topic_partition_indexes) + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
-                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+                out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
     out.append(_PACK_tx(message.require_stable))
@@ -926,7 +926,7 @@ def encode_request_v10(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
     n = len(groups) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for group in groups:
         raw = group.group_id.encode()
         n = len(raw) + 1
@@ -938,13 +938,13 @@ def encode_request_v10(message: OffsetFetchRequest) -> bytes:
             out.append(b"\0")
         else:
             n = len(group_topics) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for topic in group_topics:
                 out.append(_PACK_16s(topic.topic_id))
                 topic_partition_indexes = topic.partition_indexes
                 n = len(topic_partition_indexes) + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
-                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+                out.append(array_struct("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
     out.append(_PACK_tx(message.require_stable))
@@ -963,15 +963,15 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items("topics", 50000)
+            raise too_many_items_error("topics", 50000)
         topics: list[OffsetFetchRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -981,19 +981,19 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partition_indexes_count = n
             if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
             items += topic_partition_indexes_count
             if items > 50000:
-                raise too_many_items("partition_indexes", 50000)
+                raise too_many_items_error("partition_indexes", 50000)
             if topic_partition_indexes_count < len(UNPACK_INT32S):
                 topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
             else:
-                topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
             pos += 4 * topic_partition_indexes_count
             topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
             left -= 1
@@ -1019,18 +1019,18 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         topics_count = n
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 (n,) = _UNPACK_h(buf, pos)
@@ -1040,19 +1040,19 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     topic_name = text_at(buf, pos, end)
                     pos = end
                 else:
-                    raise bad_length(n, "name")
+                    raise bad_length_error(n, "name")
                 (n,) = _UNPACK_i(buf, pos)
                 pos += 4
                 topic_partition_indexes_count = n
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
                 left -= 1
@@ -1096,11 +1096,11 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -1117,14 +1117,14 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 else:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -1167,11 +1167,11 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         if topics_count == -1:
             topics: list[OffsetFetchRequestTopic] | None = None
         elif not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items("topics", 50000)
+                raise too_many_items_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -1188,14 +1188,14 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 else:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items("partition_indexes", 50000)
+                    raise too_many_items_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
-                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -1231,10 +1231,10 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 3 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1253,11 +1253,11 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 3 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -1274,14 +1274,14 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -1326,10 +1326,10 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1360,11 +1360,11 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 3 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -1381,14 +1381,14 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -1433,10 +1433,10 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items("groups", 50000)
+            raise too_many_items_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1467,11 +1467,11 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             if group_topics_count == -1:
                 group_topics: list[OffsetFetchRequestTopics] | None = None
             elif not 0 <= group_topics_count * 18 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items("topics", 50000)
+                    raise too_many_items_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1482,14 +1482,14 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                     else:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
-                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                        raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items("partition_indexes", 50000)
+                        raise too_many_items_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
-                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                        topic_partition_indexes = [*array_struct("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -1529,7 +1529,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1539,12 +1539,12 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 16 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -1556,7 +1556,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
                 elif n == -1:
                     partition_metadata = None
                 else:
-                    raise bad_length(n, "metadata")
+                    raise bad_length_error(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
                 topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
@@ -1575,7 +1575,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
         pos += 4
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1585,12 +1585,12 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 16 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -1602,7 +1602,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
                 elif n == -1:
                     partition_metadata = None
                 else:
-                    raise bad_length(n, "metadata")
+                    raise bad_length_error(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
                 topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
@@ -1623,7 +1623,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
         pos += 8
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1633,12 +1633,12 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 16 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -1650,7 +1650,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
                 elif n == -1:
                     partition_metadata = None
                 else:
-                    raise bad_length(n, "metadata")
+                    raise bad_length_error(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
                 topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
@@ -1674,7 +1674,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
         pos += 8
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1684,12 +1684,12 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
                 topic_name = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "name")
+                raise bad_length_error(n, "name")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 20 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
@@ -1701,7 +1701,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
                 elif n == -1:
                     partition_metadata = None
                 else:
-                    raise bad_length(n, "metadata")
+                    raise bad_length_error(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
                 topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, partition_metadata, partition_error_code))
@@ -1727,7 +1727,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
         else:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 3 <= size - pos:
-            raise bad_count(topics_count, "topics", size - pos)
+            raise bad_count_error(topics_count, "topics", size - pos)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -1744,7 +1744,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
             else:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 20 <= size - pos:
-                raise bad_count(topic_partitions_count, "partitions", size - pos)
+                raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1801,7 +1801,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 5 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         groups: list[OffsetFetchResponseGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1818,7 +1818,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
             else:
                 group_topics_count, pos = read_compact_count(buf, pos)
             if not 0 <= group_topics_count * 3 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             group_topics: list[OffsetFetchResponseTopics] = []
             for _ in range(group_topics_count):
                 n = buf[pos]
@@ -1835,7 +1835,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                 else:
                     topic_partitions_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
-                    raise bad_count(topic_partitions_count, "partitions", size - pos)
+                    raise bad_count_error(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1897,7 +1897,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
         else:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 5 <= size - pos:
-            raise bad_count(groups_count, "groups", size - pos)
+            raise bad_count_error(groups_count, "groups", size - pos)
         groups: list[OffsetFetchResponseGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1914,7 +1914,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
             else:
                 group_topics_count, pos = read_compact_count(buf, pos)
             if not 0 <= group_topics_count * 18 <= size - pos:
-                raise bad_count(group_topics_count, "topics", size - pos)
+                raise bad_count_error(group_topics_count, "topics", size - pos)
             group_topics: list[OffsetFetchResponseTopics] = []
             for _ in range(group_topics_count):
                 topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1925,7 +1925,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                 else:
                     topic_partitions_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
-                    raise bad_count(topic_partitions_count, "partitions", size - pos)
+                    raise bad_count_error(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1981,7 +1981,7 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2004,7 +2004,7 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2029,7 +2029,7 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2057,7 +2057,7 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2077,7 +2077,7 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
     out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for topic in topics:
         raw = topic.name.encode()
         n = len(raw) + 1
@@ -2085,12 +2085,12 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -2111,14 +2111,14 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
     out.append(pack_int32(message.throttle_time_ms))
     groups = message.groups
     n = len(groups) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for group in groups:
         raw = group.group_id.encode()
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         group_topics = group.topics
         n = len(group_topics) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
         for topic in group_topics:
             raw = topic.name.encode()
             n = len(raw) + 1
@@ -2126,12 +2126,12 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             topic_partition_rows = topic.partition_rows
             if topic_partition_rows is not None:
                 n = topic_partition_rows.count + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
-                out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+                out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
             else:
                 topic_partitions = topic.partitions
                 n = len(topic_partitions) + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
                 for partition in topic_partitions:
                     if partition.metadata == "":
                         out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -2153,25 +2153,25 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
     out.append(pack_int32(message.throttle_time_ms))
     groups = message.groups
     n = len(groups) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for group in groups:
         raw = group.group_id.encode()
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         group_topics = group.topics
         n = len(group_topics) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
         for topic in group_topics:
             out.append(_PACK_16s(topic.topic_id))
             topic_partition_rows = topic.partition_rows
             if topic_partition_rows is not None:
                 n = topic_partition_rows.count + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
-                out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
+                out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
             else:
                 topic_partitions = topic.partitions
                 n = len(topic_partitions) + 1
-                out.append(UVARINT[n] if n < 128 else uvarint(n))
+                out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
                 for partition in topic_partitions:
                     if partition.metadata == "":
                         out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))

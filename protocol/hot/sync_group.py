@@ -11,29 +11,29 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
-from protocol.fixed import int32_at
+from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
-    bad_count,
-    bad_length,
+    bad_count_error,
+    bad_length_error,
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
     pack_int32,
     pack_result,
     pack_string,
+    pack_uvarint,
     read_compact_bytes,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items,
-    uvarint,
+    too_many_items_error,
 )
 
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
@@ -114,7 +114,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -122,15 +122,15 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -140,7 +140,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
                 assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -148,7 +148,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
                 assignment_assignment = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "assignment")
+                raise bad_length_error(n, "assignment")
             assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
     except (IndexError, error):
         raise Truncated("SyncGroupRequest") from None
@@ -174,7 +174,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -182,7 +182,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -192,15 +192,15 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -210,7 +210,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
                 assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -218,7 +218,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
                 assignment_assignment = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "assignment")
+                raise bad_length_error(n, "assignment")
             assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
     except (IndexError, error):
         raise Truncated("SyncGroupRequest") from None
@@ -264,10 +264,10 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
         else:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -357,10 +357,10 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         else:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -438,7 +438,7 @@ def encode_request_v4(message: SyncGroupRequest) -> bytes:
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     assignments = message.assignments
     n = len(assignments) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for assignment in assignments:
         raw = assignment.member_id.encode()
         n = len(raw) + 1
@@ -465,7 +465,7 @@ def encode_request_v5(message: SyncGroupRequest) -> bytes:
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
     assignments = message.assignments
     n = len(assignments) + 1
-    out.append(UVARINT[n] if n < 128 else uvarint(n))
+    out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
     for assignment in assignments:
         raw = assignment.member_id.encode()
         n = len(raw) + 1
@@ -490,7 +490,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -498,15 +498,15 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -516,7 +516,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -524,7 +524,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 assignment_assignment = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "assignment")
+                raise bad_length_error(n, "assignment")
             assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
@@ -555,7 +555,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             group_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "group_id")
+            raise bad_length_error(n, "group_id")
         generation_id, n = _UNPACK_ih(buf, pos)
         pos += 6
         if n >= 0:
@@ -563,7 +563,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             member_id = text_at(buf, pos, end)
             pos = end
         else:
-            raise bad_length(n, "member_id")
+            raise bad_length_error(n, "member_id")
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
         if n >= 0:
@@ -573,15 +573,15 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         elif n == -1:
             group_instance_id = None
         else:
-            raise bad_length(n, "group_instance_id")
+            raise bad_length_error(n, "group_instance_id")
         (n,) = _UNPACK_i(buf, pos)
         pos += 4
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -591,7 +591,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
-                raise bad_length(n, "member_id")
+                raise bad_length_error(n, "member_id")
             (n,) = _UNPACK_i(buf, pos)
             pos += 4
             if n >= 0:
@@ -599,7 +599,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 assignment_assignment = buf[pos:end]
                 pos = end
             else:
-                raise bad_length(n, "assignment")
+                raise bad_length_error(n, "assignment")
             assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
@@ -650,10 +650,10 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         else:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -748,10 +748,10 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         else:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
-            raise bad_count(assignments_count, "assignments", size - pos)
+            raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items("assignments", 50000)
+            raise too_many_items_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -797,7 +797,7 @@ def decode_response_v0(buf: bytes, pos: int) -> SyncGroupResponse:
             assignment = buf[pos:end]
             pos = end
         else:
-            raise bad_length(n, "assignment")
+            raise bad_length_error(n, "assignment")
     except (IndexError, error):
         raise Truncated("SyncGroupResponse") from None
     if pos > len(buf):
@@ -814,7 +814,7 @@ def decode_response_v1(buf: bytes, pos: int) -> SyncGroupResponse:
             assignment = buf[pos:end]
             pos = end
         else:
-            raise bad_length(n, "assignment")
+            raise bad_length_error(n, "assignment")
     except (IndexError, error):
         raise Truncated("SyncGroupResponse") from None
     if pos > len(buf):

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from storage.cleaner.child import NICENESS, Answer, Failure, OpenFiles, Request, Success
+from storage.cleaner.child import NICENESS, Answer, Failure, InheritedFileSystem, Request, Success
 from storage.cleaner.work import CleaningAborted, OffsetMapTooSmall, Throttle, clean
 from storage.errors import CorruptLog
 
@@ -22,7 +22,7 @@ def main() -> None:
         job = request.job
         still_wanted = partial(_is_child_of, request.parent)
         throttle = Throttle(job.io_bytes_per_second, still_wanted, time.monotonic, time.sleep)
-        result = clean(OpenFiles(request.files), job, throttle)
+        result = clean(InheritedFileSystem(request.files), job, throttle)
         answer = Success(result)
     except CorruptLog as error:
         answer = Failure("corrupt", error.reason, path=error.path, position=error.position)

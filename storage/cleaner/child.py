@@ -51,7 +51,7 @@ class Success(msgspec.Struct, frozen=True, tag=True):
 Answer = Success | Failure
 
 
-class OpenFiles(RealFileSystem):
+class InheritedFileSystem(RealFileSystem):
     """The operating system's files, of which some are open already."""
 
     def __init__(self, files: dict[str, int]) -> None:

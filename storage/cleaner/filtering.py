@@ -11,8 +11,8 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from protocol.names import Offset
-from storage.format.batch import batch_body
+from protocol.named_types import Offset
+from storage.format.batch import decompress_batch_body
 from storage.format.batch_format import (
     COMPRESSION_MASK,
     DELETE_HORIZON,
@@ -21,8 +21,8 @@ from storage.format.batch_format import (
     Batch,
     encode_batch,
 )
-from storage.format.old_messages import iter_messages
-from storage.format.record_body import raw_records, with_timestamp
+from storage.format.old_messages import iter_message_records
+from storage.format.record_body import encode_with_timestamp_delta, raw_records
 
 _MESSAGE: Final = Struct(">qi")
 _OLD_HEAD: Final = Struct(">bb")
@@ -45,7 +45,7 @@ def filter_batch(
 
     If it needs a delete horizon and has none yet, the horizon becomes `new_horizon`. Raises CorruptBatch.
     """
-    body = batch_body(batch)
+    body = decompress_batch_body(batch)
     records = list(raw_records(batch, body))
     kept = [record for record in records if keep(record.offset, record.key, record.is_tombstone)]
     if not kept:
@@ -60,7 +60,7 @@ def filter_batch(
     if set_horizon:
         attributes |= DELETE_HORIZON
         base_timestamp = new_horizon
-        parts = [with_timestamp(body, record, record.timestamp - new_horizon) for record in kept]
+        parts = [encode_with_timestamp_delta(body, record, record.timestamp - new_horizon) for record in kept]
     else:
         parts = [body[record.start : record.end] for record in kept]
     newest = batch.max_timestamp
@@ -69,7 +69,7 @@ def filter_batch(
     return _build(batch, attributes, base_timestamp, newest, len(kept), b"".join(parts))
 
 
-def empty_batch(batch: Batch) -> bytes:
+def encode_empty_batch(batch: Batch) -> bytes:
     """Return the batch v2 without records, which marks its offsets as gone (DefaultRecordBatch.writeEmptyHeader)."""
     # The attributes keep the kind of batch, but no compression and no horizon.
     attributes = batch.attributes & ~COMPRESSION_MASK & ~DELETE_HORIZON
@@ -98,7 +98,7 @@ def filter_message(message: Batch, keep: Keep) -> bytes | None:
 
     Raises CorruptBatch.
     """
-    records = list(iter_messages(message))
+    records = list(iter_message_records(message))
     kept = [record for record in records if keep(record[0], record[2], record[3] is None)]
     if not kept:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, find_cleanable_part, make_cleaning_job
 from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
@@ -22,7 +22,7 @@ from storage.log_manager import LogManager
 Runner = Callable[[CleaningJob], CleaningResult]
 
 
-class Cleaning(msgspec.Struct, frozen=True):
+class CompletedCleaning(msgspec.Struct, frozen=True):
     """The result of one cleaning."""
 
     partition: Partition
@@ -69,7 +69,7 @@ class LogCleaner:
         """Abort the cleaning under way; from any thread."""
         self._child.stop()
 
-    def clean_dirtiest(self) -> Cleaning | None:
+    def clean_dirtiest(self) -> CompletedCleaning | None:
         """Clean the log that needs it most; return None if none does.
 
         Raises CleaningFailed for a log that cannot be cleaned, and other StorageErrors, after which the cleaning
@@ -97,9 +97,9 @@ class LogCleaner:
         ]
         return max(due, key=lambda each: each.dirty_ratio, default=None)
 
-    def _clean(self, found: Candidate) -> Cleaning | None:
+    def _clean(self, found: Candidate) -> CompletedCleaning | None:
         manager, rolled = self._manager, found.rolled
-        manager.remove_cleaned(rolled)
+        manager.remove_abandoned_cleaning(rolled)
         try:
             result = self._work(found)
             # In order, each on disk before the next: a tombstone may go only after the records that it removes.
@@ -111,12 +111,12 @@ class LogCleaner:
         finally:
             # Files that were not swapped in must not fill the disk.
             with contextlib.suppress(StorageError):
-                manager.remove_cleaned(rolled)
+                manager.remove_abandoned_cleaning(rolled)
         if not result.segments:
             self._stuck[rolled.partition] = rolled.bound
             return None
         self._note(rolled.partition, result.end_offset)
-        return Cleaning(
+        return CompletedCleaning(
             rolled.partition,
             result.end_offset,
             sum(cleaned.bytes_before for cleaned in result.segments),
@@ -160,4 +160,4 @@ class LogCleaner:
         assert self._noted is not None
         self._noted[self._manager.settings.topic, partition] = offset
         known = {key: each for key, each in self._noted.items() if each >= 0}
-        write_offsets(self._fs, self._manager.notes_dir / CLEANER_OFFSET_FILE, known)
+        write_offsets(self._fs, self._manager.checkpoint_directory / CLEANER_OFFSET_FILE, known)

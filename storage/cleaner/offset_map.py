@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 
 _ENTRY_BYTES: Final = 33 + 32 + 104
 """The bytes of an entry without the key's own: its object, the offset's, and their place in a dict just grown."""

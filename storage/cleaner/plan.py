@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.cleaner.work import CleaningJob, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled_log import RolledLog
@@ -87,7 +87,7 @@ def _oldest(segments: Sequence[Segment]) -> int:
     oldest = LONG_MAX
     for segment in segments:
         if segment.size_bytes:
-            timestamp = segment.first_timestamp()
+            timestamp = segment.read_first_batch_timestamp()
             segment.close()
             if timestamp > 0:
                 oldest = min(oldest, timestamp)

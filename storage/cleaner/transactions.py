@@ -9,7 +9,7 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import Final
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.format.batch_format import Batch
 from storage.format.markers import ABORT, ENDS, marker_type
 
@@ -28,8 +28,8 @@ class _Producer:
         self.timestamp = -1
 
 
-class CleanedTransactions:
-    """Takes all batches of a range, in order: first by `scan`, then again by `on_data` and `on_marker`."""
+class CleanedTransactionMetadata:
+    """The transactions of a range of batches, which are passed in order to `scan`, and then to the checks."""
 
     def __init__(self) -> None:
         self._open: dict[int, Offset] = {}
@@ -64,11 +64,11 @@ class CleanedTransactions:
 
     # --- the second walk ---
 
-    def restart(self) -> None:
+    def begin_next_walk(self) -> None:
         """Begin another walk over the same batches."""
         self._seen.clear()
 
-    def on_data(self, batch: Batch) -> bool:
+    def check_data_batch_aborted(self, batch: Batch) -> bool:
         """Return whether this batch belongs to an aborted transaction, and so can go."""
         if not batch.is_transactional:
             return False
@@ -77,7 +77,7 @@ class CleanedTransactions:
         index = bisect_right(aborted, batch.base_offset, key=itemgetter(0))
         return index > 0 and batch.base_offset <= aborted[index - 1][1]
 
-    def on_marker(self, batch: Batch) -> bool:
+    def check_marker_discardable(self, batch: Batch) -> bool:
         """Return whether the marker can go, because nothing is left of its transaction."""
         if not batch.count:
             return True

@@ -14,14 +14,14 @@ from typing import Final
 import msgspec
 
 from protocol.compiled_struct import copy_with_fields
-from protocol.names import Offset
-from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
+from protocol.named_types import Offset
+from storage.cleaner.filtering import encode_empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.transactions import CleanedTransactions
+from storage.cleaner.transactions import CleanedTransactionMetadata
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
-from storage.format.batch import check_batch, iter_records
+from storage.format.batch import iter_records, read_checked_batch
 from storage.format.batch_format import (
     EXTENT_BYTES,
     MAGIC,
@@ -103,7 +103,7 @@ class Throttle:
         self._began_s = now_s()
         self._bytes = 0
 
-    def add(self, size: int) -> None:
+    def maybe_throttle(self, size: int) -> None:
         """Count bytes that are read or written, and sleep if they are too many. Raises CleaningAborted."""
         if not self._still_wanted():
             raise CleaningAborted
@@ -133,7 +133,7 @@ class Cleaner:
         self._directory = Path(job.directory)
         self._bound = job.bound
         self.map = OffsetMap(job.dedupe_buffer_bytes)
-        self.transactions = CleanedTransactions()
+        self.transactions = CleanedTransactionMetadata()
         self._horizon: int | None = None
 
     def run(self) -> CleaningResult:
@@ -149,7 +149,7 @@ class Cleaner:
                 f"{self._job.dedupe_buffer_bytes} bytes do not hold the keys of one batch"
             )
         self.map.latest_offset = Offset(end_offset - 1)
-        self.transactions.restart()
+        self.transactions.begin_next_walk()
         cleaned = [self._clean_group(group) for group in groups if group[0].base_offset < end_offset]
         return CleaningResult(end_offset, cleaned)
 
@@ -177,7 +177,7 @@ class Cleaner:
     def _fill_map(self, sources: list[OldSegment]) -> bool:
         """Note the keys of the dirty part; return True if there was no room for all."""
         start = self._job.first_dirty_offset
-        self.transactions.restart()
+        self.transactions.begin_next_walk()
         self.map.latest_offset = Offset(start - 1)
         for index, source in enumerate(sources):
             if index + 1 < len(sources) and sources[index + 1].base_offset <= start:
@@ -185,7 +185,7 @@ class Cleaner:
             for position, batch in self._batches(source):
                 if batch.last_offset < start:
                     continue
-                if not batch.is_control and not self.transactions.on_data(batch):
+                if not batch.is_control and not self.transactions.check_data_batch_aborted(batch):
                     with self._damage_at(source, position):
                         if not self._note(batch, start):
                             return True
@@ -231,7 +231,7 @@ class Cleaner:
 
     def _write(self, output: Segment, run: BatchRun) -> None:
         if run.batches:
-            self._throttle.add(run.size_bytes)
+            self._throttle.maybe_throttle(run.size_bytes)
             output.write(run)
 
     # --- one batch ---
@@ -246,19 +246,19 @@ class Cleaner:
         new_horizon = job.now_ms + job.delete_retention_ms
         data = None
         if batch.is_control:
-            is_needless = transactions.on_marker(batch)
+            is_needless = transactions.check_marker_discardable(batch)
             if not (is_needless and past_horizon):
                 data = filter_batch(
                     batch, _keep_all, new_horizon=new_horizon, is_marker_of_nothing=is_needless
                 )
-        elif not transactions.on_data(batch):
+        elif not transactions.check_data_batch_aborted(batch):
             data = filter_batch(batch, self._keeps, new_horizon=new_horizon)
         if data is None and (
             # A reader of the cleaned part must see where it ends.
             batch.next_offset == self._bound
             or (batch.producer_id >= 0 and transactions.is_last_of_producer(batch, job.now_ms))
         ):
-            return empty_batch(batch)
+            return encode_empty_batch(batch)
         return data
 
     def _keeps(self, offset: Offset, key: bytes | None, is_tombstone: bool) -> bool:
@@ -288,7 +288,7 @@ class Cleaner:
             position, size = 0, _CHUNK_BYTES
             while position < source.size_bytes:
                 data = file.pread(min(size, source.size_bytes - position), position)
-                self._throttle.add(len(data))
+                self._throttle.maybe_throttle(len(data))
                 pos = 0
                 while pos + EXTENT_BYTES <= len(data):
                     extent = batch_extent(data, pos)
@@ -300,7 +300,7 @@ class Cleaner:
                         break
                     if not only_of_producers or has_producer(data, pos):
                         try:
-                            batch = check_batch(data, pos)
+                            batch = read_checked_batch(data, pos)
                         except CorruptBatch as error:
                             raise CorruptLog(path, error.reason, position=position + pos) from error
                         yield position + pos, batch

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from storage.columns.numbers import Bools, Buffer, Longs
+from storage.columns.numbers import Bools, BulkReader, Longs
 from storage.columns.schema import BATCH_COLUMNS
 from storage.columns.walk import Chunk
 from storage.format.batch import read_batch
@@ -40,7 +40,7 @@ class BatchColumns:
     """The columns of a chunk's pieces: each attribute is an array with one value per piece."""
 
     def __init__(self, chunk: Chunk) -> None:
-        self.buffer = Buffer(chunk.data)
+        self.buffer = BulkReader(chunk.data)
         starts = np.array(chunk.starts, np.int64)
         read = self.buffer
         placed = chunk.positions is not None
@@ -49,7 +49,7 @@ class BatchColumns:
         self.batch_bytes: Longs = np.minimum(np.array(chunk.ends, np.int64) - starts, (1 << 31) - 1)
         self.base_offset = read.int64(starts + BASE_OFFSET_AT)
         self.leader_epoch = read.int32(starts + LEADER_EPOCH_AT)
-        self.magic = read.int8(starts + MAGIC_AT)
+        self.magic = read.unsigned_bytes(starts + MAGIC_AT)
         self.attributes = read.int16(starts + ATTRIBUTES_AT)
         self.last_offset: Longs = self.base_offset + read.int32(starts + LAST_OFFSET_DELTA_AT)
         self.base_timestamp = read.int64(starts + BASE_TIMESTAMP_AT)

@@ -8,17 +8,17 @@ import msgspec
 import numpy as np
 
 from storage.columns.batches import BatchColumns
-from storage.columns.numbers import Bools, Buffer, Longs
-from storage.columns.one_by_one import Row, batch_rows
+from storage.columns.numbers import Bools, BulkReader, Longs
+from storage.columns.row_decoder import Row, batch_rows
 from storage.columns.walk import Chunk
 from storage.errors import CorruptBatch
-from storage.format.batch import batch_body, read_batch
+from storage.format.batch import decompress_batch_body, read_batch
 from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC
 from storage.format.record_body import RECORD_BYTES_MIN
 from storage.format.varints import read_zigzag
 
 
-class Bounds(NamedTuple):
+class ReadLimits(NamedTuple):
     """The limits of how much is read together."""
 
     bodies_bytes: int = 32 << 20
@@ -27,10 +27,10 @@ class Bounds(NamedTuple):
     """The number of batches from which reading their n-th records together is faster than batch by batch."""
 
 
-BOUNDS: Final = Bounds()
+BOUNDS: Final = ReadLimits()
 
 
-class Bodies(msgspec.Struct):
+class ChunkRows(msgspec.Struct):
     """The rows of the pieces of a chunk from number `first` up to `stop`.
 
     Row i belongs to piece `pieces[i]`. It is a record whose bytes behind its size go from `starts[i]` to `ends[i]`
@@ -39,7 +39,7 @@ class Bodies(msgspec.Struct):
 
     first: int
     stop: int
-    buffer: Buffer
+    buffer: BulkReader
     pieces: Longs
     starts: Longs
     ends: Longs
@@ -49,8 +49,8 @@ class Bodies(msgspec.Struct):
 
 
 def find_records(
-    chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: Bounds = BOUNDS
-) -> Bodies:
+    chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: ReadLimits = BOUNDS
+) -> ChunkRows:
     """Return the rows of a chunk from piece `first` on, up to the bounds; the pieces in `slowly` are read slowly."""
     stop, begins, ends, buffer = _unpack(chunk, batches, first, bounds.bodies_bytes)
     count = batches.count[first:stop].copy()
@@ -63,13 +63,13 @@ def find_records(
     record_starts, record_ends, good = record_bounds(buffer, begins, ends, count, bounds.many)
     if good.all():
         pieces = np.repeat(np.arange(first, stop), count)
-        return Bodies(first, stop, buffer, pieces, record_starts, record_ends, {}, {})
+        return ChunkRows(first, stop, buffer, pieces, record_starts, record_ends, {}, {})
     return _with_slow(chunk, first, buffer, count, record_starts, record_ends, good)
 
 
 def _unpack(
     chunk: Chunk, batches: BatchColumns, first: int, bodies_bytes: int
-) -> tuple[int, Longs, Longs, Buffer]:
+) -> tuple[int, Longs, Longs, BulkReader]:
     """Return up to which piece the buffer goes, where the records of each begin and end, and the buffer."""
     begins = np.array(chunk.starts[first:], np.int64) + HEADER_BYTES
     ends = np.array(chunk.ends[first:], np.int64)
@@ -84,18 +84,18 @@ def _unpack(
             stop = index
             break
         try:
-            body = batch_body(read_batch(chunk.data[chunk.starts[index] : chunk.ends[index]]))
+            body = decompress_batch_body(read_batch(chunk.data[chunk.starts[index] : chunk.ends[index]]))
         except CorruptBatch:
             body = b""  # The slow way will report the error.
         begins[number], ends[number] = size, size + len(body)
         size += len(body)
         parts.append(body)
-    buffer = batches.buffer if len(parts) == 1 else Buffer(b"".join(parts))
+    buffer = batches.buffer if len(parts) == 1 else BulkReader(b"".join(parts))
     return stop, begins[: stop - first], ends[: stop - first], buffer
 
 
 def record_bounds(
-    buffer: Buffer, begins: Longs, ends: Longs, counts: Longs, many: int
+    buffer: BulkReader, begins: Longs, ends: Longs, counts: Longs, many: int
 ) -> tuple[Longs, Longs, Bools]:
     """Return where records start, behind their sizes, and end; each space should be filled by `counts` records.
 
@@ -109,7 +109,7 @@ def record_bounds(
     active = np.flatnonzero(counts > 0)
     number = 0
     while len(active) >= many:
-        size, start, good = buffer.zigzag(position[active])
+        size, start, good = buffer.signed_varints(position[active])
         stop = start + size
         good &= (size >= 0) & (stop <= ends[active])
         rows = first[active] + number
@@ -156,8 +156,8 @@ def _bounds_of_one(data: bytes, position: int, end: int, starts: Longs, stops: L
 
 
 def _with_slow(
-    chunk: Chunk, first: int, buffer: Buffer, count: Longs, starts: Longs, ends: Longs, good: Bools
-) -> Bodies:
+    chunk: Chunk, first: int, buffer: BulkReader, count: Longs, starts: Longs, ends: Longs, good: Bools
+) -> ChunkRows:
     """Return the rows if some pieces are not `good`, and so are read slowly; each of these has at least one row."""
     slow_rows: dict[int, list[Row]] = {}
     damages: dict[int, str] = {}
@@ -180,4 +180,4 @@ def _with_slow(
     slow = {
         int(begin[number]) + nth: row for number, found in slow_rows.items() for nth, row in enumerate(found)
     }
-    return Bodies(first, first + len(rows), buffer, pieces + first, all_starts, all_ends, slow, damages)
+    return ChunkRows(first, first + len(rows), buffer, pieces + first, all_starts, all_ends, slow, damages)

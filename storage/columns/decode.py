@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import BOUNDS, Bodies, Bounds, find_records
+from storage.columns.bodies import BOUNDS, ChunkRows, ReadLimits, find_records
 from storage.columns.numbers import Bools, Longs
 from storage.columns.offsets import Keys, Values, offset_keys, offset_values, read_record_fields
-from storage.columns.one_by_one import Row, record_row
+from storage.columns.row_decoder import Row, record_row
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
 from storage.columns.walk import Chunk
 from storage.disk.properties import encode_uuid
@@ -22,7 +22,7 @@ from storage.disk.properties import encode_uuid
 _TOPIC_ID_BYTES: Final = 16
 
 
-def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Iterator[pa.RecordBatch]:
+def decode(chunk: Chunk, columns: Sequence[str], bounds: ReadLimits = BOUNDS) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, in the order of the log, with the columns of these names.
 
     Columns of repeated values have a dictionary: groups, topics, topic ids, compression and type of key.
@@ -43,7 +43,7 @@ def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Ite
 class _Decoded:
     """The rows of some pieces; a column is made when it is requested."""
 
-    def __init__(self, batches: BatchColumns, bodies: Bodies) -> None:
+    def __init__(self, batches: BatchColumns, bodies: ChunkRows) -> None:
         self.bodies = bodies
         self._batches = batches
         self._buffer = bodies.buffer

@@ -16,7 +16,7 @@ VARINT_BYTES_MAX: Final = 9
 """The longest varint read here; a longer one, which is rare, does not fit 63 bits and is left to the slow way."""
 
 
-class Buffer:
+class BulkReader:
     """A buffer to read from. A position outside of it reads zeros, so callers check the positions."""
 
     def __init__(self, data: bytes) -> None:
@@ -37,7 +37,7 @@ class Buffer:
             return np.where((positions < 0) | (positions > self.size), self.size, positions)
         return positions
 
-    def int8(self, positions: Longs) -> Longs:
+    def unsigned_bytes(self, positions: Longs) -> Longs:
         """Return the unsigned byte at each position."""
         return self._bytes[self._inside(positions)].astype(np.int64)
 
@@ -54,9 +54,9 @@ class Buffer:
         values: Longs = self._longs[self._inside(positions)].byteswap()
         return values
 
-    def uvarint(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
+    def unsigned_varints(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
         """Return the unsigned varint at each position, where it ends, and whether it is valid."""
-        value = self.int8(positions)
+        value = self.unsigned_bytes(positions)
         end = positions + 1
         more = np.flatnonzero(value >= 0x80)
         good = np.ones(len(positions), np.bool_)
@@ -64,16 +64,16 @@ class Buffer:
         for shift in range(7, 7 * VARINT_BYTES_MAX, 7):
             if not len(more):
                 return value, end, good
-            byte = self.int8(end[more])
+            byte = self.unsigned_bytes(end[more])
             value[more] |= (byte & 0x7F) << shift
             end[more] += 1
             more = more[byte >= 0x80]
         good[more] = False
         return value, end, good
 
-    def zigzag(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
-        """Return the signed varint at each position; see `uvarint`."""
-        value, end, good = self.uvarint(positions)
+    def signed_varints(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
+        """Return the signed varint at each position; see `unsigned_varints`."""
+        value, end, good = self.unsigned_varints(positions)
         return (value >> 1) ^ -(value & 1), end, good
 
     def strings(self, starts: Longs, sizes: Longs, where: Bools) -> pa.Array:

@@ -7,7 +7,7 @@ An odd record is not `good`, and left to the slow way, which reports its error.
 import msgspec
 import numpy as np
 
-from storage.columns.numbers import Bools, Buffer, Longs
+from storage.columns.numbers import Bools, BulkReader, Longs
 
 _DELTA_MAX = 1 << 61
 """The limit of the deltas of offsets and timestamps; a larger one is damage."""
@@ -51,20 +51,20 @@ class Values(msgspec.Struct):
     good: Bools
 
 
-def read_record_fields(buffer: Buffer, starts: Longs, ends: Longs) -> RecordFields:
+def read_record_fields(buffer: BulkReader, starts: Longs, ends: Longs) -> RecordFields:
     """Read records, each from behind its size to its end."""
-    timestamp_delta, position, good = buffer.zigzag(starts + 1)
-    offset_delta, position, fine = buffer.zigzag(position)
+    timestamp_delta, position, good = buffer.signed_varints(starts + 1)
+    offset_delta, position, fine = buffer.signed_varints(position)
     good &= fine
-    key_size, key, fine = buffer.zigzag(position)
+    key_size, key, fine = buffer.signed_varints(position)
     good &= fine
-    value_size, value, fine = buffer.zigzag(key + np.maximum(key_size, 0))
+    value_size, value, fine = buffer.signed_varints(key + np.maximum(key_size, 0))
     good &= (np.abs(timestamp_delta) < _DELTA_MAX) & (np.abs(offset_delta) < _DELTA_MAX)
     good &= fine & (value + np.maximum(value_size, 0) <= ends) & (key_size <= ends) & (value_size <= ends)
     return RecordFields(timestamp_delta, offset_delta, key, key_size, value, value_size, good)
 
 
-def offset_keys(buffer: Buffer, records: RecordFields) -> Keys:
+def offset_keys(buffer: BulkReader, records: RecordFields) -> Keys:
     """Read the keys; only the keys of offsets, versions 0 and 1, are `good`."""
     end = records.key + records.key_size
     version = buffer.int16(records.key)
@@ -78,7 +78,7 @@ def offset_keys(buffer: Buffer, records: RecordFields) -> Keys:
     return Keys(version, group, group_size, topic, topic_size, buffer.int32(at), good)
 
 
-def offset_values(buffer: Buffer, records: RecordFields, wanted: Bools) -> Values:
+def offset_values(buffer: BulkReader, records: RecordFields, wanted: Bools) -> Values:
     """Read the values of the records that are `wanted`; a null value is good as well."""
     count = len(wanted)
     none = np.full(count, -1, np.int64)
@@ -103,7 +103,7 @@ def offset_values(buffer: Buffer, records: RecordFields, wanted: Bools) -> Value
     return values
 
 
-def _values(buffer: Buffer, version: int, start: Longs, end: Longs, rows: Longs, out: Values) -> None:
+def _values(buffer: BulkReader, version: int, start: Longs, end: Longs, rows: Longs, out: Values) -> None:
     """Read values of one version into the rows of `out`."""
     position = start + 10
     if version >= 3:
@@ -111,7 +111,7 @@ def _values(buffer: Buffer, version: int, start: Longs, end: Longs, rows: Longs,
         position = position + 4
     good = np.ones(len(rows), np.bool_)
     if version == 4:
-        size, metadata, good = buffer.uvarint(position)
+        size, metadata, good = buffer.unsigned_varints(position)
         size = size - 1
     else:
         size, metadata = buffer.int16(position), position + 2
@@ -133,8 +133,12 @@ def _values(buffer: Buffer, version: int, start: Longs, end: Longs, rows: Longs,
     out.good[rows] = good & (size <= end - start) & (position <= end)
 
 
-def _tags(buffer: Buffer, position: Longs) -> tuple[Longs, Longs, Bools]:
+def _tags(buffer: BulkReader, position: Longs) -> tuple[Longs, Longs, Bools]:
     """Return the topic id's position, or 0; where the tagged fields end; whether they hold no other field."""
-    count = buffer.int8(position)
-    one = (count == 1) & (buffer.int8(position + 1) == 0) & (buffer.int8(position + 2) == 16)
+    count = buffer.unsigned_bytes(position)
+    one = (
+        (count == 1)
+        & (buffer.unsigned_bytes(position + 1) == 0)
+        & (buffer.unsigned_bytes(position + 2) == 16)
+    )
     return np.where(one, position + 3, 0), position + np.where(one, 19, 1), one | (count == 0)

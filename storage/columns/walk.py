@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
-from storage.format.batch import check_batch, find_batch
+from storage.format.batch import find_batch_start, read_checked_batch
 from storage.format.batch_format import (
     CRC_START,
     EXTENT_BYTES,
@@ -86,7 +86,7 @@ def iter_segment_chunks(
     position = start
     while position < end:
         data = read(position, chunk_bytes)
-        starts, ends = good_batches(data, end - position)
+        starts, ends = find_batch_bounds(data, end - position)
         if starts:
             chunk = Chunk(data, position, starts, ends, {})
         elif data:
@@ -97,7 +97,7 @@ def iter_segment_chunks(
         position = chunk.end
 
 
-def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
+def find_split_points(read: Read, size: int, step: int) -> list[tuple[int, int]]:
     """Return positions and base offsets of good batches, `step` or more apart, to cut a segment of `size` bytes at.
 
     They are found by a walk over the headers, and exclude the start of the file.
@@ -107,12 +107,12 @@ def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
     while position < size:
         data = read(position, _SCAN_BYTES)
         pos, cut = _skip(data, wanted - position)
-        if cut is not None and check_at(read, position + pos) is not None:
+        if cut is not None and read_checked_batch_at(read, position + pos) is not None:
             found.append((position + pos, cut))
             wanted = position + pos + step
         elif pos == 0 or cut is not None:
             # Damage, or the end: continue at the next good batch.
-            following = next_good_batch(read, position + pos)[0]
+            following = find_next_batch_start(read, position + pos)[0]
             if following is None:
                 break
             position = following
@@ -134,19 +134,19 @@ def _skip(data: bytes, wanted: int) -> tuple[int, int | None]:
     return pos, None
 
 
-def check_at(read: Read, position: int) -> Batch | None:
+def read_checked_batch_at(read: Read, position: int) -> Batch | None:
     """Return the batch at a position, or None if no good one starts at it."""
     head = read(position, HEADER_BYTES)
     extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
     if extent is None or extent.end > BATCH_BYTES_LIMIT:
         return None
     try:
-        return check_batch(read(position, extent.end))
+        return read_checked_batch(read(position, extent.end))
     except CorruptBatch:
         return None
 
 
-def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
+def find_batch_bounds(data: bytes, limit: int) -> tuple[list[int], list[int]]:
     """Return the starts, before `limit`, and the ends of the good batches at the start of `data`."""
     view = memoryview(data)
     starts: list[int] = []
@@ -161,7 +161,7 @@ def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
                 break
         else:
             try:
-                end = check_batch(data, pos).end
+                end = read_checked_batch(data, pos).end
             except CorruptBatch:
                 break
         starts.append(pos)
@@ -187,7 +187,7 @@ class _Walker:
             return self._no_batch(position, len(head), what)
         data = self._read(position, size)
         try:
-            batch = check_batch(data)
+            batch = read_checked_batch(data)
         except IncompleteBatch:
             return self._no_batch(position, len(head), "the file ends within a batch")
         except CorruptBatch as error:
@@ -212,7 +212,7 @@ class _Walker:
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
         """Return the bytes up to the next good batch, or to the end of the file, as one piece."""
-        found, zeros, end = next_good_batch(self._read, position)
+        found, zeros, end = find_next_batch_start(self._read, position)
         size = (end if found is None else found) - position
         head = self._read(position, min(size, HEADER_BYTES))
         readable = _has_header(head)
@@ -230,7 +230,7 @@ class _Walker:
         return Chunk(head, position, [0], [size], {0: damage})
 
 
-def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
+def find_next_batch_start(read: Read, position: int) -> tuple[int | None, bool, int]:
     """Return the start of the next good batch behind `position`, whether only zeros follow, and where the search ended.
 
     A batch longer than half of CHUNK_BYTES may be missed.
@@ -249,7 +249,7 @@ def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
 
 
 def _find(data: bytes, *, stop: int | None = None) -> int | None:
-    return find_batch(data, Offset(0), 1 << 63, stop=stop)
+    return find_batch_start(data, Offset(0), 1 << 63, stop=stop)
 
 
 def _has_header(head: bytes) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 from storage.disk.layout import LOG_START_FILE
 
@@ -68,7 +68,7 @@ def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict
     return highest
 
 
-def gather_offsets(fs: FileSystem, data_dir: Path, directories: Iterable[Path], name: str) -> None:
+def merge_node_offset_files(fs: FileSystem, data_dir: Path, directories: Iterable[Path], name: str) -> None:
     """Copy the notes of nodes that are gone into the data directory's file. Raises OSError."""
     before = read_offsets(fs, data_dir / name) or {}
     highest = read_highest(fs, (data_dir, *directories), name)

@@ -52,10 +52,10 @@ class File(Protocol):
     def size(self) -> int:
         """Return the file's length in bytes."""
 
-    def seems_at(self, path: Path) -> bool:
-        """Return whether any file is found under `path`; cheaper than `is_at`, for a check after each write."""
+    def is_path_present(self, path: Path) -> bool:
+        """Return whether any file exists at `path`; cheaper than `is_still_at_path`, for a check after each write."""
 
-    def is_at(self, path: Path) -> bool:
+    def is_still_at_path(self, path: Path) -> bool:
         """Return whether this file is still found under `path`: not removed, replaced, or moved with its directory."""
 
     def fsync(self) -> None:
@@ -64,7 +64,7 @@ class File(Protocol):
     def fdatasync(self) -> None:
         """Sync as `fsync` does, without times and other metadata that reading does not need."""
 
-    def lock(self) -> bool:
+    def try_lock(self) -> bool:
         """Lock the file against other processes until it is closed; return False if another process has it."""
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class FileSystem(Protocol):
     def fsync_dir(self, path: Path) -> None:
         """Make creations, renames and removals in a directory durable."""
 
-    def lock_dir(self, path: Path) -> File | None:
+    def try_lock_directory(self, path: Path) -> File | None:
         """Lock a directory itself until the returned file is closed; return None if another process has the lock."""
 
     def space(self, path: Path) -> Space:
@@ -215,7 +215,7 @@ class RealFile:
         """Return the file's length in bytes."""
         return os.fstat(self._fd).st_size
 
-    def seems_at(self, path: Path) -> bool:
+    def is_path_present(self, path: Path) -> bool:
         """Return whether any file is found under `path`.
 
         No stat: if a file's time was read since its last write, Linux gives the next write a time of its own
@@ -223,7 +223,7 @@ class RealFile:
         """
         return os.access(path, os.F_OK)
 
-    def is_at(self, path: Path) -> bool:
+    def is_still_at_path(self, path: Path) -> bool:
         """Return whether this inode is still the one under `path`."""
         if self._identity is None:
             own = os.fstat(self._fd)
@@ -245,7 +245,7 @@ class RealFile:
         else:
             _sync(self._fd)
 
-    def lock(self) -> bool:
+    def try_lock(self) -> bool:
         """Lock the file until it is closed; return False if another process has it.
 
         Kafka locks with fcntl, so on Linux the lock keeps out a broker as well.
@@ -335,7 +335,7 @@ class RealFileSystem:
         finally:
             os.close(fd)
 
-    def lock_dir(self, path: Path) -> File | None:
+    def try_lock_directory(self, path: Path) -> File | None:
         """Lock a directory itself with flock; if the file system cannot, the returned file locks nothing."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

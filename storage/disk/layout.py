@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
@@ -88,12 +88,12 @@ def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
     return [data_dir / name for name in names if name == JOURNAL_DIR or _NODE_JOURNAL_DIR.fullmatch(name)]
 
 
-def open_journals_file(directory: Path) -> Path:
+def journal_list_path(directory: Path) -> Path:
     """Return the file that lists the journals in use of this directory."""
     return directory.with_name(OPEN_JOURNALS_FILE + directory.name.removeprefix(JOURNAL_DIR))
 
 
-def journal_dir_of(path: Path) -> Path | None:
+def parse_journal_list_path(path: Path) -> Path | None:
     """Return the directory whose journals the file lists, or None if it is no list of open journals."""
     match = _OPEN_JOURNALS.fullmatch(path.name)
     return path.with_name(JOURNAL_DIR + match[1]) if match else None

@@ -22,7 +22,7 @@ class DirectoryLock:
     @classmethod
     def acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
         """Lock `data_dir`. Raises DirectoryLocked, with the holder's process id, and OSError."""
-        directory = fs.lock_dir(data_dir)
+        directory = fs.try_lock_directory(data_dir)
         if directory is None:
             raise DirectoryLocked(data_dir, _pid_in(fs, data_dir))
         try:
@@ -32,7 +32,7 @@ class DirectoryLock:
             raise
         lock = cls(file, directory)
         try:
-            holder = None if file.lock() else file.pread(32, 0)
+            holder = None if file.try_lock() else file.pread(32, 0)
             if holder is None:
                 file.truncate(0)
                 file.pwrite([f"{os.getpid()}\n".encode()], 0)
@@ -45,7 +45,7 @@ class DirectoryLock:
         return lock
 
     @classmethod
-    def acquire_new(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+    def create_and_acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
         """Lock `data_dir`, made if missing. Raises DirectoryLocked and StorageError."""
         try:
             fs.mkdir(data_dir)
@@ -68,9 +68,9 @@ class DirectoryLock:
                 stack.callback(file.close)
 
 
-def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
+def find_lock_conflict(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
     """Return the error that names the process using `data_dir`, or None; change nothing. Raises OSError."""
-    directory = fs.lock_dir(data_dir)
+    directory = fs.try_lock_directory(data_dir)
     if directory is None:
         return DirectoryLocked(data_dir, _pid_in(fs, data_dir))
     try:
@@ -80,7 +80,7 @@ def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
     finally:
         directory.close()
     try:
-        return None if file.lock() else DirectoryLocked(data_dir, _pid(file.pread(32, 0)))
+        return None if file.try_lock() else DirectoryLocked(data_dir, _pid(file.pread(32, 0)))
     finally:
         file.close()
 

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from crc32c import crc32c
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_builder import BATCH_BYTES_MAX, BatchBuilder
 from storage.format.batch_format import (
@@ -24,19 +24,19 @@ from storage.format.batch_format import (
     batch_extent,
 )
 from storage.format.compression import decompress
-from storage.format.old_messages import iter_messages, read_message
+from storage.format.old_messages import iter_message_records, read_message
 from storage.format.record_body import BatchRecord, iter_body
 
 __all__ = [
     "BATCH_BYTES_MAX",
     "Batch",
     "BatchBuilder",
-    "batch_body",
-    "check_batch",
-    "find_batch",
+    "decompress_batch_body",
+    "find_batch_start",
     "iter_batches",
     "iter_records",
     "read_batch",
+    "read_checked_batch",
 ]
 
 
@@ -95,7 +95,7 @@ def read_batch(buffer: bytes, position: int = 0) -> Batch:
     )
 
 
-def check_batch(buffer: bytes, position: int = 0) -> Batch:
+def read_checked_batch(buffer: bytes, position: int = 0) -> Batch:
     """Return the batch at `position` if its length, magic and checksum are right.
 
     Raises IncompleteBatch and CorruptBatch, which name the position and the reason.
@@ -113,9 +113,9 @@ def check_batch(buffer: bytes, position: int = 0) -> Batch:
 def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> Iterator[Batch]:
     """Yield the batches from `position` to the end of the buffer; with `check`, verify their checksums.
 
-    Raises what `read_batch` and `check_batch` raise, after the batches before it.
+    Raises what `read_batch` and `read_checked_batch` raise, after the batches before it.
     """
-    read = check_batch if check else read_batch
+    read = read_checked_batch if check else read_batch
     end = len(buffer)
     while position < end:
         batch = read(buffer, position)
@@ -123,7 +123,7 @@ def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> It
         position += batch.size_bytes
 
 
-def batch_body(batch: Batch) -> bytes:
+def decompress_batch_body(batch: Batch) -> bytes:
     """Return the decompressed records of a batch v2. Raises CorruptBatch if they cannot be decompressed."""
     body = batch.buffer[batch.position + HEADER_BYTES : batch.end]
     if not batch.compression:
@@ -143,11 +143,13 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     if isinstance(batch, bytes):
         batch = read_batch(batch)
     if batch.magic < MAGIC:
-        return iter_messages(batch)
-    return iter_body(batch, batch_body(batch))
+        return iter_message_records(batch)
+    return iter_body(batch, decompress_batch_body(batch))
 
 
-def find_batch(data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | None = None) -> int | None:
+def find_batch_start(
+    data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | None = None
+) -> int | None:
     """Return where in `data` the first whole batch of version 2 starts, before `stop` if that is given.
 
     Only a batch counts whose first offset is one of the `span` offsets from `offset` on.
@@ -162,7 +164,7 @@ def find_batch(data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | 
             # Check only possible numbers: most bytes of this value are no magic.
             if extent is not None and extent.end <= len(data) and 0 <= extent.base_offset - offset < span:
                 try:
-                    check_batch(data, pos)
+                    read_checked_batch(data, pos)
                 except CorruptBatch:
                     pass
                 else:

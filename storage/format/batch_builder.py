@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.names import LeaderEpoch, Offset
+from protocol.named_types import LeaderEpoch, Offset
 from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
@@ -16,7 +16,13 @@ from storage.format.offset_record import (
     encode_tail,
     sized_key_prefix,
 )
-from storage.format.record_body import NO_HEADERS, TWO_BYTE_DELTAS, field, record_start, size_field
+from storage.format.record_body import (
+    NO_HEADERS,
+    TWO_BYTE_DELTAS,
+    encode_field,
+    encode_record_start,
+    size_field,
+)
 from storage.format.records import (
     OFFSET_VALUE_DEFAULT,
     OffsetCommitRecord,
@@ -56,7 +62,7 @@ class BatchBuilder:
         self._size = HEADER_BYTES
 
     @property
-    def batches(self) -> int:
+    def batch_count(self) -> int:
         """The number of batches that `build` returns."""
         return len(self._closed) + (self._records > 0)
 
@@ -144,7 +150,7 @@ class BatchBuilder:
                 delta += rows.count
                 continue
             for partition, value in commit.values.items():
-                start = record_start(delta)
+                start = encode_record_start(delta)
                 if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
                     tail = encode_plain_tail(partition, value)
                 else:
@@ -164,9 +170,9 @@ class BatchBuilder:
                 key = sized_key_prefix(record.group, record.topic)
                 tail = encode_tail(record.partition, record.value, version)
             else:
-                key = field(encode_record_key(record))
-                tail = field(encode_record_value(record, version)) + NO_HEADERS
-            start = record_start(delta)
+                key = encode_field(encode_record_key(record))
+                tail = encode_field(encode_record_value(record, version)) + NO_HEADERS
+            start = encode_record_start(delta)
             parts += (size_field(len(start) + len(key) + len(tail)), start, key, tail)
             delta += 1
             least_bytes += len(key) + len(tail)

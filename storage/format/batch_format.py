@@ -26,8 +26,8 @@ from crc32c import crc32c
 
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import LeaderEpoch, Offset
-from protocol.structs import Frozen
+from protocol.named_types import LeaderEpoch, Offset
+from protocol.structs import FrozenStruct
 from storage.format.compression import compress
 
 MAGIC: Final = 2
@@ -85,7 +85,7 @@ _INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
 
 
-class Batch(Frozen, frozen=True):
+class Batch(FrozenStruct, frozen=True):
     """A batch's header, and the batch's place in `buffer`; nothing is copied.
 
     A message of an older format is a batch of its own, with -1 for missing fields. A compressed message
@@ -144,7 +144,7 @@ class Batch(Frozen, frozen=True):
         return self.buffer[self.position : self.position + self.size_bytes]
 
 
-class BatchExtent(Frozen, frozen=True):
+class BatchExtent(FrozenStruct, frozen=True):
     """The offsets of a batch, and where it ends in the bytes that hold its start."""
 
     base_offset: Offset

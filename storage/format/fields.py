@@ -5,7 +5,7 @@ from struct import Struct
 from typing import Final
 
 from storage.errors import CorruptRecord, RecordTooLarge
-from storage.format.varints import uvarint
+from storage.format.varints import encode_unsigned_varint
 
 SHORT_STRING_MAX: Final = 32_767
 
@@ -25,23 +25,23 @@ def short_length(name: str, size: int) -> bytes:
     return _SHORT.pack(size)
 
 
-def short_string(name: str, value: str) -> bytes:
+def encode_short_string(name: str, value: str) -> bytes:
     """Encode a STRING: two length bytes and UTF-8. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     data = value.encode()
     return short_length(name, len(data)) + data
 
 
-def nullable_string(name: str, value: str | None) -> bytes:
+def encode_nullable_string(name: str, value: str | None) -> bytes:
     """Encode a STRING or null, which has the length -1."""
-    return _NULL_STRING if value is None else short_string(name, value)
+    return _NULL_STRING if value is None else encode_short_string(name, value)
 
 
-def compact_string(value: str | None) -> bytes:
+def encode_compact_string(value: str | None) -> bytes:
     """Encode a COMPACT_STRING or null: length + 1 as an unsigned varint, then UTF-8."""
     if value is None:
         return b"\x00"
     data = value.encode()
-    return uvarint(len(data) + 1) + data
+    return encode_unsigned_varint(len(data) + 1) + data
 
 
 class FieldReader:
@@ -117,7 +117,7 @@ class FieldReader:
         size = self.uvarint() - 1
         return None if size == -1 else self._text(size)
 
-    def array_length(self, size: int) -> int:
+    def check_array_length(self, size: int) -> int:
         """Return `size`, after a check that so many elements of at least one byte can follow."""
         if not 0 <= size <= len(self._data) - self._pos:
             raise CorruptRecord(f"{self._what}: an array of {size} elements at byte {self._pos}")

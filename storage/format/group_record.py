@@ -9,11 +9,16 @@ old one.
 from struct import Struct
 from typing import Final
 
-from protocol.names import GroupId, MemberId
-from protocol.structs import Frozen
+from protocol.named_types import GroupId, MemberId
+from protocol.structs import FrozenStruct
 from storage.errors import CorruptRecord
-from storage.format.fields import FieldReader, compact_string, nullable_string, short_string
-from storage.format.varints import uvarint
+from storage.format.fields import (
+    FieldReader,
+    encode_compact_string,
+    encode_nullable_string,
+    encode_short_string,
+)
+from storage.format.varints import encode_unsigned_varint
 
 GROUP_KEY_VERSION: Final = 2
 GROUP_VALUE_DEFAULT: Final = 3
@@ -24,7 +29,7 @@ _LONG: Final = Struct(">q")
 _TWO_INTS: Final = Struct(">ii")
 
 
-class MemberValue(Frozen, frozen=True):
+class MemberValue(FrozenStruct, frozen=True):
     """A member of a stored group. Timeouts are milliseconds; `rebalance_timeout` is -1 in value version 0."""
 
     member_id: MemberId
@@ -37,7 +42,7 @@ class MemberValue(Frozen, frozen=True):
     assignment: bytes
 
 
-class GroupMetadataValue(Frozen, frozen=True):
+class GroupMetadataValue(FrozenStruct, frozen=True):
     """A generation of a group. `current_state_timestamp` (ms) is -1 if the version has none."""
 
     protocol_type: str
@@ -48,7 +53,7 @@ class GroupMetadataValue(Frozen, frozen=True):
     members: tuple[MemberValue, ...]
 
 
-class GroupMetadataRecord(Frozen, frozen=True):
+class GroupMetadataRecord(FrozenStruct, frozen=True):
     """The record of one classic group; `value` None deletes the group."""
 
     group: GroupId
@@ -60,7 +65,7 @@ class GroupMetadataRecord(Frozen, frozen=True):
 
 def encode_group_key(group: GroupId) -> bytes:
     """Encode the key of a group. Raises RecordTooLarge for a name of more than 32,767 bytes."""
-    return _SHORT.pack(GROUP_KEY_VERSION) + short_string("group", group)
+    return _SHORT.pack(GROUP_KEY_VERSION) + encode_short_string("group", group)
 
 
 def encode_group_metadata(value: GroupMetadataValue, version: int = GROUP_VALUE_DEFAULT) -> bytes:
@@ -71,20 +76,20 @@ def encode_group_metadata(value: GroupMetadataValue, version: int = GROUP_VALUE_
         raise ValueError(f"group metadata value version {version} cannot be written")
     parts = [
         _SHORT.pack(version),
-        short_string("protocol_type", value.protocol_type),
+        encode_short_string("protocol_type", value.protocol_type),
         _INT.pack(value.generation),
-        nullable_string("protocol", value.protocol),
-        nullable_string("leader", value.leader),
+        encode_nullable_string("protocol", value.protocol),
+        encode_nullable_string("leader", value.leader),
     ]
     if version >= 2:
         parts.append(_LONG.pack(value.current_state_timestamp))
     parts.append(_INT.pack(len(value.members)))
     for member in value.members:
-        parts.append(short_string("member_id", member.member_id))
+        parts.append(encode_short_string("member_id", member.member_id))
         if version >= 3:
-            parts.append(nullable_string("group_instance_id", member.group_instance_id))
-        parts.append(short_string("client_id", member.client_id))
-        parts.append(short_string("client_host", member.client_host))
+            parts.append(encode_nullable_string("group_instance_id", member.group_instance_id))
+        parts.append(encode_short_string("client_id", member.client_id))
+        parts.append(encode_short_string("client_host", member.client_host))
         if version >= 1:
             parts.append(_INT.pack(member.rebalance_timeout))
         parts.append(_TWO_INTS.pack(member.session_timeout, len(member.subscription)))
@@ -97,23 +102,23 @@ def encode_group_metadata(value: GroupMetadataValue, version: int = GROUP_VALUE_
 def _encode_group_flexible(value: GroupMetadataValue) -> bytes:
     parts = [
         _SHORT.pack(4),
-        compact_string(value.protocol_type),
+        encode_compact_string(value.protocol_type),
         _INT.pack(value.generation),
-        compact_string(value.protocol),
-        compact_string(value.leader),
+        encode_compact_string(value.protocol),
+        encode_compact_string(value.leader),
         _LONG.pack(value.current_state_timestamp),
-        uvarint(len(value.members) + 1),
+        encode_unsigned_varint(len(value.members) + 1),
     ]
     for member in value.members:
         parts += (
-            compact_string(member.member_id),
-            compact_string(member.group_instance_id),
-            compact_string(member.client_id),
-            compact_string(member.client_host),
+            encode_compact_string(member.member_id),
+            encode_compact_string(member.group_instance_id),
+            encode_compact_string(member.client_id),
+            encode_compact_string(member.client_host),
             _TWO_INTS.pack(member.rebalance_timeout, member.session_timeout),
-            uvarint(len(member.subscription) + 1),
+            encode_unsigned_varint(len(member.subscription) + 1),
             member.subscription,
-            uvarint(len(member.assignment) + 1),
+            encode_unsigned_varint(len(member.assignment) + 1),
             member.assignment,
             b"\x00",
         )
@@ -135,7 +140,7 @@ def decode_group_metadata(value: bytes) -> GroupMetadataValue:
     protocol_type, generation = reader.string(), reader.int32()
     protocol, leader = reader.nullable_string(), _member_id(reader.nullable_string())
     timestamp = reader.int64() if version >= 2 else -1
-    members = tuple(_decode_member(reader, version) for _ in range(reader.array_length(reader.int32())))
+    members = tuple(_decode_member(reader, version) for _ in range(reader.check_array_length(reader.int32())))
     return GroupMetadataValue(protocol_type, generation, protocol, leader, timestamp, members)
 
 
@@ -167,7 +172,7 @@ def _decode_group_flexible(reader: FieldReader) -> GroupMetadataValue:
     protocol, leader = reader.nullable_compact_string(), _member_id(reader.nullable_compact_string())
     timestamp = reader.int64()
     members = []
-    for _ in range(reader.array_length(reader.uvarint() - 1)):
+    for _ in range(reader.check_array_length(reader.uvarint() - 1)):
         member_id, instance_id = MemberId(reader.compact_string()), reader.nullable_compact_string()
         client_id, client_host = reader.compact_string(), reader.compact_string()
         rebalance_timeout, session_timeout = reader.int32(), reader.int32()

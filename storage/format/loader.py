@@ -10,9 +10,9 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format.batch import Batch, batch_body
+from storage.format.batch import Batch, decompress_batch_body
 from storage.format.batch_format import MAGIC
 from storage.format.offset_record import (
     OFFSET_KEY,
@@ -22,9 +22,9 @@ from storage.format.offset_record import (
     PLAIN_VALUE_SIZE,
     PLAIN_VERSION,
     decode_name,
-    name_ends,
+    find_name_ends,
 )
-from storage.format.old_messages import iter_messages
+from storage.format.old_messages import iter_message_records
 from storage.format.record_body import check_end, read_field, skip_to_key
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
 from storage.format.varints import read_zigzag
@@ -34,7 +34,7 @@ NAMES_MAX: Final = 50_000
 Names = tuple[GroupId, str]
 
 
-class RecordLoader:
+class RecordDecoder:
     """Decodes one batch after the other, and lets their records share the names of groups and topics."""
 
     __slots__ = ("_names", "_names_max", "_topics")
@@ -45,10 +45,10 @@ class RecordLoader:
         self._names: dict[bytes, Names | None] = {}
         self._topics: dict[bytes, str] = {}
 
-    def load(self, batch: Batch) -> list[Record]:
-        """Return the records of a batch one by one, in order; otherwise as `load_runs`."""
+    def decode_batch(self, batch: Batch) -> list[Record]:
+        """Return the records of a batch one by one, in order; otherwise as `decode_batch_grouped`."""
         records: list[Record] = []
-        for record in self.load_runs(batch):
+        for record in self.decode_batch_grouped(batch):
             if isinstance(record, OffsetCommits):
                 group, topic = record.group, record.topic
                 records += [OffsetCommitRecord(group, topic, each, v) for each, v in record.values.items()]
@@ -56,7 +56,7 @@ class RecordLoader:
                 records.append(record)
         return records
 
-    def load_runs(self, batch: Batch) -> list[Record | OffsetCommits]:
+    def decode_batch_grouped(self, batch: Batch) -> list[Record | OffsetCommits]:
         """Return the records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
         Successive offsets of one group and topic are returned as one OffsetCommits, with each partition at most
@@ -67,8 +67,8 @@ class RecordLoader:
             return []
         try:
             if batch.magic < MAGIC:
-                return [decode_record(key, value) for _, _, key, value in iter_messages(batch)]
-            return self._load(batch, batch_body(batch))
+                return [decode_record(key, value) for _, _, key, value in iter_message_records(batch)]
+            return self._load(batch, decompress_batch_body(batch))
         except CorruptRecord as error:
             where = f"batch of offsets {batch.base_offset} to {batch.last_offset}"
             raise CorruptRecord(f"{where}: {error.reason}") from error
@@ -123,7 +123,7 @@ class RecordLoader:
         if size != len(key) - pos + PARTITION_BYTES or key[pos : pos + 2] != OFFSET_KEY:
             return None
         try:
-            group_end, topic_end = name_ends(key, pos)
+            group_end, topic_end = find_name_ends(key, pos)
         except CorruptRecord:
             return None
         if topic_end != len(key):

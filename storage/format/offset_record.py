@@ -20,18 +20,18 @@ from typing import Any, Final
 
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from protocol.rows import Rows
-from protocol.wire import repeated
+from protocol.wire import array_struct
 from storage.errors import CorruptRecord
-from storage.format.fields import FieldReader, compact_string, short_length, short_string
+from storage.format.fields import FieldReader, encode_compact_string, encode_short_string, short_length
 from storage.format.record_body import (
     NO_HEADERS,
     NO_TIMESTAMP_DELTA,
-    field,
+    count_same_size_deltas,
+    encode_field,
+    encode_record_start,
     offset_deltas,
-    record_start,
-    same_delta_size,
     size_field,
 )
 
@@ -197,7 +197,7 @@ def sized_key_prefix(group: GroupId, topic: str) -> bytes:
     return size_field(len(prefix) + PARTITION_BYTES) + prefix
 
 
-def name_ends(key: bytes, pos: int) -> tuple[int, int]:
+def find_name_ends(key: bytes, pos: int) -> tuple[int, int]:
     """Return where the group's and the topic's name end in the key of an offset that begins at `pos`.
 
     The group's begins at `pos` + 4, the topic's 2 after it; the partition follows. Raises CorruptRecord.
@@ -223,7 +223,7 @@ def decode_name(data: bytes) -> str:
 
 def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
     """Decode a record with an offset's key, of version 0 or 1. Raises CorruptRecord."""
-    group_end, topic_end = name_ends(key, 0)
+    group_end, topic_end = find_name_ends(key, 0)
     if len(key) < topic_end + PARTITION_BYTES:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
     (partition,) = _INT.unpack_from(key, topic_end)
@@ -240,7 +240,7 @@ def encode_offset(value: OffsetAndMetadata, version: int = OFFSET_VALUE_DEFAULT)
     """Encode an offset commit value of `version` 0-4; leave out the fields that the version does not have."""
     if version == 4:
         return _encode_offset_flexible(value)
-    metadata = short_string("metadata", value.metadata)
+    metadata = encode_short_string("metadata", value.metadata)
     if version == 3:
         head = _HEAD_WITH_EPOCH.pack(3, value.offset, value.leader_epoch)
         return head + metadata + _LONG.pack(value.commit_timestamp)
@@ -259,10 +259,10 @@ def _encode_offset_flexible(value: OffsetAndMetadata) -> bytes:
     tags = b"\x00"
     if value.topic_id is not None and value.topic_id != _NO_TOPIC_ID:
         tags = b"\x01\x00\x10" + value.topic_id
-    return head + compact_string(value.metadata) + tail + tags
+    return head + encode_compact_string(value.metadata) + tail + tags
 
 
-def value_version(value: OffsetAndMetadata, version: int) -> int:
+def choose_value_version(value: OffsetAndMetadata, version: int) -> int:
     """Return the version to write a value in if `version` is configured: an expiry needs its own."""
     return version if value.expire_timestamp is None else WITH_EXPIRY
 
@@ -273,7 +273,7 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
     Raises RecordTooLarge for metadata of more than 32,767 bytes that the version cannot hold.
     """
     if value is None:
-        return _INT.pack(partition) + field(None) + NO_HEADERS
+        return _INT.pack(partition) + encode_field(None) + NO_HEADERS
     if not value.metadata and value.expire_timestamp is None:
         if version == PLAIN_VERSION:
             return encode_plain_tail(partition, value)
@@ -289,7 +289,11 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
                 0,
                 0,
             )
-    return _INT.pack(partition) + field(encode_offset(value, value_version(value, version))) + NO_HEADERS
+    return (
+        _INT.pack(partition)
+        + encode_field(encode_offset(value, choose_value_version(value, version)))
+        + NO_HEADERS
+    )
 
 
 def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
@@ -297,7 +301,7 @@ def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
+def pack_offset_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
     """Pack plain offsets into rows of PLAIN_ROW."""
     fields: list[Any] = [0] * (3 * len(values))
     at = 0
@@ -307,7 +311,7 @@ def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
         fields[at + 1] = value.offset
         fields[at + 2] = value.leader_epoch
         at += 3
-    return Rows(repeated(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
+    return Rows(array_struct(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
 
 
 def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
@@ -318,8 +322,8 @@ def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta:
     runs: list[bytes] = []
     at = 0
     while at < rows.count:
-        count = min(rows.count - at, same_delta_size(delta))
-        runs.append(_records_alike(names, rows.part(at, at + count), commit_timestamp, delta))
+        count = min(rows.count - at, count_same_size_deltas(delta))
+        runs.append(_records_alike(names, rows.slice_rows(at, at + count), commit_timestamp, delta))
         at += count
         delta += count
     return b"".join(runs)
@@ -327,18 +331,18 @@ def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta:
 
 def _records_alike(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
     """Encode records of one size, which differ only in their rows and in their offset deltas."""
-    delta_bytes = len(record_start(delta)) - len(NO_TIMESTAMP_DELTA)
-    head = size_field(len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES) + NO_TIMESTAMP_DELTA
+    delta_bytes = len(encode_record_start(delta)) - len(NO_TIMESTAMP_DELTA)
+    head = size_field(len(encode_record_start(delta)) + len(names) + PLAIN_TAIL_BYTES) + NO_TIMESTAMP_DELTA
     tail = _PACK_PLAIN(0, _VALUE_HEAD, 0, 0, commit_timestamp)
     record = head + bytes(delta_bytes) + names + tail
     size_bytes = len(record)
     out = bytearray(record * rows.count)
     at = len(head)
-    Rows(offset_deltas(delta, rows.count), delta_bytes).put(0, delta_bytes, out, at, size_bytes)
+    Rows(offset_deltas(delta, rows.count), delta_bytes).copy_columns_into(0, delta_bytes, out, at, size_bytes)
     at += delta_bytes + len(names)
-    rows.put(0, PARTITION_BYTES, out, at, size_bytes)
+    rows.copy_columns_into(0, PARTITION_BYTES, out, at, size_bytes)
     at += PARTITION_BYTES + len(_VALUE_HEAD)
-    rows.put(PARTITION_BYTES, PLAIN_ROW_BYTES, out, at, size_bytes)
+    rows.copy_columns_into(PARTITION_BYTES, PLAIN_ROW_BYTES, out, at, size_bytes)
     return bytes(out)
 
 

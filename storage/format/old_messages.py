@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from protocol.names import LeaderEpoch, Offset
+from protocol.named_types import LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_format import (
     LOG_APPEND_TIME,
@@ -63,7 +63,7 @@ def read_message(buffer: bytes, position: int) -> Batch:
     )
 
 
-def iter_messages(message: Batch) -> Iterator[BatchRecord]:
+def iter_message_records(message: Batch) -> Iterator[BatchRecord]:
     """Yield the record of a message, or the records in a wrapper. Raises CorruptBatch."""
     key, value = _key_and_value(message)
     if not message.compression:

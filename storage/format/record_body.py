@@ -17,11 +17,11 @@ keeps them, and the bulk path of `storage.columns`, equal.
 from collections.abc import Iterator
 from typing import Final
 
-from protocol.names import Offset
-from protocol.structs import Frozen
+from protocol.named_types import Offset
+from protocol.structs import FrozenStruct
 from storage.errors import CorruptBatch
 from storage.format.batch_format import LOG_APPEND_TIME, Batch
-from storage.format.varints import TABLE_SIZE, ZIGZAG, read_zigzag, zigzag
+from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
 
 RECORD_BYTES_MIN: Final = 7
 """The least size of a record: a byte each for size, attributes, two deltas, two sizes and number of headers."""
@@ -38,7 +38,7 @@ TWO_BYTE_DELTAS: Final = 1 << 13
 NO_HEADERS: Final = b"\x00"
 
 
-class RawRecord(Frozen, frozen=True):
+class RawRecord(FrozenStruct, frozen=True):
     """A record of a batch v2: its start and end in the body, and the fields that cleaning needs."""
 
     start: int
@@ -210,9 +210,9 @@ def check_end(batch: Batch, end: int, size: int) -> None:
 # ------------------------------------------------------------------ writing
 
 
-def record_start(offset_delta: int) -> bytes:
+def encode_record_start(offset_delta: int) -> bytes:
     """Encode a record's attributes, a timestamp delta of 0, and its offset delta, which follow its size."""
-    return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + zigzag(offset_delta)
+    return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + encode_zigzag(offset_delta)
 
 
 def offset_deltas(first: int, count: int) -> bytes:
@@ -220,23 +220,23 @@ def offset_deltas(first: int, count: int) -> bytes:
     return b"".join(ZIGZAG[first : first + count])
 
 
-def same_delta_size(offset_delta: int) -> int:
+def count_same_size_deltas(offset_delta: int) -> int:
     """Return how many offset deltas from this one on have as many bytes, for deltas below TWO_BYTE_DELTAS."""
     return (ONE_BYTE_DELTAS if offset_delta < ONE_BYTE_DELTAS else TWO_BYTE_DELTAS) - offset_delta
 
 
 def size_field(size: int) -> bytes:
     """Encode the size that precedes a record, a key or a value."""
-    return ZIGZAG[size] if size < TABLE_SIZE else zigzag(size)
+    return ZIGZAG[size] if size < TABLE_SIZE else encode_zigzag(size)
 
 
-def field(content: bytes | None) -> bytes:
+def encode_field(content: bytes | None) -> bytes:
     """Encode a key or a value after its size; null is a tombstone's value."""
     return b"\x01" if content is None else size_field(len(content)) + content
 
 
-def with_timestamp(body: bytes, record: RawRecord, delta: int) -> bytes:
+def encode_with_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
     """Encode a body's record with another timestamp delta, and so perhaps another size."""
     _, pos = read_zigzag(body, record.start)
-    rest = body[pos : pos + 1] + zigzag(delta) + body[record.after_timestamp : record.end]
+    rest = body[pos : pos + 1] + encode_zigzag(delta) + body[record.after_timestamp : record.end]
     return size_field(len(rest)) + rest

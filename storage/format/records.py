@@ -7,8 +7,8 @@ A key's version gives the kind of record: 0 and 1 an offset (`offset_record`), 2
 
 from typing import Final, TypeAlias
 
-from protocol.names import GroupId
-from protocol.structs import Frozen
+from protocol.named_types import GroupId
+from protocol.structs import FrozenStruct
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader
 from storage.format.group_record import (
@@ -26,11 +26,11 @@ from storage.format.offset_record import (
     OffsetAndMetadata,
     OffsetCommitRecord,
     OffsetCommits,
+    choose_value_version,
     decode_offset,
     decode_offset_record,
     encode_offset,
     encode_offset_key,
-    value_version,
 )
 
 __all__ = [
@@ -50,14 +50,14 @@ __all__ = [
     "encode_offset",
     "encode_record_key",
     "encode_record_value",
-    "other_group",
+    "find_unserved_group",
 ]
 
 OTHER_GROUP_KEYS: Final = frozenset({3, 17})
 """The key versions of consumer groups (KIP-848) and streams groups, which commit offsets as classic groups do."""
 
 
-class UnknownRecord(Frozen, frozen=True):
+class UnknownRecord(FrozenStruct, frozen=True):
     """A record of a kind that this program does not know, kept byte for byte."""
 
     key_version: int
@@ -89,7 +89,7 @@ def encode_record_value(record: Record, offset_value_version: int = OFFSET_VALUE
         return None
     if isinstance(record, GroupMetadataRecord):
         return encode_group_metadata(record.value)
-    return encode_offset(record.value, value_version(record.value, offset_value_version))
+    return encode_offset(record.value, choose_value_version(record.value, offset_value_version))
 
 
 def decode_record(key: bytes | None, value: bytes | None) -> Record:
@@ -110,7 +110,7 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
     return UnknownRecord(version, key, value)
 
 
-def other_group(record: UnknownRecord) -> GroupId | None:
+def find_unserved_group(record: UnknownRecord) -> GroupId | None:
     """Return the group that a record creates or removes, if it is of a protocol that is not served; else None."""
     if record.key_version not in OTHER_GROUP_KEYS:
         return None

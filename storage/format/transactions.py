@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from storage.errors import CorruptRecord
 from storage.format.batch import Batch, iter_records
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.markers import COMMIT, marker_type
 from storage.format.records import OffsetCommitRecord, OffsetCommits, Record, decode_record
 
@@ -34,7 +34,7 @@ class LogReplay:
 
     __slots__ = ("_loader", "_pending")
 
-    def __init__(self, loader: RecordLoader) -> None:
+    def __init__(self, loader: RecordDecoder) -> None:
         self._loader = loader
         # By producer id; each committed offset with its record's offset in the log.
         self._pending: dict[int, dict[_Key, tuple[int, OffsetCommitRecord]]] = {}
@@ -42,13 +42,13 @@ class LogReplay:
     def replay(self, batch: Batch) -> Sequence[Record | OffsetCommits]:
         """Return the records that take effect with this batch: its own, or those that waited for a commit marker.
 
-        Offsets may be grouped, as by RecordLoader.load_runs. Raises CorruptBatch, and CorruptRecord if a
+        Offsets may be grouped, as by RecordDecoder.decode_batch_grouped. Raises CorruptBatch, and CorruptRecord if a
         record of a known kind cannot be decoded.
         """
         if batch.producer_id == NO_PRODUCER_ID:
             if not self._pending:
-                return self._loader.load_runs(batch)
-            records = self._loader.load(batch)
+                return self._loader.decode_batch_grouped(batch)
+            records = self._loader.decode_batch(batch)
             self._replace(records)
             return records
         if batch.is_control:
@@ -56,7 +56,7 @@ class LogReplay:
         return self._hold(batch)
 
     @property
-    def open(self) -> OpenTransactions:
+    def open_transaction_counts(self) -> OpenTransactions:
         """The offsets that still wait for a marker, and so do not count yet."""
         waiting = [len(pending) for pending in self._pending.values() if pending]
         return OpenTransactions(len(waiting), sum(waiting))

@@ -7,7 +7,7 @@ TABLE_SIZE: Final = 8192
 """The limit below which numbers from 0 on have a signed varint of at most two bytes."""
 
 
-def uvarint(value: int) -> bytes:
+def encode_unsigned_varint(value: int) -> bytes:
     """Encode a number of at least 0 as an unsigned varint."""
     out = bytearray()
     while value > 0x7F:
@@ -17,12 +17,12 @@ def uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def zigzag(value: int) -> bytes:
+def encode_zigzag(value: int) -> bytes:
     """Encode a signed varint, the form of every length and delta in a batch's records."""
-    return uvarint(value << 1 if value >= 0 else ~(value << 1))
+    return encode_unsigned_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
-ZIGZAG: Final = tuple(zigzag(number) for number in range(TABLE_SIZE))
+ZIGZAG: Final = tuple(encode_zigzag(number) for number in range(TABLE_SIZE))
 """The signed varints of the numbers below TABLE_SIZE."""
 
 

@@ -33,7 +33,7 @@ from crc32c import crc32c
 
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -143,7 +143,7 @@ class Journal:
             self._grow(-(-end // self._step) * self._step, durable=durable)
         if durable:
             self._file.pwrite_durable(frame, self._end)
-            if not self._file.seems_at(self.path):
+            if not self._file.is_path_present(self.path):
                 raise self._gone()
         else:
             self.unsynced = True
@@ -160,9 +160,9 @@ class Journal:
             self._file.fsync()
         self._allocated = size
 
-    def check_there(self) -> None:
+    def check_file_present(self) -> None:
         """Raise FileNotFoundError if a start would not find the file: it was removed, replaced, or moved away."""
-        if not self._file.is_at(self.path):
+        if not self._file.is_still_at_path(self.path):
             raise self._gone()
 
     def _gone(self) -> FileNotFoundError:

@@ -85,10 +85,10 @@ def read_journals(fs: FileSystem, directory: Path, *, last_flush: int | None = N
         for name in fs.listdir(directory)
         if (number := parse_journal(name)) is not None
     ]
-    return without_discarded(journals, last_flush)
+    return exclude_discarded_frames(journals, last_flush)
 
 
-def without_discarded(
+def exclude_discarded_frames(
     journals: Sequence[JournalContents], last_flush: int | None = None
 ) -> list[JournalContents]:
     """Return the journals of one directory, oldest first, without the frames that a later journal revokes.

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -24,11 +24,11 @@ from storage.disk.layout import (
     RECOVERY_POINT_FILE,
     SPARE_JOURNAL,
     TEMPORARY_SUFFIX,
-    journal_dir_of,
     journal_dirs,
+    journal_list_path,
     journal_name,
-    open_journals_file,
     parse_journal,
+    parse_journal_list_path,
 )
 from storage.disk.properties import random_id
 from storage.errors import CorruptLog
@@ -60,16 +60,16 @@ class _CleanMark(msgspec.Struct):
     id: str | None = None
 
 
-def read_note(fs: FileSystem, path: Path) -> JournalRegistryFile | None:
+def read_registry_file(fs: FileSystem, path: Path) -> JournalRegistryFile | None:
     """Read the list of journals; return None if it was never written. Raises CorruptLog if invalid, and OSError."""
     try:
         data = read_file(fs, path)
     except FileNotFoundError:
         return None
-    return parse_note(data, path)
+    return parse_registry_file(data, path)
 
 
-def parse_note(data: bytes, path: Path) -> JournalRegistryFile:
+def parse_registry_file(data: bytes, path: Path) -> JournalRegistryFile:
     """Parse the content of such a file. Raises CorruptLog if it is invalid."""
     try:
         note = msgspec.json.decode(data, type=JournalRegistryFile)
@@ -80,9 +80,9 @@ def parse_note(data: bytes, path: Path) -> JournalRegistryFile:
     return note
 
 
-def write_note(fs: FileSystem, directory: Path, journals: Mapping[int, bytes]) -> None:
+def write_registry_file(fs: FileSystem, directory: Path, journals: Mapping[int, bytes]) -> None:
     """Note that these journals of a directory are in use. Durable on return. Raises OSError."""
-    atomic_write(fs, open_journals_file(directory), msgspec.json.encode(JournalRegistryFile(dict(journals))))
+    atomic_write(fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryFile(dict(journals))))
 
 
 class JournalRegistry:
@@ -96,9 +96,9 @@ class JournalRegistry:
         self._fs = fs
         self._directory = directory
 
-    def note(self, journals: Mapping[int, bytes]) -> None:
+    def store_journals(self, journals: Mapping[int, bytes]) -> None:
         """Replace the list by these journals. Durable on return. Raises OSError."""
-        write_note(self._fs, self._directory, journals)
+        write_registry_file(self._fs, self._directory, journals)
         self.journals = dict(journals)
 
 
@@ -108,23 +108,23 @@ def mark_clean_stop(fs: FileSystem, data_dir: Path, directory: Path) -> None:
     Raises OSError.
     """
     stop = random_id(fs)
-    atomic_write(fs, open_journals_file(directory), msgspec.json.encode(JournalRegistryFile(closed=stop)))
+    atomic_write(fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryFile(closed=stop)))
     # Kafka (CleanShutdownFileHandler) reads a mark with a field that it does not know as one without an epoch.
     mark = {"version": 0, "brokerEpoch": -1, "id": stop}
     atomic_write(fs, data_dir / CLEAN_SHUTDOWN_FILE, msgspec.json.encode(mark))
 
 
-def take_over(fs: FileSystem, data_dir: Path) -> bool:
+def begin_directory_use(fs: FileSystem, data_dir: Path) -> bool:
     """Begin to use a directory, and remove its mark of a clean stop.
 
     Returns whether no broker and no older version has written into the directory since this version stopped
     using it. Raises CorruptLog and OSError.
     """
-    note = read_note(fs, data_dir / OPEN_JOURNALS_FILE)
-    as_left = is_as_left(fs, data_dir)
+    note = read_registry_file(fs, data_dir / OPEN_JOURNALS_FILE)
+    as_left = is_directory_unchanged(fs, data_dir)
     if as_left and note is not None and note.closed is not None:
         # Before the mark goes: without it the next start would not trust the note.
-        write_note(fs, data_dir / JOURNAL_DIR, {})
+        write_registry_file(fs, data_dir / JOURNAL_DIR, {})
     fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
     return as_left
 
@@ -135,23 +135,23 @@ def remove_clean_mark(fs: FileSystem, data_dir: Path) -> None:
     Raises OSError.
     """
     try:
-        take_over(fs, data_dir)
+        begin_directory_use(fs, data_dir)
     except CorruptLog:  # the next start reports it
         fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
 
 
-def is_as_left(fs: FileSystem, data_dir: Path) -> bool:
+def is_directory_unchanged(fs: FileSystem, data_dir: Path) -> bool:
     """Return the result of `take_over`, and change nothing. Raises CorruptLog and OSError."""
-    note = read_note(fs, data_dir / OPEN_JOURNALS_FILE)
+    note = read_registry_file(fs, data_dir / OPEN_JOURNALS_FILE)
     if note is None or note.closed is None:
         return note is not None
     try:
-        return is_closed_by(note, read_file(fs, data_dir / CLEAN_SHUTDOWN_FILE))
+        return is_matching_clean_mark(note, read_file(fs, data_dir / CLEAN_SHUTDOWN_FILE))
     except FileNotFoundError:
         return False
 
 
-def is_closed_by(note: JournalRegistryFile, clean_mark: bytes) -> bool:
+def is_matching_clean_mark(note: JournalRegistryFile, clean_mark: bytes) -> bool:
     """Return whether the content of `.kafka_cleanshutdown` has the id of the noted stop."""
     try:
         return msgspec.json.decode(clean_mark, type=_CleanMark).id == note.closed
@@ -164,9 +164,9 @@ def read_noted_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     names = fs.listdir(data_dir)
     found = set(journal_dirs(names, data_dir))
     for name in names:
-        directory = journal_dir_of(data_dir / name)
+        directory = parse_journal_list_path(data_dir / name)
         if directory is not None:
-            note = read_note(fs, data_dir / name)
+            note = read_registry_file(fs, data_dir / name)
             if note is not None and note.journals:
                 found.add(directory)
     return sorted(found)
@@ -193,7 +193,7 @@ def find_wrong_journals(
     noted: Mapping[int, bytes] | None,
     points: Mapping[Partition, Offset],
 ) -> Iterator[CorruptLog]:
-    """Yield the error of `refuse_strangers` for each journal that is missing, or not of this directory."""
+    """Yield the error of `check_journals_match` for each journal that is missing, or not of this directory."""
     found = {journal.number: journal for journal in journals}
     known = noted or {}
     for number, salt in known.items():
@@ -215,7 +215,7 @@ def _is_in_segments(journal: JournalContents, points: Mapping[Partition, Offset]
     return all(entry.base_offset < points.get(entry.partition, 0) for entry in entries)
 
 
-def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
+def remove_node_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
     """Remove the files that gone nodes have left in `directories`, except those in `kept`. Raises OSError."""
     for directory in directories:
         unlist_journals(fs, directory, kept)
@@ -230,12 +230,12 @@ def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection
 
 def unlist_journals(fs: FileSystem, directory: Path, kept: Collection[Path]) -> None:
     """Remove all journals from a directory's list, except those in `kept`."""
-    note = read_note(fs, open_journals_file(directory))
+    note = read_registry_file(fs, journal_list_path(directory))
     if note is None:
         return
     journals = {n: salt for n, salt in note.journals.items() if directory / journal_name(n) in kept}
     if journals or directory.name == JOURNAL_DIR:
-        write_note(fs, directory, journals)
+        write_registry_file(fs, directory, journals)
     else:
-        fs.remove(open_journals_file(directory))
+        fs.remove(journal_list_path(directory))
         fs.fsync_dir(directory.parent)

@@ -40,7 +40,7 @@ class Journals:
         self._retired: list[Journal] = []
         self._kept: dict[int, bytes] = {}
 
-    def begin(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
+    def switch_to_journal(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
         """Continue in a new journal, with everything up to `flush` on disk; both locks are held.
 
         `kept` has the salts, by number, of older journals that must stay.
@@ -52,15 +52,17 @@ class Journals:
         journals = (*self._retired, self._current)
         return self._kept | {journal.number: journal.salt for journal in journals}
 
-    def check_there(self) -> None:
+    def check_files_present(self) -> None:
         """Raise StorageError if a journal was removed; then the log has failed. Raises StorageFailed."""
         with self.lock:
             self._health.check()
             for journal in (*self._retired, self._current):
                 try:
-                    journal.check_there()
+                    journal.check_file_present()
                 except OSError as error:
-                    raise self._health.fail(journal.path, error, "looking for the journal") from error
+                    raise self._health.record_failure(
+                        journal.path, error, "looking for the journal"
+                    ) from error
 
     @property
     def size_bytes(self) -> int:
@@ -81,7 +83,7 @@ class Journals:
                 for unsynced in (*self._retired, journal):
                     unsynced.sync()
         except OSError as error:
-            raise self._health.fail(journal.path, error, "appending") from error
+            raise self._health.record_failure(journal.path, error, "appending") from error
         self.flush = flush
         if sync:
             self._synced_flush = flush
@@ -101,7 +103,7 @@ class Journals:
                     try:
                         journal.sync()
                     except OSError as error:
-                        raise self._health.fail(journal.path, error, "syncing") from error
+                        raise self._health.record_failure(journal.path, error, "syncing") from error
             with self.lock:
                 self._synced_flush = max(self._synced_flush, flush)
 
@@ -120,7 +122,7 @@ class Journals:
         )
         try:
             # Before the new journal accepts a flush.
-            directory.in_use.note(self._in_use() | {journal.number: journal.salt})
+            directory.in_use.store_journals(self._in_use() | {journal.number: journal.salt})
         except BaseException:
             journal.close()
             raise
@@ -137,7 +139,7 @@ class Journals:
                 retired, self._retired = self._retired, []
                 self._synced_flush = max(self._synced_flush, flush)
             # Before any journal is removed, so that a start misses none.
-            self._directory.in_use.note(self._in_use())
+            self._directory.in_use.store_journals(self._in_use())
             for journal in retired:
                 journal.close()
                 remove_or_recycle(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import journal_dir, partition_dir
 from storage.journal.journal_registry import JournalRegistry
@@ -28,7 +28,7 @@ class LogDirectory:
         self.in_use = JournalRegistry(fs, self.journal_dir)
 
     @property
-    def notes_dir(self) -> Path:
+    def checkpoint_directory(self) -> Path:
         """The directory of the recovery points: nodes that share a directory must not write the same file."""
         return self.journal_dir if self.is_shared else self.data_dir
 

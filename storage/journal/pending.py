@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.journal.journal import Entry
 
 
@@ -15,7 +15,7 @@ class PendingBatches:
     def __init__(self) -> None:
         self._queues: dict[Partition, list[bytes]] = {}
         self.size_bytes = 0
-        """The bytes of all waiting batches, including those taken and not yet `written`."""
+        """The bytes of all waiting batches, including those taken and not yet `finish_write`."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
@@ -41,10 +41,10 @@ class PendingBatches:
         return next(iter(self._queues), None)
 
     def take(self, partition: Partition) -> list[bytes]:
-        """Return and remove a partition's queue; call `written` once its batches are in the segment."""
+        """Return and remove a partition's queue; call `finish_write` once its batches are in the segment."""
         return self._queues.pop(partition, [])
 
-    def written(self, partition: Partition, batches: Sequence[bytes], count: int) -> int:
+    def finish_write(self, partition: Partition, batches: Sequence[bytes], count: int) -> int:
         """Note that the first `count` batches taken are in their segment; queue the others again, in front.
 
         Returns the bytes of those written.

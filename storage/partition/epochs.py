@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
-from protocol.names import LeaderEpoch, Offset
+from protocol.named_types import LeaderEpoch, Offset
 from storage.disk.checkpoint_file import TopicPartition, read_offsets
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import LEADER_EPOCH_FILE, TAKEN_OVER_FILE, partition_dir
@@ -110,7 +110,7 @@ class LeaderEpochs:
             self.dirty = False
 
 
-def next_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
+def find_next_leader_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
     """Return the lowest epoch under which a node may lead a partition that no other node has led; 0 for a new one.
 
     It continues with the epoch of its last run, and begins a new one behind the batches of a broker. Raises OSError.

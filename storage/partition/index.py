@@ -15,7 +15,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import INDEX_SUFFIXES, segment_name
 from storage.format.batch_format import EXTENT_BYTES, BatchSummary, batch_extent, summarize
@@ -84,13 +84,13 @@ class SegmentIndex:
         self._ready = True
         self.sealed = self._thorough = False
 
-    def forget(self) -> None:
+    def distrust_files(self) -> None:
         """Check the files again before they are used: the segment was cut, or a crash may have torn them."""
         self._ready = self.sealed = False
         self._thorough = True
 
     @property
-    def has_gathered(self) -> bool:
+    def has_unwritten_entries(self) -> bool:
         """True if the index covers the segment up to its end, and may hold more than its files."""
         return self._ready and not self.sealed
 
@@ -161,7 +161,7 @@ class SegmentIndex:
                 file.fsync()
         except OSError:
             # The content of the file is unknown now.
-            self.forget()
+            self.distrust_files()
             raise
         finally:
             file.close()
@@ -172,7 +172,7 @@ class SegmentIndex:
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
-    def latest(self, segment: IndexSource) -> tuple[int, Offset]:
+    def find_max_timestamp(self, segment: IndexSource) -> tuple[int, Offset]:
         """Return the segment's largest timestamp, and the last offset of the first batch with it; -1 for none."""
         if self.sealed and not self._ready:
             times = self._load(1) or b""
@@ -185,7 +185,7 @@ class SegmentIndex:
         return self._top if self._top[0] >= 0 else (-1, Offset(-1))
 
     def offset_before(self, timestamp: int) -> Offset:
-        """Return an offset up to whose batch all timestamps are smaller; call `latest` first."""
+        """Return an offset up to whose batch all timestamps are smaller; call `find_max_timestamp` first."""
         times = self._load(1) or b""
         if not self.sealed:
             times = times[: self._times_on_disk] + bytes(self._times)

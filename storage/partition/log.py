@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import read_log_start
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
@@ -35,7 +35,7 @@ from storage.format.batch_format import (
 )
 from storage.partition.epochs import LeaderEpochs
 from storage.partition.segment import BatchRun, Segment
-from storage.partition.segment_list import find_missing, read_rolled, write_rolled
+from storage.partition.segment_list import find_missing_segment_error, read_rolled, write_rolled
 from storage.partition.swap import finish_swaps, swap_in
 from storage.settings import LogSettings
 
@@ -97,21 +97,21 @@ class PartitionLog:
         if not self._epochs.load() and self._segments:
             self._epochs_from = self.start_offset
 
-    def check_segments(self) -> None:
+    def check_against_segment_list(self) -> None:
         """Raise CorruptLog if a segment is missing, or shorter than it was. Raises OSError."""
         self._noted = read_rolled(self._fs, self.directory)
         found = {segment.base_offset: segment.size_bytes for segment in self._segments}
-        error = find_missing(self.directory, self._noted or {}, found)
+        error = find_missing_segment_error(self.directory, self._noted or {}, found)
         if error is not None:
             raise error
 
-    def forget_noted(self) -> None:
+    def remove_segment_list(self) -> None:
         """Remove the list of rolled segments, because another program may have compacted them. Raises OSError."""
         if self._fs.exists(self.directory / ROLLED_SEGMENTS_FILE):
             self._fs.remove(self.directory / ROLLED_SEGMENTS_FILE)
             self._entries_dirty = True
 
-    def note_rolled(self) -> None:
+    def update_segment_list(self) -> None:
         """Note the segments that must exist from now on: all but the last one. Raises OSError.
 
         The whole log must be on disk, and its recovery point noted: a recovery may rewrite what lies behind it.
@@ -121,11 +121,11 @@ class PartitionLog:
             write_rolled(self._fs, self.directory, rolled)
             self._noted = rolled
 
-    def check_there(self, *, all_segments: bool) -> None:
+    def check_segments_present(self, *, all_segments: bool) -> None:
         """Raise FileNotFoundError if the segment being written, or any, was removed. Raises other OSErrors."""
         if not self._segments:
             return
-        self._segments[-1].check_there()
+        self._segments[-1].check_file_present()
         if all_segments:
             names = set(self._fs.listdir(self.directory))
             for segment in self._segments:
@@ -136,14 +136,14 @@ class PartitionLog:
         interval = self._index_interval_bytes
         return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
 
-    def distrust(self, offset: Offset) -> None:
+    def distrust_derived_files(self, offset: Offset) -> None:
         """After a crash, check again the files derived from the log from `offset` on, which may be torn.
 
         So may the index of the segment that ends at `offset`: that was the last segment when `offset` was noted,
         and its files were not checked.
         """
         for segment in self._reaching(Offset(max(offset - 1, 0))):
-            segment.index.forget()
+            segment.index.distrust_files()
         if self._epochs_from is None or offset < self._epochs_from:
             self._epochs_from = offset
 
@@ -272,7 +272,7 @@ class PartitionLog:
         self._find_epochs()
         self._epochs.write()
 
-    def write_gathered_indexes(self) -> None:
+    def write_recovered_indexes(self) -> None:
         """Write the index entries of batches that a recovery has appended, without reading any segment.
 
         Once the next recovery point is noted, no index before its segment is checked again: so those of full
@@ -280,7 +280,7 @@ class PartitionLog:
         """
         for segment in self._segments:
             rolled = segment is not self._segments[-1]
-            if segment.index.has_gathered:
+            if segment.index.has_unwritten_entries:
                 segment.index.write(segment, seal=rolled, sync=rolled)
             elif rolled and segment.index.is_doubtful:
                 segment.index.remove()
@@ -316,7 +316,7 @@ class PartitionLog:
         for segment in self._segments[:-1]:
             segment.close()
 
-    def cut(self, index: int, position: int) -> None:
+    def truncate_at_position(self, index: int, position: int) -> None:
         """Drop everything behind byte `position` of the segment with this index. Raises OSError."""
         while len(self._segments) > index + 1:
             self._remove(self._segments.pop())
@@ -346,7 +346,7 @@ class PartitionLog:
         self.end_offset = offset
         self._epochs.truncate(offset)
 
-    def replace(self, base_offsets: Sequence[Offset]) -> None:
+    def replace_with_cleaned(self, base_offsets: Sequence[Offset]) -> None:
         """Replace the segments that a cleaned segment, which is on disk, was made from.
 
         They must follow each other, and exclude the last one. Durable on return. After an OSError the log
@@ -393,7 +393,7 @@ class PartitionLog:
             self._segments.remove(segment)
         return taken
 
-    def start_anew(self) -> list[Segment]:
+    def set_aside_all_segments(self) -> list[Segment]:
         """Begin an empty log at `noted_start`, and keep the files of all segments under other names.
 
         Raises OSError.
@@ -494,6 +494,6 @@ def _whole_batches(data: bytes) -> tuple[int, Offset]:
 def _first_timestamp(segment: Segment) -> int:
     """Return the time of a segment's first batch, which is read once. Raises StorageError."""
     try:
-        return segment.first_timestamp()
+        return segment.read_first_batch_timestamp()
     except OSError as error:
         raise storage_error(segment.path, error, "reading the first batch") from error

@@ -12,8 +12,8 @@ from collections import OrderedDict
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from protocol.names import LeaderEpoch, Offset, Partition
-from protocol.structs import Frozen
+from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.structs import FrozenStruct
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import iter_records, read_batch
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
@@ -31,7 +31,7 @@ NO_OFFSET: Final = Offset(-1)
 NO_EPOCH: Final = LeaderEpoch(-1)
 
 
-class ReadError(enum.Enum):
+class EmptyReadReason(enum.Enum):
     """The reason why a read found nothing."""
 
     OUT_OF_RANGE = "out of range"
@@ -42,7 +42,7 @@ class ReadError(enum.Enum):
     """Only a part of the log was searched for transactions; the caller must try again."""
 
 
-class WantedBatches(Frozen, frozen=True):
+class FetchQuery(FrozenStruct, frozen=True):
     """The request of a fetch for one partition."""
 
     partition: Partition
@@ -56,7 +56,7 @@ class WantedBatches(Frozen, frozen=True):
     """The epoch of the current leader, which may have written nothing yet."""
 
 
-class ReadResult(Frozen, frozen=True):
+class ReadResult(FrozenStruct, frozen=True):
     """The whole batches of a read, unchanged from disk, and the partition's state for the client."""
 
     records: bytes
@@ -81,7 +81,7 @@ class OffsetSpec(enum.Enum):
     TIME = "time"
 
 
-class OffsetQuery(Frozen, frozen=True):
+class OffsetQuery(FrozenStruct, frozen=True):
     """The request of ListOffsets for one partition."""
 
     partition: Partition
@@ -114,30 +114,30 @@ class LogReader:
     # --- Fetch ---
 
     def fetch(
-        self, log: PartitionLog, wanted: WantedBatches, left_bytes: int, *, at_least_one: bool
-    ) -> ReadResult | ReadError:
+        self, log: PartitionLog, wanted: FetchQuery, left_bytes: int, *, at_least_one: bool
+    ) -> ReadResult | EmptyReadReason:
         """Read batches from the one that holds the wanted offset on, at most `left_bytes` and 1 MiB.
 
         With `at_least_one` the first batch is returned however long it is. Raises CorruptLog and OSError.
         """
         transactions = self._transactions_of(log)
         if transactions is None:
-            return ReadError.NOT_YET
+            return EmptyReadReason.NOT_YET
         start_offset, end_offset = log.start_offset, log.end_offset
-        first_open = transactions.first_open
+        first_open = transactions.first_unstable_offset
         stable_offset = end_offset if first_open is None else first_open
         if wanted.last_epoch != NO_EPOCH:
             agreed = log.leader_epochs().find_epoch_end(wanted.last_epoch, wanted.leader_epoch, end_offset)
             if agreed is None or wanted.offset < start_offset:
-                return ReadError.OUT_OF_RANGE
+                return EmptyReadReason.OUT_OF_RANGE
             if agreed[0] < wanted.last_epoch or agreed[1] < wanted.offset:
                 return ReadResult(b"", start_offset, end_offset, stable_offset, diverging=agreed)
         if not start_offset <= wanted.offset <= end_offset:
-            return ReadError.OUT_OF_RANGE
+            return EmptyReadReason.OUT_OF_RANGE
         bound = stable_offset if wanted.committed else end_offset
         max_bytes = min(wanted.max_bytes, left_bytes)
         if max_bytes < 0 and wanted.offset < bound:
-            return ReadError.NEGATIVE_SIZE
+            return EmptyReadReason.NEGATIVE_SIZE
         records, next_offset, is_cut = self._read(
             log, wanted.offset, bound, max_bytes, at_least_one=at_least_one
         )
@@ -204,7 +204,7 @@ class LogReader:
 
     # --- ListOffsets ---
 
-    def locate(self, log: PartitionLog, sought: OffsetQuery) -> TimestampAndOffset | ReadError:
+    def locate(self, log: PartitionLog, sought: OffsetQuery) -> TimestampAndOffset | EmptyReadReason:
         """Find a place in a log, all -1 if there is none, or the client may not see it yet (Partition.scala).
 
         Raises CorruptLog and OSError.
@@ -213,8 +213,8 @@ class LogReader:
         if sought.committed:
             transactions = self._transactions_of(log)
             if transactions is None:
-                return ReadError.NOT_YET
-            first_open = transactions.first_open
+                return EmptyReadReason.NOT_YET
+            first_open = transactions.first_unstable_offset
             bound = bound if first_open is None else first_open
         if sought.spec is OffsetSpec.END:
             return TimestampAndOffset(NO_TIMESTAMP, bound, sought.leader_epoch)
@@ -233,7 +233,7 @@ def _start(log: PartitionLog, leader_epoch: LeaderEpoch) -> TimestampAndOffset:
 
 def _newest(log: PartitionLog) -> TimestampAndOffset:
     """Return the first record with the largest timestamp of the log (KIP-734)."""
-    latest = [(*segment.index.latest(segment), segment) for segment in log.segments]
+    latest = [(*segment.index.find_max_timestamp(segment), segment) for segment in log.segments]
     timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, NO_OFFSET, None))
     if segment is None or timestamp == NO_TIMESTAMP:
         return NOWHERE
@@ -243,7 +243,7 @@ def _newest(log: PartitionLog) -> TimestampAndOffset:
 def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
     """Return the first record that is not older than a time."""
     for segment in log.segments:
-        if segment.index.latest(segment)[0] >= timestamp:
+        if segment.index.find_max_timestamp(segment)[0] >= timestamp:
             position = segment.position_before(segment.index.offset_before(timestamp))
             found = _first_at(segment, position, timestamp, log.start_offset)
             if found is not NOWHERE:

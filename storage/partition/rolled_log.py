@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
 

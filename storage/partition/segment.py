@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from protocol.names import Offset
-from protocol.structs import Frozen
+from protocol.named_types import Offset
+from protocol.structs import FrozenStruct
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
-from storage.format.batch import check_batch
+from storage.format.batch import read_checked_batch
 from storage.format.batch_format import (
     EXTENT_BYTES,
     HEADER_BYTES,
@@ -28,7 +28,7 @@ _SCAN_BYTES: Final = 1 << 20
 _LOOK_BYTES: Final = 1 << 14
 
 
-class Scan(Frozen, frozen=True):
+class ScanResult(FrozenStruct, frozen=True):
     """The good part of a segment: up to the byte `position`, where `next_offset` would follow.
 
     `damage` describes the error at that position, or is None at the end of the file.
@@ -120,7 +120,7 @@ class Segment:
         self._open().truncate(size)
         self.size_bytes = size
         if size:
-            self.index.forget()
+            self.index.distrust_files()
         else:
             self.index.clear()
             self._first_timestamp = None
@@ -133,15 +133,15 @@ class Segment:
             error.filename = error.filename or str(self.path)
             raise
 
-    def first_timestamp(self) -> int:
+    def read_first_batch_timestamp(self) -> int:
         """Return the largest timestamp of the first batch, in milliseconds; the segment must not be empty."""
         if self._first_timestamp is None:
             self._first_timestamp = max_timestamp(self.read(0, HEADER_BYTES))
         return self._first_timestamp
 
-    def check_there(self) -> None:
+    def check_file_present(self) -> None:
         """Raise FileNotFoundError if the path names no file any more, or another one."""
-        if self._file is not None and not self._file.is_at(self.path):
+        if self._file is not None and not self._file.is_still_at_path(self.path):
             raise FileNotFoundError(errno.ENOENT, "the segment was removed, or moved away", str(self.path))
 
     def fsync(self) -> None:
@@ -185,7 +185,7 @@ class Segment:
         if position:
             found = next(self.summaries(position), None)
             if found is None or found.last_offset != last_offset:
-                self.index.forget()
+                self.index.distrust_files()
                 return 0
         return position
 
@@ -207,7 +207,7 @@ class Segment:
                 position = following
                 size = min(4 * size, _SCAN_BYTES)
 
-    def scan(self, *, verify_from: Offset, gaps: bool, start: Scan | None = None) -> Scan:
+    def scan(self, *, verify_from: Offset, gaps: bool, start: ScanResult | None = None) -> ScanResult:
         """Walk over the batches; verify the checksum of those with offsets from `verify_from` on.
 
         Without `gaps` these must also follow each other offset by offset, as they were appended; before
@@ -226,8 +226,8 @@ class Segment:
                     damage = f"a batch starts with {len(data)} bytes left, and is longer"
             position += pos
             if damage is not None:
-                return Scan(position, offset, damage)
-        return Scan(position, offset, None)
+                return ScanResult(position, offset, damage)
+        return ScanResult(position, offset, None)
 
 
 def _scan_chunk(
@@ -247,7 +247,7 @@ def _scan_chunk(
             break
         if extent.next_offset > verify_from:
             try:
-                check_batch(data, pos)
+                read_checked_batch(data, pos)
             except CorruptBatch as error:
                 return pos, offset, error.reason
         pos, offset = extent.end, extent.next_offset

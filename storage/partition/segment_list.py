@@ -9,7 +9,7 @@ demands too much; a segment may be longer than listed. A broker does not maintai
 from collections.abc import Mapping
 from pathlib import Path
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import ROLLED_SEGMENTS_FILE, segment_name
 from storage.errors import CorruptLog
@@ -43,7 +43,7 @@ def write_rolled(fs: FileSystem, directory: Path, sizes: Mapping[Offset, int]) -
     atomic_write(fs, directory / ROLLED_SEGMENTS_FILE, "".join(line + "\n" for line in lines).encode())
 
 
-def find_missing(
+def find_missing_segment_error(
     directory: Path, noted: Mapping[Offset, int], found: Mapping[Offset, int]
 ) -> CorruptLog | None:
     """Return the error of the first segment that is missing or shorter than noted, or None."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -59,7 +59,7 @@ def _remove(fs: FileSystem, directory: Path, base_offset: Offset, suffix: str = 
         fs.remove(directory / segment_name(base_offset, each + suffix))
 
 
-def remove_cleaned(fs: FileSystem, directory: Path, base_offsets: Iterable[Offset]) -> None:
+def remove_unswapped_files(fs: FileSystem, directory: Path, base_offsets: Iterable[Offset]) -> None:
     """Remove cleaned segments that were not swapped in. Raises OSError."""
     for base_offset in base_offsets:
         _remove(fs, directory, base_offset, CLEANED_SUFFIX)

@@ -9,7 +9,7 @@ transactions the walk starts again: a transaction whose marker is gone must not 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from protocol.names import Offset
+from protocol.named_types import Offset
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import read_batch
 from storage.format.batch_format import (
@@ -34,7 +34,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The transactions of one log, as far as `look_on` has read it."""
+    """The transactions of one log, as far as `read_further` has read it."""
 
     __slots__ = ("_aborted", "_open", "_position", "_seen")
 
@@ -48,7 +48,7 @@ class TransactionIndex:
         self._position = 0
 
     @property
-    def first_open(self) -> Offset | None:
+    def first_unstable_offset(self) -> Offset | None:
         """The first offset of the oldest transaction that has not ended."""
         return min(self._open.values(), default=None)
 

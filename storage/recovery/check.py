@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition, read_log_start, read_offsets
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
@@ -23,15 +23,15 @@ from storage.disk.layout import (
     partition_dir,
     segment_name,
 )
-from storage.disk.lock import find_holder
+from storage.disk.lock import find_lock_conflict
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
-from storage.format.batch import Batch, check_batch, find_batch, iter_batches
-from storage.format.loader import RecordLoader
-from storage.journal.journal_registry import is_as_left
+from storage.format.batch import Batch, find_batch_start, iter_batches, read_checked_batch
+from storage.format.loader import RecordDecoder
+from storage.journal.journal_registry import is_directory_unchanged
 from storage.partition.segment_list import read_rolled
 from storage.partition.swap import current_segments
 from storage.recovery.journal_loss import find_damage
-from storage.recovery.recovery import UNKNOWN_END, partitions_on_disk, read_known, recovery_point
+from storage.recovery.recovery import UNKNOWN_END, partitions_on_disk, read_recovery_points, recovery_point
 
 _CHUNK_BYTES: Final = 4 << 20
 _TRIES: Final = 3
@@ -64,7 +64,7 @@ class SegmentBounds(msgspec.Struct, frozen=True):
     dirty_from: Offset | None = None
     least_bytes: int = 0
 
-    def forbid_gap(self, offset: Offset, next_offset: Offset) -> bool:
+    def is_gap_forbidden(self, offset: Offset, next_offset: Offset) -> bool:
         """Return whether the offsets between the two must exist, because they were never compacted."""
         return self.dirty_from is not None and next_offset > offset >= self.dirty_from
 
@@ -141,7 +141,7 @@ def check_directory(
 ) -> CheckedDirectory:
     """Check all partitions, or `only` one, even of a running node. Raises StorageError if it cannot read."""
     try:
-        holder = find_holder(fs, data_dir)
+        holder = find_lock_conflict(fs, data_dir)
         journals = [] if holder else find_damage(fs, data_dir, topic)
         found = [p for p in expected_partitions(fs, data_dir, topic) if only in (None, p)]
         checked = [check_partition(fs, data_dir, partition, topic) for partition in found]
@@ -158,7 +158,7 @@ def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Part
 
 
 def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, Offset] | None:
-    return read_known(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))[0]
+    return read_recovery_points(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))[0]
 
 
 def check_partition(
@@ -183,7 +183,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     paths = current_segments(fs, directory)
     noted = _noted_sizes(fs, data_dir, directory)
     bases = sorted({*paths, *noted})
-    loader = RecordLoader()
+    loader = RecordDecoder()
     offset = bases[0] if bases else start_offset
     missing: list[Damage] = []
     for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
@@ -225,7 +225,7 @@ def _dirty_from(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset |
 
 def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
     try:
-        return is_as_left(fs, data_dir)
+        return is_directory_unchanged(fs, data_dir)
     except CorruptLog:
         return True  # a start reports the file
 
@@ -276,14 +276,14 @@ def check_segment(
     base_offset: Offset,
     offset: Offset,
     bounds: SegmentBounds,
-    loader: RecordLoader,
+    loader: RecordDecoder,
 ) -> CheckedSegment:
     """Check a segment; offsets before `offset` were in earlier segments. Raises OSError."""
     file = fs.open_read(path)
     try:
         segment = CheckedSegment(path, base_offset, file.size(), pieces=[])
         segment.next_offset = max(offset, base_offset)
-        if bounds.forbid_gap(offset, base_offset):
+        if bounds.is_gap_forbidden(offset, base_offset):
             reason = f"offsets {offset} to {base_offset - 1} are missing, and were not compacted"
             _add(segment, Damage(path, 0, 0, offset, base_offset, reason))
         position = 0
@@ -308,7 +308,7 @@ def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
 
 
 def _check_on(
-    file: File, segment: CheckedSegment, position: int, bounds: SegmentBounds, loader: RecordLoader
+    file: File, segment: CheckedSegment, position: int, bounds: SegmentBounds, loader: RecordDecoder
 ) -> int:
     """Walk over whole batches from `position`, and over the damage that follows them; return the damage's end."""
     before: tuple[Batch, Offset] | None = None
@@ -328,7 +328,7 @@ def _check_on(
             )
             return _skip_damage(file, segment, at, reason, batch.size_bytes)
         try:
-            records = len(loader.load(batch))
+            records = len(loader.decode_batch(batch))
         except (CorruptBatch, CorruptRecord) as error:
             _add(
                 segment,
@@ -386,7 +386,7 @@ def _batches(
         pos = 0
         while pos < len(data):
             try:
-                batch = check_batch(data, pos)
+                batch = read_checked_batch(data, pos)
             except IncompleteBatch as error:
                 if position + len(data) >= segment.size_bytes:
                     yield error, position + pos
@@ -405,9 +405,9 @@ def _batches(
 def _skip_damage(file: File, segment: CheckedSegment, position: int, reason: str, skip: int = 1) -> int:
     """Note the damage of at least `skip` bytes at `position`; return the position of the next batch or the end."""
     rest = file.pread(segment.size_bytes - position, position)
-    found = find_batch(rest[skip:], segment.next_offset)
+    found = find_batch_start(rest[skip:], segment.next_offset)
     size = len(rest) if found is None else found + skip
-    next_offset = None if found is None else check_batch(rest, size).base_offset
+    next_offset = None if found is None else read_checked_batch(rest, size).base_offset
     _add(segment, Damage(segment.path, position, size, segment.next_offset, next_offset, reason))
     if next_offset is not None:
         segment.next_offset = next_offset

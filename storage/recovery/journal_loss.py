@@ -11,33 +11,33 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Offset, Partition
-from storage.disk.checkpoint_file import gather_offsets
+from protocol.named_types import Offset, Partition
+from storage.disk.checkpoint_file import merge_node_offset_files
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
     journal_dir,
-    open_journals_file,
+    journal_list_path,
     parse_journal,
 )
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal
 from storage.journal.journal_registry import (
-    clear_journals,
     find_wrong_journals,
-    is_as_left,
-    read_note,
+    is_directory_unchanged,
     read_noted_directories,
+    read_registry_file,
     remove_clean_mark,
-    write_note,
+    remove_node_journals,
+    write_registry_file,
 )
 from storage.recovery.log_recovery import DiscardedRange
 from storage.recovery.recovery import (
     RecoveryContext,
+    find_or_create_topic_id,
     note_recovery_points,
-    read_known,
+    read_recovery_points,
     recover,
-    topic_id_on_disk,
 )
 from storage.settings import LogSettings
 
@@ -59,14 +59,14 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
     """Return the errors of a stopped node's journals; change nothing. Raises OSError."""
     try:
         directories = _directories(fs, data_dir)
-        as_left = is_as_left(fs, data_dir)
+        as_left = is_directory_unchanged(fs, data_dir)
     except CorruptLog as error:
         return [error]
-    points, _ = read_known(fs, (data_dir, *directories))
+    points, _ = read_recovery_points(fs, (data_dir, *directories))
     in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
     damages: list[CorruptLog] = []
     for directory in directories:
-        note = read_note(fs, open_journals_file(directory))
+        note = read_registry_file(fs, journal_list_path(directory))
         unknown = note is None or (directory == journal_dir(data_dir, None) and not as_left)
         noted = None if note is None or unknown else note.journals
         read: list[JournalContents] = []
@@ -89,7 +89,9 @@ def _directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     return list(dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)]))
 
 
-def accept_loss(fs: FileSystem, data_dir: Path, settings: LogSettings, now: datetime) -> AcceptedLoss:
+def recover_despite_loss(
+    fs: FileSystem, data_dir: Path, settings: LogSettings, now: datetime
+) -> AcceptedLoss:
     """Continue without the journals' lost batches; the caller holds the directory's lock.
 
     Raises StorageError, also if a partition is damaged, too, which must be repaired first. Can be called again
@@ -119,8 +121,8 @@ def _keep_aside(fs: FileSystem, data_dir: Path, done: AcceptedLoss, now: datetim
 
 def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, done: AcceptedLoss) -> None:
     topic, directories = settings.topic, _directories(fs, data_dir)
-    topic_id = topic_id_on_disk(fs, data_dir, topic)
-    given = RecoveryContext(as_left=is_as_left(fs, data_dir), leniently=True)
+    topic_id = find_or_create_topic_id(fs, data_dir, topic)
+    given = RecoveryContext(as_left=is_directory_unchanged(fs, data_dir), leniently=True)
     found = recover(fs, data_dir, settings, topic_id, journal_dirs=directories, given=given)
     try:
         found.make_durable(topic, at_start=False, seal=True)
@@ -130,11 +132,11 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
         remove_clean_mark(fs, data_dir)
         note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
         for log in found.logs.values():
-            log.note_rolled()
+            log.update_segment_list()
     finally:
         found.close()
-    gather_offsets(fs, data_dir, directories, CLEANER_OFFSET_FILE)
-    clear_journals(fs, directories, ())
-    write_note(fs, journal_dir(data_dir, None), {})
+    merge_node_offset_files(fs, data_dir, directories, CLEANER_OFFSET_FILE)
+    remove_node_journals(fs, directories, ())
+    write_registry_file(fs, journal_dir(data_dir, None), {})
     done.ends = {partition: log.end_offset for partition, log in found.logs.items()}
     done.cuts = found.cuts

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX, LOG_START_FILE
 from storage.errors import CorruptLog
-from storage.format.batch import find_batch
+from storage.format.batch import find_batch_start
 from storage.format.batch_format import EXTENT_BYTES, base_offset_of, batch_extent, next_offset_of
 from storage.journal.journal import Entry
 from storage.partition.log import PartitionLog
-from storage.partition.segment import Scan, Segment
+from storage.partition.segment import ScanResult, Segment
 
 
 class DiscardedRange(msgspec.Struct, frozen=True):
@@ -63,11 +63,11 @@ def recover_log(
     try:
         log.load()
         if as_left:
-            log.check_segments()
+            log.check_against_segment_list()
         else:
-            log.forget_noted()
+            log.remove_segment_list()
         if not clean:
-            log.distrust(point or Offset(0))
+            log.distrust_derived_files(point or Offset(0))
         index, scan = _scan(log, point, hint, gaps=point is None or not as_left)
         _recover_log(fs, log, index, scan, point, entries, cuts)
         if as_left and log.end_offset < log.noted_start:
@@ -79,7 +79,7 @@ def recover_log(
     return cuts
 
 
-def position_of(log: PartitionLog) -> Position | None:
+def log_end_position(log: PartitionLog) -> Position | None:
     """Return where a log ends; None if it has no segment."""
     if not log.segments:
         return None
@@ -87,11 +87,13 @@ def position_of(log: PartitionLog) -> Position | None:
     return Position(log.end_offset, last.base_offset, last.size_bytes)
 
 
-def _scan(log: PartitionLog, point: Offset | None, hint: Position | None, *, gaps: bool) -> tuple[int, Scan]:
+def _scan(
+    log: PartitionLog, point: Offset | None, hint: Position | None, *, gaps: bool
+) -> tuple[int, ScanResult]:
     """Return the index of the segment up to which the log is good, and its scan; `gaps` may be everywhere."""
     segments = log.segments
     if not segments:
-        return 0, Scan(0, log.noted_start, None)
+        return 0, ScanResult(0, log.noted_start, None)
     durable = point or Offset(0)
     index = 0
     # Segments wholly before the recovery point need no scan.
@@ -107,12 +109,12 @@ def _scan(log: PartitionLog, point: Offset | None, hint: Position | None, *, gap
         following = segments[index + 1].base_offset
         if scan.next_offset > following or (following > scan.next_offset >= durable and not gaps):
             reason = f"the next segment starts at offset {following}, and not at {scan.next_offset}"
-            return index, Scan(scan.position, scan.next_offset, reason)
+            return index, ScanResult(scan.position, scan.next_offset, reason)
         index += 1
         start = None
 
 
-def _start(segment: Segment, durable: Offset, hint: Position | None) -> Scan | None:
+def _start(segment: Segment, durable: Offset, hint: Position | None) -> ScanResult | None:
     """Return where the scan of a segment can start, if the hint is for this segment and its bytes agree."""
     if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
         return None
@@ -123,14 +125,14 @@ def _start(segment: Segment, durable: Offset, hint: Position | None) -> Scan | N
         extent = batch_extent(head, 0) if len(head) == EXTENT_BYTES else None
         if extent is None or extent.base_offset != durable:
             return None
-    return Scan(hint.position, durable, None)
+    return ScanResult(hint.position, durable, None)
 
 
 def _recover_log(
     fs: FileSystem,
     log: PartitionLog,
     index: int,
-    scan: Scan,
+    scan: ScanResult,
     point: Offset | None,
     entries: Sequence[JournalEntry],
     cuts: list[DiscardedRange],
@@ -145,7 +147,7 @@ def _recover_log(
     log.mark_dirty(durable)
     batches = _continuation(log, durable, entries, cuts)
     if batches and next_offset_of(batches[-1]) >= scan.next_offset:
-        log.cut(index, scan.position)
+        log.truncate_at_position(index, scan.position)
         log.truncate(base_offset_of(batches[0]))
         log.append_all(batches)
     elif scan.damage is not None:
@@ -180,7 +182,7 @@ def _cut_tail(
     fs: FileSystem,
     log: PartitionLog,
     index: int,
-    scan: Scan,
+    scan: ScanResult,
     point: Offset | None,
     cuts: list[DiscardedRange],
 ) -> None:
@@ -189,7 +191,7 @@ def _cut_tail(
     tail = segment.read(scan.position, segment.size_bytes - scan.position)
     is_last = index + 1 == len(log.segments)
     saved_as = None
-    if not is_last or find_batch(tail, scan.next_offset) is not None:
+    if not is_last or find_batch_start(tail, scan.next_offset) is not None:
         # With a recovery point we know that these bytes were never acknowledged: a power loss between two
         # syncs. Without one they may be anything.
         if point is None:
@@ -206,7 +208,7 @@ def _set_aside_before_start(log: PartitionLog, cuts: list[DiscardedRange]) -> No
     if log.end_offset < log.noted_start:
         where = f"and by {LOG_START_FILE} it starts at {log.noted_start}"
         reason = f"the log ends at offset {log.end_offset}, {where}"
-        cuts += _as_cuts(log, log.start_anew(), reason)
+        cuts += _as_cuts(log, log.set_aside_all_segments(), reason)
 
 
 def _as_cuts(log: PartitionLog, segments: Iterable[Segment], reason: str) -> Iterator[DiscardedRange]:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Offset, Partition
-from storage.disk.checkpoint_file import Position, TopicPartition, gather_offsets
+from protocol.named_types import Offset, Partition
+from storage.disk.checkpoint_file import Position, TopicPartition, merge_node_offset_files
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
 from storage.journal.journal import Journal, remove_or_recycle
 from storage.journal.journal_registry import (
-    clear_journals,
     mark_clean_stop,
     read_noted_directories,
+    remove_node_journals,
     unlist_journals,
 )
 from storage.journal.log_directory import LogDirectory
@@ -24,8 +24,8 @@ from storage.recovery.recovery import (
     RecoveredDirectory,
     RecoveryContext,
     RecoveryInputs,
+    note_broker_ends,
     note_recovery_points,
-    note_taken_over,
     recover,
 )
 
@@ -44,7 +44,7 @@ class OpenedPartitions(msgspec.Struct):
     kept_here: dict[int, bytes]
     """The salts, by number, of the kept journals in the node's own directory."""
     unread: dict[Partition, RecoveryInputs]
-    """The failed partitions that the disk could not read, and the facts that `reopen` needs to try again."""
+    """The failed partitions that the disk could not read, and what `open_unread_partition` needs to retry."""
 
 
 def open_logs(
@@ -73,7 +73,7 @@ def open_logs(
     )
     try:
         found.make_durable(directory.settings.topic, at_start=given.at_start)
-        found.take_over(fs, data_dir, directory.settings.topic, at_start=given.at_start)
+        found.note_broker_writes(fs, data_dir, directory.settings.topic, at_start=given.at_start)
         return _begin(directory, found, owned, kept, others)
     except BaseException:
         found.close()
@@ -93,9 +93,11 @@ def _begin(
     known = found.recovery_points
     if owned is not None:
         known = {key: known[key] for key in known if key[1] in owned}
-    points = note_recovery_points(fs, directory.notes_dir, known, found.logs.values(), settings.topic)
+    points = note_recovery_points(
+        fs, directory.checkpoint_directory, known, found.logs.values(), settings.topic
+    )
     for log in found.logs.values():
-        log.note_rolled()
+        log.update_segment_list()
     journal = Journal.create(
         fs,
         directory.journal_dir,
@@ -103,10 +105,10 @@ def _begin(
         step_bytes=settings.journal_step_bytes,
         discarded_from=found.last_flush + 1,
     )
-    all_kept = found.journals_of(found.failed) | set(kept)
+    all_kept = found.find_journals_of_partitions(found.failed) | set(kept)
     kept_here = {each.number: each.salt for each in found.journals if each.path in all_kept}
     try:
-        directory.in_use.note(kept_here | {journal.number: journal.salt})
+        directory.in_use.store_journals(kept_here | {journal.number: journal.salt})
     except BaseException:
         journal.close()
         raise
@@ -133,8 +135,8 @@ def _clear_away(
         if old.path not in kept:
             remove_or_recycle(fs, old.path, spare_bytes_max=directory.settings.journal_spare_bytes_max)
     fs.fsync_dir(directory.journal_dir)
-    gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
-    clear_journals(fs, others, kept)
+    merge_node_offset_files(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
+    remove_node_journals(fs, others, kept)
 
 
 def open_adopted(
@@ -149,14 +151,14 @@ def open_adopted(
         cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
         if log.needs_fsync:
             log.fsync()
-        log.note_rolled()
+        log.update_segment_list()
     except BaseException:
         log.close()
         raise
     return log, cuts
 
 
-def reopen(
+def open_unread_partition(
     directory: LogDirectory, partition: Partition, by: RecoveryInputs
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that the disk could not read at the start, and make it durable; return also the ranges left out.
@@ -171,14 +173,14 @@ def reopen(
         if not by.as_left:
             log.leader_epochs().write()
             ends = {(directory.settings.topic, partition): log.end_offset}
-            note_taken_over(directory.fs, directory.data_dir, ends)
+            note_broker_ends(directory.fs, directory.data_dir, ends)
     except BaseException:
         log.close()
         raise
     return log, cuts
 
 
-def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
+def remove_journals_at_stop(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
     """Remove the journals, which the segments supersede, and with `mark` mark a clean stop, as a Kafka broker does.
 
     Sets no mark while journals are `kept`. Raises OSError.

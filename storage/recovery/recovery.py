@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
@@ -31,17 +31,22 @@ from storage.disk.layout import (
     POSITION_FILE,
     RECOVERY_POINT_FILE,
     TAKEN_OVER_FILE,
-    open_journals_file,
+    journal_list_path,
     parse_journal,
     parse_partition_dir,
     partition_dir,
 )
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, is_unreadable, storage_error
-from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_discarded
-from storage.journal.journal_registry import check_journals_match, read_note
+from storage.journal.journal_reader import (
+    JournalContents,
+    exclude_discarded_frames,
+    read_journal,
+    read_journals,
+)
+from storage.journal.journal_registry import check_journals_match, read_registry_file
 from storage.partition.log import PartitionLog
-from storage.recovery.log_recovery import DiscardedRange, JournalEntry, position_of, recover_log
+from storage.recovery.log_recovery import DiscardedRange, JournalEntry, log_end_position, recover_log
 from storage.settings import LogSettings
 
 UNKNOWN_END: Final = Offset(-1)
@@ -97,7 +102,7 @@ class RecoveredDirectory(msgspec.Struct):
     foreign: set[Partition] = set()
     """The partitions that a broker was the last to write."""
 
-    def add(
+    def recover_partition(
         self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryInputs, given: RecoveryContext
     ) -> None:
         """Recover a partition's log, or note why it cannot be used. Raises an OSError that may be temporary."""
@@ -107,11 +112,11 @@ class RecoveredDirectory(msgspec.Struct):
             )
             self.logs[log.partition] = log
         except (CorruptLog, OSError) as error:
-            self.fail((topic, log.partition), _damage(log, error, at_start=given.at_start))
+            self.mark_partition_failed((topic, log.partition), _damage(log, error, at_start=given.at_start))
             if isinstance(error, OSError):
                 self.unread[log.partition] = by
 
-    def fail(self, key: TopicPartition, error: CorruptLog) -> None:
+    def mark_partition_failed(self, key: TopicPartition, error: CorruptLog) -> None:
         """Note that a partition cannot be used, and keep its recovery point."""
         self.logs.pop(key[1], None)
         self.failed[key[1]] = error
@@ -128,13 +133,13 @@ class RecoveredDirectory(msgspec.Struct):
                 if seal and log.needs_fsync:
                     log.write_indexes(seal=True)
                 else:
-                    log.write_gathered_indexes()
+                    log.write_recovered_indexes()
                 if log.needs_fsync:
                     log.fsync()
             except (CorruptLog, OSError) as error:
-                self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
+                self.mark_partition_failed((topic, log.partition), _damage(log, error, at_start=at_start))
 
-    def take_over(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
+    def note_broker_writes(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
         """Note up to where a broker wrote, perhaps with gaps, and under which leader epochs; see `recover`.
 
         Durable on return. Raises OSError.
@@ -143,18 +148,18 @@ class RecoveredDirectory(msgspec.Struct):
             try:
                 log.leader_epochs().write()
             except (CorruptLog, OSError) as error:
-                self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
+                self.mark_partition_failed((topic, log.partition), _damage(log, error, at_start=at_start))
         ends = {(topic, partition): UNKNOWN_END for partition in self.foreign & self.failed.keys()}
         for partition in self.foreign & self.logs.keys():
             ends[topic, partition] = self.logs[partition].end_offset
-        note_taken_over(fs, data_dir, ends)
+        note_broker_ends(fs, data_dir, ends)
 
     def close(self) -> None:
         """Close the files of all logs."""
         for log in self.logs.values():
             log.close()
 
-    def journals_of(self, partitions: Collection[Partition]) -> set[Path]:
+    def find_journals_of_partitions(self, partitions: Collection[Partition]) -> set[Path]:
         """Return the journals with entries of these partitions: those of failed ones are kept for their repair."""
         return {
             journal.path
@@ -180,7 +185,7 @@ def recover(
     journal that is damaged, missing or not of this directory, and StorageError.
     """
     try:
-        known = read_known(fs, (data_dir, *journal_dirs))
+        known = read_recovery_points(fs, (data_dir, *journal_dirs))
         found = _in_journals(fs, journal_dirs, settings.topic, known, given)
         entries = _by_partition((*found.journals, *found.other_journals), given)
         on_disk = partitions_on_disk(fs, data_dir, settings.topic)
@@ -206,7 +211,7 @@ def recover(
                 if not as_left:
                     found.foreign.add(partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
-                found.add(fs, settings.topic, log, by, given)
+                found.recover_partition(fs, settings.topic, log, by, given)
         except BaseException:
             found.close()
             raise
@@ -255,14 +260,14 @@ def _in_journals(
 
 def _noted(fs: FileSystem, directory: Path, given: RecoveryContext) -> dict[int, bytes] | None:
     """Return the salts of the journals that should be in a directory, by number; None if that was not noted."""
-    note = read_note(fs, open_journals_file(directory))
+    note = read_registry_file(fs, journal_list_path(directory))
     is_main = directory.name == JOURNAL_DIR
     return None if note is None or (is_main and not given.as_left) else note.journals
 
 
 def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -> list[JournalContents]:
     """Return all readable frames of the journals that belong to this directory."""
-    note = read_note(fs, open_journals_file(directory))
+    note = read_registry_file(fs, journal_list_path(directory))
     journals: list[JournalContents] = []
     for name in fs.listdir(directory):
         number = parse_journal(name)
@@ -276,7 +281,7 @@ def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -
         known = journal.version == 1 if note is None else note.journals.get(number) == journal.salt
         if known:
             journals.append(journal)
-    return without_discarded(journals)
+    return exclude_discarded_frames(journals)
 
 
 def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -> CorruptLog:
@@ -291,7 +296,7 @@ def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -
     )
 
 
-def read_known(
+def read_recovery_points(
     fs: FileSystem, directories: Iterable[Path]
 ) -> tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]]:
     """Return each partition's recovery point and its position, by all notes in `directories`.
@@ -325,7 +330,7 @@ def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[Parti
     return sorted(partition for partition in found if partition is not None)
 
 
-def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
+def find_or_create_topic_id(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
     """Return the topic's id from the first partition on disk that holds it; a new one if none does.
 
     Skips a partition that cannot be read. Raises OSError, also if no id was found and a partition cannot be read.
@@ -370,7 +375,7 @@ def _fail_missing(
             if offset > starts.get(key, Offset(0)) or offset == NO_POINT:
                 what = f"offsets up to {offset} were" if offset > 0 else "a damaged log was"
                 reason = f"the directory is missing, and {what} in it"
-                found.fail(key, CorruptLog(partition_dir(data_dir, topic, key[1]), reason))
+                found.mark_partition_failed(key, CorruptLog(partition_dir(data_dir, topic, key[1]), reason))
             else:
                 del found.recovery_points[key]
 
@@ -392,7 +397,7 @@ def _by_partition(
     return entries
 
 
-def note_taken_over(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
+def note_broker_ends(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
     """Note up to where a broker wrote partitions, or UNKNOWN_END. Durable on return. Raises OSError."""
     known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
     noted = {key: end for key, end in {**known, **ends}.items() if end}
@@ -416,7 +421,7 @@ def note_recovery_points(
     for log in logs:
         key = (topic, log.partition)
         points[key] = log.end_offset
-        position = position_of(log)
+        position = log_end_position(log)
         if position is not None:
             positions[key] = position
     write_offsets(fs, data_dir / RECOVERY_POINT_FILE, points)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     LOG_SUFFIX,
@@ -27,7 +27,7 @@ from storage.disk.layout import (
 from storage.errors import StorageError, storage_error
 from storage.format.batch import iter_records, read_batch
 from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.format.transactions import LogReplay
 from storage.journal.journal_registry import remove_clean_mark
@@ -151,7 +151,7 @@ def _same_place(one: Damage, other: Damage) -> bool:
 
 
 def _fill(fs: FileSystem, path: Path, segment: CheckedSegment | None, damage: Damage) -> bytes:
-    filler = empty_batches(damage.offset, damage.next_offset)
+    filler = encode_empty_batches(damage.offset, damage.next_offset)
     if segment is None or damage.offset >= segment.base_offset:
         return filler
     _replace(fs, path.with_name(segment_name(damage.offset)), filler)
@@ -164,7 +164,7 @@ def _replace(fs: FileSystem, path: Path, data: bytes) -> None:
     atomic_write(fs, path, data)
 
 
-def empty_batches(offset: Offset, next_offset: Offset | None) -> bytes:
+def encode_empty_batches(offset: Offset, next_offset: Offset | None) -> bytes:
     """Encode batches without records that cover the offsets from `offset` to before `next_offset`, if any."""
     parts = []
     while next_offset is not None and offset < next_offset:
@@ -203,7 +203,7 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
 
 def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
     last = checked.damages[-1]
-    replay = LogReplay(RecordLoader())
+    replay = LogReplay(RecordDecoder())
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
     groups: dict[GroupId, bool] = {}
     for batch in whole_batches(fs, checked):

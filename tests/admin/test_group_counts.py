@@ -8,7 +8,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.declared_ends import OFFSETS_PER_STEP, compute_lag
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.runtime.slices import SLICE_NS, Slices
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.groups.harness import Cluster
 
 GROUPS = 20

@@ -10,9 +10,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.exposition import choose_encoder
 
-from coordinator.admin import guard, scrape
+from coordinator.admin import guard, metrics_page
 from coordinator.admin.http import names_loopback
-from coordinator.admin.scrape import Page
+from coordinator.admin.metrics_page import Page
 from tests.groups.harness import FakeClock
 from tests.partitions.running import Running, eventually, node
 from tests.support.log_lines import LogLines
@@ -262,7 +262,7 @@ async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(accept: str) -> Non
     turning.cancel()
     encode, expected_type = choose_encoder(accept)
     assert (body, content_type) == (encode(registry), expected_type)
-    assert turns >= 41 // scrape.FAMILIES_AT_A_TIME
+    assert turns >= 41 // metrics_page.FAMILIES_AT_A_TIME
 
 
 async def test_a_failed_collection_is_told_to_who_asked_and_the_next_one_is_made(running: Running) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from coordinator.admin.reference import cluster, groups, log, node, offsets, page, requests
+from coordinator.admin.reference import gateway, groups, log, node, offsets, page, requests
 from coordinator.admin.reference.metric_help import MetricHelp, list_metric_help
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
@@ -26,7 +26,7 @@ def test_the_page_is_what_the_program_says() -> None:
     assert PAGE.read_text() == page.render(), "run: groupkeeper metrics > docs/metrics.md"
 
 
-@pytest.mark.parametrize("module", [cluster, groups, log, node, offsets, requests])
+@pytest.mark.parametrize("module", [gateway, groups, log, node, offsets, requests])
 def test_every_metric_that_is_described_is_on_the_page(module: ModuleType) -> None:
     assert set(list_metric_help(vars(module))) <= set(METRICS)
 

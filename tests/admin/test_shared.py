@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from coordinator.admin.shared import SharedWork, SharedWorkFailed
+from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
 from tests.support.idle import idle
 
 

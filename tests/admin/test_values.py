@@ -21,8 +21,8 @@ from coordinator.api import part_errors
 from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
-from protocol.names import GroupId, LeaderEpoch, Partition
+from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, find_message_classes
+from protocol.named_types import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import Space
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
@@ -432,7 +432,7 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
         client = await running.client()
         for group in ("a", "b", "c"):
             await client.commit(group, 0, 1)
-        await eventually(lambda: running.app.committer.idle, "the flushes")
+        await eventually(lambda: running.app.committer.is_idle, "the flushes")
         log = running.app.log
         unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
         builder = BatchBuilder()
@@ -501,7 +501,7 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
 def test_the_parts_whose_errors_are_counted_are_where_the_schema_has_errors(api: Api[Any, Any]) -> None:
-    response = classes(api.key)[1]
+    response = find_message_classes(api.key)[1]
     fields, codes = response._struct.fields, []
     for part in api.error_parts:
         struct = fields[part].array_of

@@ -19,7 +19,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.node import EndOffsetSource
 from coordinator.partitions.group_access import GroupAccess
@@ -30,12 +30,12 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, DurabilityTicket
-from coordinator.topology.view import Broker, Cluster
+from coordinator.topology.view import Broker, ClusterTopology
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import api_version_prefix
-from protocol.names import GroupId, Offset, Partition
+from protocol.named_types import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -66,7 +66,7 @@ class Groups:
 
     def __init__(self) -> None:
         self.manager = GroupMetadataManager(
-            Environment(GroupConfig(), lambda: ""),
+            GroupEnvironment(GroupConfig(), lambda: ""),
             SystemClock(),
             harness.FakeTimers(harness.FakeClock()),
             Stats(),
@@ -126,7 +126,7 @@ class FakeTimers:
     def __init__(self) -> None:
         self.calls: list[tuple[int, Timer]] = []
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+    def call_after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         timer = Timer(callback, argument)
         self.calls.append((delay_ms, timer))
         return timer
@@ -147,7 +147,7 @@ class FakeNode:
             self.thread.submit,
             fs=UnsyncedFileSystem(),
             new_topic_id=new_topic_id,
-            limits=TopicLimits.of(self.settings),
+            limits=TopicLimits.from_settings(self.settings),
         )
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()
@@ -155,12 +155,12 @@ class FakeNode:
         self.group_access = GroupAccess(self.groups.manager)
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
-        self.cluster = Cluster.of_single_node(Broker(self.node_id, *ENDPOINT))
+        self.cluster = ClusterTopology.of_single_node(Broker(self.node_id, *ENDPOINT))
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: EndOffsetSource | None = None
         self.authorizer: Authorizer = ALLOW_ALL
-        self.offers = CAPABILITIES.offers
+        self.offers = CAPABILITIES.offered_versions
         self.budget = ResponseBudget(self.stats, 1 << 30, 1 << 30)
 
     @cached_property
@@ -191,7 +191,7 @@ class FakeNode:
                 assert isinstance(topic, Topic), topic
                 topics[name] = topic
 
-        self.catalogue_store.change(create, lambda _outcome: None)
+        self.catalogue_store.submit_edit(create, lambda _outcome: None)
         self.thread.run_all()
         return topics
 
@@ -229,7 +229,7 @@ class FakeNode:
         handle: Callable[..., Any] = APIS[key].handle
         response = handle(self, decoded, ctx)
         if response is not PARKED:
-            answers.complete(ctx, response)
+            answers.answer_parked_request(ctx, response)
         return ctx
 
 
@@ -241,13 +241,13 @@ class Answers:
         self.version = version
         self.bodies: list[bytes] = []
 
-    def is_first(self, api_key: int) -> bool:
+    def claim_first_use(self, api_key: int) -> bool:
         return not self.bodies
 
-    def complete(self, ctx: RequestContext, response: Any) -> None:
+    def answer_parked_request(self, ctx: RequestContext, response: Any) -> None:
         self.bodies.append(codec_for(self.key, self.version).encode_response(response))
 
-    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+    def run_in_slices(self, ctx: RequestContext, work: Work) -> None:
         try:
             while True:
                 next(work)

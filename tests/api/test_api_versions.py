@@ -64,7 +64,7 @@ def test_early_versions_have_no_client_name_to_check(node: FakeNode, version: in
 
 
 def test_unsupported_versions_are_answered_in_version_0_with_this_api_alone(node: FakeNode) -> None:
-    refuse: Callable[..., Any] = api_versions.refuse_version
+    refuse: Callable[..., Any] = api_versions.unsupported_version_response
     response = refuse(node)
     # the bytes that Kafka 4.4 sends after the correlation id
     assert codec_for(KEY, 0).encode_response(response) == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x05"

@@ -29,7 +29,7 @@ class AllowsOne:
             for each in permissions
         }
 
-    async def check(self, permissions: Collection[Permission]) -> Decisions:
+    async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
         """Nobody waits for it."""
         raise NotImplementedError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.api.table import Capabilities, declared
+from coordinator.api.table import Capabilities, load_declared_apis
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import Truncated, UnsupportedVersion
 from protocol.headers import api_version_prefix
@@ -60,20 +60,20 @@ async def test_what_a_node_does_not_offer_ends_the_connection(
 
 
 def test_a_request_is_routed_by_its_first_four_bytes() -> None:
-    everything = Capabilities(declared())
+    everything = Capabilities(load_declared_apis())
     for api in APIS.values():
         for version in range(api.versions.min, api.versions.max + 1):
             frame = requests.header(api.key, version)
-            handled = everything.route(frame[:4])
+            handled = everything.find_api(frame[:4])
             assert handled is everything.routes[api_version_prefix(api.key, version)]
             assert (handled.key, handled.flexible) == (api.key, version >= api.schema.first_flexible)
     for short in (b"", b"\0", b"\0\x0c\0"):
         with pytest.raises(Truncated):
-            everything.route(short)
+            everything.find_api(short)
     with pytest.raises(UnsupportedVersion):
-        everything.route(requests.header(ApiKey.HEARTBEAT, 5))
+        everything.find_api(requests.header(ApiKey.HEARTBEAT, 5))
 
 
 def test_every_version_that_is_declared_is_in_the_schema() -> None:
-    for api in declared():
+    for api in load_declared_apis():
         assert api.schema.versions.min <= api.versions.min <= api.versions.max <= api.schema.versions.max

@@ -9,13 +9,13 @@ import pytest
 from coordinator.api.fetch import WAIT_MS_MAX
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.partitions.fetch_waiters import LOOK_MS
-from coordinator.topology.view import Broker, Cluster, Leader, View
+from coordinator.topology.view import Broker, ClusterTopology, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.format.batch import iter_batches
-from storage.partition.reader import WantedBatches
+from storage.partition.reader import FetchQuery
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
 from tests.storage.cleaning import History, MarkerKind
 from tests.storage.foreign import NOW
@@ -257,7 +257,7 @@ def lead(node: FakeNode, leaders: dict[int, tuple[int, int]]) -> None:
     brokers = (Broker(7, *ENDPOINT), Broker(8, "other.example", 9093))
     epochs = (leaders.get(index, (7, 0)) for index in range(50))
     view = [Leader(node_id, LeaderEpoch(epoch)) for node_id, epoch in epochs]
-    node.cluster = Cluster(View(brokers, tuple(view)))
+    node.cluster = ClusterTopology(View(brokers, tuple(view)))
 
 
 @EVERY_VERSION
@@ -364,11 +364,10 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
         History(node.log, partition).value("k", "v" * 900_000)
     node.log.write_behind()
     wanted = [
-        WantedBatches(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH)
-        for partition in (0, 1)
+        FetchQuery(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH) for partition in (0, 1)
     ]
     done: list[bool] = []
-    reading = node.reads.fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)
+    reading = node.reads.prepare_fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)
     reading.go_on()
     kept_bytes = node.budget.total_bytes
     node.thread.run_all()

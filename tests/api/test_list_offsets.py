@@ -12,7 +12,7 @@ from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
 
 KEY = ApiKey.LIST_OFFSETS
@@ -141,7 +141,9 @@ class Neighbour:
         self.asked: list[tuple[str, Any]] = []
         self.done: list[Callable[[EndsByTopic | None], None]] = []
 
-    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+    def request_committed_offsets(
+        self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
+    ) -> None:
         self.asked.append((group_id, {topic: set(indexes) for topic, indexes in partitions.items()}))
         self.done.append(done)
 

@@ -19,7 +19,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from protocol.messages import OffsetDeleteRequest
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from tests.api.asking import Answers, FakeNode
 
 NO_NODE = MemberId("")

@@ -6,14 +6,14 @@ from pathlib import Path
 from struct import Struct
 
 from coordinator.partitions.ownership_markers import markers_group_id
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import JOURNAL_DIR, OFFSETS_TOPIC
 from storage.format.batch import read_batch
 from storage.format.batch_format import CRC_START
 from storage.format.records import UnknownRecord
-from storage.journal.journal_registry import write_note
+from storage.journal.journal_registry import write_registry_file
 from tests.audit.logs import (
     DAY,
     HOUR,
@@ -309,7 +309,7 @@ def write_all(log_dir: Path) -> dict[str, int]:
     made = {**{name: make for name, (_, make) in MUST_FLAG.items()}, **MUST_PASS}
     places: dict[str, int] = {}
     log_dir.mkdir(parents=True)
-    write_note(RealFileSystem(), log_dir / JOURNAL_DIR, {})  # a node wrote it
+    write_registry_file(RealFileSystem(), log_dir / JOURNAL_DIR, {})  # a node wrote it
     for partition in range(PARTITIONS):
         log = Log(log_dir, partition)
         name = list(made)[partition] if partition < len(made) else f"ordinary {partition}"

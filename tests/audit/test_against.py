@@ -15,12 +15,12 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compared.against import Logged, LoggedGroup, LoggedOffset, compare
+from audit.compared.cluster_comparison import LoggedGroup, LoggedOffset, LoggedState, compare
 from audit.compared.live import LiveGroup, LiveOffset, LiveState, read_live_state
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
@@ -178,12 +178,12 @@ def live(offset: LiveOffset | None, group: LiveGroup | None = STABLE) -> LiveSta
     return LiveState({} if group is None else {"g": group}, {} if offset is None else {KEY: offset}, 0, 1_000)
 
 
-def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> Logged:
+def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> LoggedState:
     offsets = {} if offset is None else {KEY: LoggedOffset(offset, 3, "file", 100)}
-    return Logged(offsets, {} if group is None else {"g": group}, frozenset())
+    return LoggedState(offsets, {} if group is None else {"g": group}, frozenset())
 
 
-def kinds(logged: Logged, before: LiveState, after: LiveState) -> list[str]:
+def kinds(logged: LoggedState, before: LiveState, after: LiveState) -> list[str]:
     return [found.kind for found in compare(logged, before, after)]
 
 

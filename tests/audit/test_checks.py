@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from audit.checks import findings
+from audit.checks import query_findings
 from audit.options import AuditOptions, WorkSizes
 from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run.audit import audit
 from audit.run.reading import read_facts
-from protocol.names import GroupId, Offset, Partition
+from protocol.named_types import GroupId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
@@ -67,7 +67,7 @@ def test_it_is_all_the_same_how_the_files_are_cut(spark: SparkSession, audited: 
     inventory = inventory_of(options)
     cut = read_facts(spark, msgspec.structs.replace(options, cutting=WorkSizes(chunk_rows=1)), inventory)
     assert cut.ranges.count() > 300
-    found = {(one.check, one.partition) for one in collect_findings(findings(cut))}
+    found = {(one.check, one.partition) for one in collect_findings(query_findings(cut))}
     expected = {(one.check, one.partition) for one in audited.report.findings}
     # What changes from one record of a group to the next is not counted across ranges, which have thousands of them.
     by_record = {"rebalance_storm", "members_flapping"}
@@ -87,7 +87,7 @@ def test_it_is_all_the_same_in_how_many_tasks_the_summaries_are_merged(
     many = read_facts(spark, msgspec.structs.replace(options, cutting=WorkSizes(merged_rows=100)), inventory)
     assert many.spread > 2
     assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
-    assert collect_findings(findings(many)) == list(audited.report.findings)
+    assert collect_findings(query_findings(many)) == list(audited.report.findings)
     one = read_facts(spark, options, inventory)
     assert one.spread == 1
     for name in ("offsets", "groups", "ranges", "sightings"):
@@ -108,7 +108,7 @@ def test_a_topic_that_has_got_more_partitions(spark: SparkSession, tmp_path: Pat
     for name in names:
         logs[partition_for(GroupId(name), 20)].add(commit(name, 7), stored(name, 1))
     options = AuditOptions(log_dirs=(str(tmp_path),), out="", as_of_ms=NOW)
-    found = collect_findings(findings(read_facts(spark, options, inventory_of(options))))
+    found = collect_findings(query_findings(read_facts(spark, options, inventory_of(options))))
     moved = [
         name for name in names if partition_for(GroupId(name), 20) != partition_for(GroupId(name), PARTITIONS)
     ]

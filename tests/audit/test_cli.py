@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 from audit import cli
 from audit.checks import FINDING_COLUMNS, all_checks
 from audit.options import AuditOptions, Severity
-from audit.report.model import reaches
+from audit.report.model import is_at_least_as_severe
 from audit.run.audit import audit
-from protocol.names import BOOK_PREFIX, GroupId
+from protocol.named_types import BOOK_PREFIX, GroupId
 from protocol.placement import partition_for
 from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit
@@ -221,7 +221,7 @@ def test_the_commands_help_needs_no_spark() -> None:
     ],
 )
 def test_what_is_at_least_as_grave_fails(worst: Severity | None, fail_on: Severity, fails: bool) -> None:
-    assert reaches(worst, fail_on) is fails
+    assert is_at_least_as_severe(worst, fail_on) is fails
 
 
 # ------------------------------------------------------------------ reports

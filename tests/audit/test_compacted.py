@@ -13,18 +13,18 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compared.compaction import compacted_differences
+from audit.compared.compaction import find_compaction_differences
 from audit.errors import AuditError
 from audit.options import AuditOptions
 from audit.run.audit import audit
 from audit.run.reading import read_facts
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.transactions import CleanedTransactions
+from storage.cleaner.transactions import CleanedTransactionMetadata
 from storage.cleaner.work import CleaningJob, CleaningResult
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
@@ -92,7 +92,7 @@ def compared(spark: SparkSession, log_dir: Path, scratch: Path, clean: Clean = w
     )
     facts = read_facts(spark, options, inventory_of(options))
     try:
-        rows = compacted_differences(facts, clean).orderBy("partition", "message").collect()
+        rows = find_compaction_differences(facts, clean).orderBy("partition", "message").collect()
     finally:
         assert content(log_dir) == before
         assert list(scratch.iterdir()) == []
@@ -134,8 +134,8 @@ def keeps_the_oldest(file_system: FileSystem, job: CleaningJob) -> CleaningResul
     return cleaner.run()
 
 
-class _AllCommitted(CleanedTransactions):
-    def on_data(self, batch: Batch) -> bool:
+class _AllCommitted(CleanedTransactionMetadata):
+    def check_data_batch_aborted(self, batch: Batch) -> bool:
         return False
 
 

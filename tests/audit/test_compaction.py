@@ -7,12 +7,12 @@ from random import Random
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from audit.checks import findings
+from audit.checks import query_findings
 from audit.facts.facts import Facts
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
 from audit.run.reading import read_facts
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -77,5 +77,5 @@ def test_compaction_changes_neither_the_state_nor_the_verdict(spark: SparkSessio
     for expected, found in zip(kept, state(after), strict=True):
         assert expected.count() > 0
         assertDataFrameEqual(found, expected)
-    graver = [one for one in collect_findings(findings(after)) if one.severity == "error"]
+    graver = [one for one in collect_findings(query_findings(after)) if one.severity == "error"]
     assert graver == []

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pyspark
 import pytest
 
-from audit.package import CODE_ZIP, write_package
+from audit.spark_package import CODE_ZIP, write_package
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, Log, healthy
 from tests.storage.strategies import batch

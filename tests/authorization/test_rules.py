@@ -57,7 +57,7 @@ from protocol.messages import (
     ListGroupsResponse,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 
 NONE = ErrorCode.NONE
 NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -120,7 +120,7 @@ def test_nothing_stays_behind(server: Server) -> None:
         stage.clear()
         for group in stage.groups:
             call = cluster.dialect.fetch(stage.topic, group, [0])
-            reply = cluster.peer(cluster.coordinators([group])[group]).ask(call)
+            reply = cluster.peer(cluster.look_up_coordinators([group])[group]).ask(call)
             assert cluster.dialect.fetched(stage.topic, group, reply) == {0: -1}
 
 

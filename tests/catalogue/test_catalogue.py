@@ -131,7 +131,7 @@ def test_a_topic_has_the_partitions_from_zero_on() -> None:
 def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     catalogue = new_catalogue(a=1, b=1)
     list(catalogue)  # sorts, so that there is an order to be given up
-    draft = catalogue.draft()
+    draft = catalogue.make_draft()
     draft.delete("a")
     draft.create("c", 1, topic_id=b"c" * 16)
     draft.create_partitions("b", 4)
@@ -147,12 +147,12 @@ def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
         ("c", 1),
     ]
     assert catalogue.totals == draft.totals
-    assert not catalogue.draft().changes()
+    assert not catalogue.make_draft().changes()
 
 
 def test_a_draft_of_many_topics_is_summed_up_and_undone_in_steps() -> None:
-    draft = new_catalogue().draft()
-    mark = draft.mark()
+    draft = new_catalogue().make_draft()
+    mark = draft.get_savepoint()
     for number in range(2_000):
         draft.create(f"t{number}", 1, topic_id=new_topic_id())
     assert len(list(draft.changes_in_steps())) == 2_000 // COUNTED_PER_STEP
@@ -163,8 +163,8 @@ def test_a_draft_of_many_topics_is_summed_up_and_undone_in_steps() -> None:
 
 def test_the_settings_of_a_topic_are_replaced() -> None:
     catalogue = new_catalogue(a=1, b=1)
-    draft = catalogue.draft()
-    mark = draft.mark()
+    draft = catalogue.make_draft()
+    mark = draft.get_savepoint()
     draft.configure("a", {"flush.ms": "100"})
     run_all_steps(draft.undo_in_steps(mark))
     assert not draft.changes()
@@ -192,7 +192,7 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
     catalogue = new_catalogue(a=1, b=1)
     old = catalogue.get("a")
     assert old is not None
-    draft = catalogue.draft()
+    draft = catalogue.make_draft()
     draft.delete("a")
     draft.create("a", 1, topic_id=b"n" * 16)
     changes = draft.changes()
@@ -222,14 +222,14 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
 )
 def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, reason: str) -> None:
     with pytest.raises(StaleChange, match=reason):
-        new_catalogue(a_b=1).draft().apply(changes)
+        new_catalogue(a_b=1).make_draft().apply(changes)
 
 
 def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
     catalogue = new_catalogue()
     for number in range(600):
         catalogue.create(f"t{number}", 1, topic_id=new_topic_id())
-    draft = catalogue.draft()
+    draft = catalogue.make_draft()
     for number in range(300):
         draft.delete(f"t{number}")
         draft.create_partitions(f"t{300 + number}", 2)
@@ -305,9 +305,9 @@ def test_ids_cannot_be_used_twice() -> None:
 
 
 def test_messages_that_quote_much_are_cut_before_they_leave() -> None:
-    assert Refusal(ErrorCode.INVALID_REQUEST).shown is None
-    assert Refusal(ErrorCode.INVALID_REQUEST, "why").shown == "why"
-    shown = Refusal(ErrorCode.INVALID_REQUEST, "x" * 50_000).shown
+    assert Refusal(ErrorCode.INVALID_REQUEST).truncated_message is None
+    assert Refusal(ErrorCode.INVALID_REQUEST, "why").truncated_message == "why"
+    shown = Refusal(ErrorCode.INVALID_REQUEST, "x" * 50_000).truncated_message
     assert shown == "x" * MESSAGE_LENGTH_MAX + "..."
 
 
@@ -324,7 +324,7 @@ class CatalogueMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.catalogue = new_catalogue()
-        self.draft = self.catalogue.draft()
+        self.draft = self.catalogue.make_draft()
         self.model: dict[str, int] = {}
         self.kept: dict[str, int] = {}
         self.marks: list[tuple[int, dict[str, int]]] = []
@@ -360,7 +360,7 @@ class CatalogueMachine(RuleBasedStateMachine):
 
     @rule()
     def mark(self) -> None:
-        self.marks.append((self.draft.mark(), dict(self.model)))
+        self.marks.append((self.draft.get_savepoint(), dict(self.model)))
 
     @precondition(lambda self: self.marks)
     @rule()
@@ -378,7 +378,7 @@ class CatalogueMachine(RuleBasedStateMachine):
         self.kept = dict(self.model)
         self.marks.clear()
         assert self.catalogue.totals == self.draft.totals
-        self.draft = self.catalogue.draft()
+        self.draft = self.catalogue.make_draft()
         return gone[0].id if gone else b"none of them is this"
 
     @rule(topic_id=deleted_ids)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.config_values import LIST_LENGTH_MAX
-from coordinator.catalogue.configs import TOPIC_CONFIGS, canonical, refusal_reason
+from coordinator.catalogue.configs import TOPIC_CONFIGS, canonicalize_value, refusal_reason
 
 TAKEN = [
     ("cleanup.policy", "compact,delete", "compact,delete"),
@@ -81,7 +81,7 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "text", "shown"), TAKEN)
 def test_values_that_kafka_takes_are_taken_and_tidied(name: str, text: str, shown: str) -> None:
     assert refusal_reason({name: text}) is None
-    assert canonical(name, text) == shown
+    assert canonicalize_value(name, text) == shown
 
 
 @pytest.mark.parametrize(("name", "text", "reason"), REFUSED)
@@ -102,7 +102,7 @@ def test_settings_must_agree_with_each_other() -> None:
 def test_every_default_is_a_value_of_its_own_kind() -> None:
     assert refusal_reason({key.name: key.default for key in TOPIC_CONFIGS.values()}) is None
     for key in TOPIC_CONFIGS.values():
-        assert canonical(key.name, key.default) == key.default
+        assert canonicalize_value(key.name, key.default) == key.default
 
 
 def test_the_settings_are_in_name_order_and_those_of_kafka_43() -> None:
@@ -114,6 +114,6 @@ def test_the_settings_are_in_name_order_and_those_of_kafka_43() -> None:
 def test_no_text_gets_past_unread(name: str, text: str) -> None:
     reason = refusal_reason({name: text})
     if reason is None:
-        shown = canonical(name, text)
+        shown = canonicalize_value(name, text)
         assert refusal_reason({name: shown}) is None
-        assert canonical(name, shown) == shown
+        assert canonicalize_value(name, shown) == shown

@@ -17,15 +17,15 @@ from coordinator.catalogue.deletions import NOTHING, StoredDeletions
 from coordinator.catalogue.errors import CorruptCatalogue
 from coordinator.catalogue.file_format import (
     decode,
+    decode_partition_count,
     encode,
     encode_changes,
     encode_dropped,
-    offsets_partitions,
 )
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.properties import encode_uuid
 from tests.support.ids import new_topic_id
 
@@ -67,7 +67,7 @@ def whole(data: bytes) -> Catalogue:
     return found.catalogue
 
 
-@pytest.mark.parametrize("read", [decode, offsets_partitions])
+@pytest.mark.parametrize("read", [decode, decode_partition_count])
 def test_a_file_of_version_1_is_refused(read: Callable[[bytes, Path], object]) -> None:
     message = "catalogue.json at byte 0: its version is 1, but this build reads versions 2 and 3"
     with pytest.raises(CorruptCatalogue, match=message):
@@ -79,7 +79,7 @@ def test_the_file_of_version_2_stays_readable() -> None:
     old = GOLDEN.replace(b'"version":3', b'"version":2').split(b'{"crc":"CRC_4"')[0]
     data = with_checksums(old)
     assert whole(data) == golden_catalogue()
-    assert offsets_partitions(data, PATH) == 50
+    assert decode_partition_count(data, PATH) == 50
     found = decode(data, PATH)
     assert found.made_bytes == 0, "it is made anew at the next start"
     assert found.deletions.to_stored_deletions() == NOTHING
@@ -88,7 +88,7 @@ def test_the_file_of_version_2_stays_readable() -> None:
 def test_the_file_of_version_3_stays_readable() -> None:
     data = with_checksums(GOLDEN)
     assert whole(data) == golden_catalogue()
-    assert offsets_partitions(data, PATH) == 50
+    assert decode_partition_count(data, PATH) == 50
     assert decode(data, PATH).deletions.to_stored_deletions() == StoredDeletions(
         0, (["old"],), {1: [Partition(0), Partition(2)]}
     )

@@ -22,7 +22,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.errors import StorageError, StorageFull
 from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
@@ -50,12 +50,12 @@ class Bench:
         self.told: list[Any] = []
 
     def create(self, name: str) -> None:
-        self.store.change(
+        self.store.submit_edit(
             lambda draft: draft.create(name, 1, topic_id=self.store.new_topic_id()), self.told.append
         )
 
     def delete(self, name: str) -> None:
-        self.store.change(lambda draft: draft.delete(name), self.told.append)
+        self.store.submit_edit(lambda draft: draft.delete(name), self.told.append)
 
     def names(self) -> list[str]:
         return [topic.name for topic in self.catalogue if topic.name != OFFSETS_TOPIC]
@@ -180,7 +180,7 @@ def test_an_edit_that_fails_does_not_spoil_the_others(bench: Bench) -> None:
         raise LookupError("a bug")
 
     bench.create("a")
-    bench.store.change(broken, bench.told.append)
+    bench.store.submit_edit(broken, bench.told.append)
     bench.create("b")
     bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == ["a", "b"]
@@ -193,7 +193,7 @@ def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(bench: Bench) -
         raise ConnectionError("gone")
 
     bench.create("a")
-    bench.store.change(lambda draft: draft.create("b", 1, topic_id=b"b" * 16), deaf)
+    bench.store.submit_edit(lambda draft: draft.create("b", 1, topic_id=b"b" * 16), deaf)
     bench.create("c")
     bench.thread.run_one()
     with pytest.raises(ExceptionGroup) as caught:
@@ -203,7 +203,7 @@ def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(bench: Bench) -
 
 
 def test_an_answer_may_ask_for_the_next_change(bench: Bench) -> None:
-    bench.store.change(
+    bench.store.submit_edit(
         lambda draft: draft.create("a", 1, topic_id=b"a" * 16), lambda _outcome: bench.create("b")
     )
     bench.thread.run_all()
@@ -308,7 +308,7 @@ def test_a_topic_that_cannot_be_made_anew_at_once_is_gone_and_may_be_made_later(
 def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:
     """Note that partitions have dropped what went; returns what is heard of it, later."""
     heard: list[bool] = []
-    bench.store.note_dropped(dict.fromkeys(map(Partition, partitions), upto), heard.append)
+    bench.store.store_drops(dict.fromkeys(map(Partition, partitions), upto), heard.append)
     return heard
 
 
@@ -483,15 +483,15 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
     bench = Bench(tmp_path, UnsyncedFileSystem())
     store, everywhere = bench.store, list(map(Partition, range(50)))
     noted: list[bool] = []
-    store.on_topics_deleted = lambda _names: store.note_dropped(
+    store.on_topics_deleted = lambda _names: store.store_drops(
         dict.fromkeys(everywhere, store.deletions.number), noted.append
     )
     longest = 0
     for number in range(300):
-        bench.store.change(partial(create_many, number), bench.told.append)
+        bench.store.submit_edit(partial(create_many, number), bench.told.append)
         bench.thread.run_all()
         longest = max(longest, bench.store.path.stat().st_size)
-        bench.store.change(partial(delete_many, number), bench.told.append)
+        bench.store.submit_edit(partial(delete_many, number), bench.told.append)
         bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == []
     assert noted == [True] * 300
@@ -525,7 +525,7 @@ def test_where_the_file_cannot_be_made_anew_changes_go_on(tmp_path: Path) -> Non
         for name in many:
             draft.create(name, 1, topic_id=new_topic_id())
 
-    bench.store.change(create, lambda _outcome: None)
+    bench.store.submit_edit(create, lambda _outcome: None)
     bench.thread.run_all()
     assert bench.store.path.stat().st_size > REWRITE_BYTES_MIN
     for name in names:
@@ -581,7 +581,7 @@ def test_an_edit_of_many_topics_gives_way_and_is_kept_as_a_whole(bench: Bench) -
                 yield
         return len(draft.changes().created)
 
-    bench.store.change_in_steps(create_hundreds, bench.told.append)
+    bench.store.submit_edit_in_steps(create_hundreds, bench.told.append)
     bench.create("a")  # shares the next write
     taken = 0
     while turns:
@@ -602,7 +602,7 @@ def test_an_edit_that_fails_in_the_middle_leaves_nothing(bench: Bench) -> None:
         yield
         raise LookupError("a bug")
 
-    bench.store.change_in_steps(broken, bench.told.append)
+    bench.store.submit_edit_in_steps(broken, bench.told.append)
     assert isinstance(bench.told[0], LookupError)
     assert bench.thread.waiting == []
 
@@ -625,7 +625,7 @@ def test_many_changes_are_taken_over_in_slices(bench: Bench) -> None:
     bench.store.on_changed = parts.append
     for change_all, left in ((create_all, 5_000), (grow_all, 5_000), (delete_all, 0)):
         bench.store.later = None
-        bench.store.change(change_all, bench.told.append)
+        bench.store.submit_edit(change_all, bench.told.append)
         bench.store.later = turns.append
         parts.clear()
         bench.thread.run_one()
@@ -682,8 +682,8 @@ def test_what_becomes_of_topics_is_in_the_log(tmp_path: Path, lines: LogLines) -
     bench = Bench(tmp_path)
     bench.create("secret")
     bench.thread.run_all()
-    bench.store.change(lambda draft: draft.create_partitions("secret", 3), bench.told.append)
-    bench.store.change(lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append)
+    bench.store.submit_edit(lambda draft: draft.create_partitions("secret", 3), bench.told.append)
+    bench.store.submit_edit(lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append)
     bench.thread.run_all()
     bench.delete("secret")
     bench.thread.run_all()

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator.cli.cluster.client import Client
 from coordinator.config import Address
-from protocol.embedded import encode_assignment
+from protocol.consumer_protocol import encode_assignment
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
@@ -21,7 +21,7 @@ from protocol.messages import (
     ListOffsetsResponse,
     MetadataResponse,
 )
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from tests.cli.fake import FakeNode
 
 

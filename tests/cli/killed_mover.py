@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.cli.moving.moves import MoveRequest, adopt_all, give_back_all
-from coordinator.cli.moving.private import PrivateNodes
-from coordinator.cli.moving.results import MovedGroup, print_results
-from coordinator.cli.options import addresses
+from coordinator.cli.moving.private_nodes import PrivateNodes
+from coordinator.cli.moving.results import GroupMoveResult, print_results
+from coordinator.cli.options import parse_addresses
+from coordinator.upstream.adoption import AdoptionTarget, ClusterCoordinator, LocalCoordinator
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
-QUESTIONS = (
-    *("mark", "adopt", "may_leave", "close", "reopen", "offsets", "give_back"),
-    *("state", "committed", "would_refuse", "commit", "remove"),
-)
+QUESTIONS = {
+    name
+    for port in (AdoptionTarget, LocalCoordinator, ClusterCoordinator)
+    for name in vars(port)
+    if not name.startswith("_") and name != "wait_for_open_transactions"
+}
 
 
 class Asked:
@@ -64,11 +67,11 @@ async def main(
     is_number = question.isdigit()
     Asked.left, Asked.name = (int(question), None) if is_number else (1, question)
     Asked.before, Asked.signal = when == "before", signal.Signals[what]
-    cluster = UpstreamCluster(UpstreamConfig(tuple(addresses(servers))), read=Path.read_bytes)
+    cluster = UpstreamCluster(UpstreamConfig(tuple(parse_addresses(servers))), read=Path.read_bytes)
     await cluster.connect()
     work: Any = adopt_all if command == "adopt" else give_back_all
     move = MoveRequest([GroupId(group) for group in groups] or None, dry_run=False)
-    done: list[MovedGroup] = []
+    done: list[GroupMoveResult] = []
     with PrivateNodes(Path(data_dir), 30.0) as here:
         await work(Asked(here), Asked(UpstreamGroups(cluster)), move, done)
     await cluster.close()

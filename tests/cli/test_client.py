@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.cluster import ends as ending
 from coordinator.cli.cluster import groups as asking
 from coordinator.cli.cluster import offsets as committing
+from coordinator.cli.cluster import partition_offsets as ending
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, PartitionRef
 from coordinator.cli.errors import CommandError
@@ -325,7 +325,7 @@ def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) 
         other.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 6))
         with Patience().client(node) as client:
             places = [PartitionRef("orders", 0), PartitionRef("orders", 1), PartitionRef("orders", 9)]
-            found = ending.offsets_at(client, places, ending.END)
+            found = ending.fetch_offsets_at(client, places, ending.END)
     assert found == {places[0]: 5, places[1]: 6, places[2]: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
@@ -337,7 +337,7 @@ def test_a_partition_without_a_leader_is_waited_for(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, {("orders", 0): 5})
     patience = Patience()
     with patience.client(node) as client:
-        assert ending.offsets_at(client, [PartitionRef("orders", 0)], ending.END) == {
+        assert ending.fetch_offsets_at(client, [PartitionRef("orders", 0)], ending.END) == {
             PartitionRef("orders", 0): 5
         }
     assert patience.pauses == 2

@@ -19,9 +19,9 @@ import pytest
 
 from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_ports
-from coordinator.cli.moving.private import PrivateNodes
+from coordinator.cli.moving.private_nodes import PrivateNodes
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
 from tests.support.newer_groups import LONG_SESSIONS, member_of
@@ -367,11 +367,11 @@ def test_what_the_cluster_has_taken_and_what_it_has_refused_are_named(gateway: G
 
 
 KILLED: Final = [
-    ("close", "before", True),
-    ("close", "after", False),
+    ("close_group_to_clients", "before", True),
+    ("close_group_to_clients", "after", False),
     ("commit", "before", False),
     ("commit", "after", False),
-    ("give_back", "before", False),
+    ("remove_given_back_group", "before", False),
 ]
 
 
@@ -471,7 +471,7 @@ def test_a_group_that_is_joined_after_it_has_opened_stays_and_what_was_written_i
 
 def open_again(gateway: Gateway, group: str) -> None:
     with PrivateNodes(gateway.service.data_dir, 30.0) as nodes:
-        asyncio.run(nodes.reopen(GroupId(group)))
+        asyncio.run(nodes.reopen_group(GroupId(group)))
 
 
 def test_all_of_them_are_moved_however_often_the_command_is_killed(gateway: Gateway) -> None:

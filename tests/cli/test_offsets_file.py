@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import CommandError
-from coordinator.cli.resets.offsets_file import GroupOffsets, of_group, read_offsets, to_csv
+from coordinator.cli.resets.offsets_file import GroupOffsets, get_group_offsets, read_offsets, to_csv
 
 
 def test_what_kafkas_tool_exports_is_read(tmp_path: Path) -> None:
@@ -33,9 +33,9 @@ def test_lines_with_groups_are_read_by_group(tmp_path: Path) -> None:
         "g": [CommittedOffset("jobs", 0, 5), CommittedOffset("jobs", 1, 7)],
         "h": [CommittedOffset("jobs", 0, 6)],
     }
-    assert of_group(file, found, "h") == [CommittedOffset("jobs", 0, 6)]
+    assert get_group_offsets(file, found, "h") == [CommittedOffset("jobs", 0, 6)]
     with pytest.raises(CommandError, match="nothing about group i"):
-        of_group(file, found, "i")
+        get_group_offsets(file, found, "i")
 
 
 @pytest.mark.parametrize(

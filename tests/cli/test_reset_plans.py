@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import CommandError
-from coordinator.cli.resets.scope import is_wanted, parse_topics, select
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
@@ -28,6 +27,7 @@ from coordinator.cli.resets.strategy import (
     required_facts,
 )
 from coordinator.cli.resets.times import parse_datetime, parse_duration
+from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics, select
 
 OFFSETS = st.integers(0, 2**63 - 1)
 PLACES = st.builds(PartitionRef, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.app import Serving
+from coordinator.app import ServingAddresses
 from coordinator.cli.serve import announce
 from coordinator.config import Address, Settings
 from coordinator.version import __version__
@@ -146,7 +146,7 @@ class Terminal(io.StringIO):
 
 def test_a_node_says_where_it_is_and_what_to_try() -> None:
     there = Address("127.0.0.1", 9092)
-    serving = Serving(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics")
+    serving = ServingAddresses(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics")
     pipe, terminal = io.StringIO(), Terminal()
     announce(pipe, serving)
     assert pipe.getvalue() == "", "who reads a pipe reads the log"

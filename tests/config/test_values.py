@@ -110,8 +110,10 @@ def test_addresses_that_mean_every_interface_are_known(host: str, wildcard: bool
 
 
 def test_clients_are_told_the_listener_unless_another_address_is_advertised() -> None:
-    assert Settings(listen=Address("10.0.0.1", 0)).advertised(4711) == Address("10.0.0.1", 4711)
-    assert Settings(advertise=Address("kafka.example", 0)).advertised(4711) == Address("kafka.example", 4711)
-    assert Settings(advertise=Address("kafka.example", 29092)).advertised(4711) == Address(
+    assert Settings(listen=Address("10.0.0.1", 0)).get_advertised_address(4711) == Address("10.0.0.1", 4711)
+    assert Settings(advertise=Address("kafka.example", 0)).get_advertised_address(4711) == Address(
+        "kafka.example", 4711
+    )
+    assert Settings(advertise=Address("kafka.example", 29092)).get_advertised_address(4711) == Address(
         "kafka.example", 29092
     )

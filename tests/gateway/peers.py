@@ -21,7 +21,7 @@ from coordinator.gateway.routing import (
     Verdict,
 )
 from coordinator.gateway.session import Session
-from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.io_thread import BlockingCallThread
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import api_version_prefix
 
@@ -92,7 +92,7 @@ class TestRoutes:
         )
         self.found = {api_version_prefix(each.api_key, each.version): each for each in routes}
 
-    def unrouted(self, api_key: int, version: int) -> Route | None:
+    def find_fallback_route(self, api_key: int, version: int) -> Route | None:
         """Nothing else is offered."""
 
     @staticmethod
@@ -118,7 +118,7 @@ class TestRoutes:
         return Verdict(COORDINATOR)
 
 
-def no_thread() -> Thread:
+def no_thread() -> BlockingCallThread:
     """Where nothing is so long that it needs one."""
     raise AssertionError("nothing here is long")
 
@@ -137,18 +137,18 @@ class RecordedIO(session_io.SessionIO):
         self.calls: deque[Callable[[], None]] = deque()
         self.writes = 0
 
-    def to_client(self, data: Bytes) -> None:
+    def send_to_client(self, data: Bytes) -> None:
         """To the client."""
         assert data, "nothing need not be sent"
         self.client += data
         self.writes += 1
 
-    def to_pipeline(self, pipeline: int, data: Bytes) -> None:
+    def send_to_pipeline(self, pipeline: int, data: Bytes) -> None:
         """To a pipeline."""
         assert data, "nothing need not be sent"
         self.pipelines[pipeline] += data
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def schedule_call(self, call: Callable[[], None]) -> None:
         """Another step of the play."""
         self.calls.append(call)
 
@@ -163,7 +163,7 @@ class RecordedIO(session_io.SessionIO):
         """The end."""
         self.error = error
 
-    def failed(self) -> None:
+    def abort_after_failure(self) -> None:
         """A fault."""
         self.has_failed = True
 

@@ -16,23 +16,23 @@ from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
     ClusterGroupState,
-    ClusterReading,
-    Offset,
+    GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
     StoreResult,
     TopicPartition,
+    TransferredOffset,
 )
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.support.idle import idle
 from tests.support.log_lines import captured
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-COMMITTED = {TopicPartition("t", 0): Offset(5)}
+COMMITTED = {TopicPartition("t", 0): TransferredOffset(5)}
 LIVE = ClusterGroupState("classic", "Stable", 1)
 
 
@@ -55,7 +55,7 @@ class Played:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -67,7 +67,7 @@ class Played:
             raise self.error
         return OwnershipMarker(group in self.here, group in self.confirmed_absent, self.epoch)
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
             self.epoch += 1
@@ -79,23 +79,25 @@ class Played:
         self.here[group] = reading.offsets
         return StoreResult.TAKEN
 
-    async def state(self, group: GroupId) -> ClusterGroupState:
+    async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         return self.states.get(group, ClusterGroupState.none())
 
     async def wait_for_open_transactions(self, group: GroupId) -> None:
         pass
 
-    async def committed(self, group: GroupId) -> Offsets:
+    async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
         self.read[group] += 1
         return {} if group in self.unknown else COMMITTED
 
-    async def would_refuse(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+    async def probe_commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is to be written to the cluster")
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is written to the cluster")
 
-    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+    async def delete_offsets(
+        self, group: GroupId, places: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is deleted there")
 
 

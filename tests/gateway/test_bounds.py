@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.authorization.permissions import Operation, Permission, Resource
+from coordinator.authorization.permissions import Operation, Permission, ResourceType
 from coordinator.config import Address
 from coordinator.gateway.address_book import DISCOVERED_MAX
 from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES, BufferBudget
@@ -29,8 +29,8 @@ from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
-from protocol.metadata_head import Listed
-from protocol.names import GroupId, MemberId
+from protocol.metadata_head import ListedBroker
+from protocol.named_types import GroupId, MemberId
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, RecordedIO, TestRoutes, answer, expected, request
 from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Rig, asked, housed, passes
 from tests.gateway.test_long_requests import LONG, Gate, described
@@ -128,7 +128,7 @@ def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
 def decisions(count: int, length: int = 10) -> dict[Permission, ErrorCode]:
     """As a broker says them of so many groups."""
     return {
-        Permission(Resource.GROUP, Operation.READ, str(number).rjust(length)): ErrorCode.NONE
+        Permission(ResourceType.GROUP, Operation.READ, str(number).rjust(length)): ErrorCode.NONE
         for number in range(count)
     }
 
@@ -175,16 +175,16 @@ def test_who_keeps_something_for_the_longest_time_is_closed_where_there_is_no_ro
     closed: Counter[str] = Counter()
     kept = BufferBudget(4 * COUNTED_FROM_BYTES, closed)
     first, second, third = Keeping(), Keeping(), Keeping()
-    kept.set(first, COUNTED_FROM_BYTES)
-    kept.set(second, COUNTED_FROM_BYTES - 1)
-    kept.set(third, COUNTED_FROM_BYTES)
-    kept.set(first, 2 * COUNTED_FROM_BYTES)
+    kept.set_held_bytes(first, COUNTED_FROM_BYTES)
+    kept.set_held_bytes(second, COUNTED_FROM_BYTES - 1)
+    kept.set_held_bytes(third, COUNTED_FROM_BYTES)
+    kept.set_held_bytes(first, 2 * COUNTED_FROM_BYTES)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
-    kept.set(second, 2 * COUNTED_FROM_BYTES)
+    kept.set_held_bytes(second, 2 * COUNTED_FROM_BYTES)
     assert (first.aborted, second.aborted, third.aborted) == (True, False, False)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
     kept.forget(second)
-    kept.set(third, 0)
+    kept.set_held_bytes(third, 0)
     assert (kept.total_bytes, closed["room"]) == (0, 1)
 
 
@@ -251,13 +251,13 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
         rig.gateway.stop_accepting()
         book = rig.gateway.book
         moved = [
-            book.replace_broker_address(Listed(number, "127.0.0.1", 1, None))
+            book.translate_broker_address(ListedBroker(number, "127.0.0.1", 1, None))
             for number in range(2, 2 + 2 * DISCOVERED_MAX)
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
         rig.gateway.set_brokers(rig.gateway.book.brokers)
-        assert book.replace_broker_address(Listed(10_000, "127.0.0.1", 1, None)) is not None, (
+        assert book.translate_broker_address(ListedBroker(10_000, "127.0.0.1", 1, None)) is not None, (
             "the supervisor knows them now"
         )
 

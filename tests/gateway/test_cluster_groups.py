@@ -23,7 +23,7 @@ from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupQuestions
@@ -50,7 +50,7 @@ from protocol.messages import (
     FindCoordinatorResponse,
     MetadataResponse,
 )
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from tests.gateway.peers import RecordedIO
 from tests.gateway.rig import asked
 from tests.gateway.test_gate import frames
@@ -92,7 +92,9 @@ class Cluster(UpstreamCluster):
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def send_request(
+        self, question: UpstreamRequest, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         api = question.api
         newest = self.newest.get(api, codec_versions(api))
         version = choose_version(ADDRESS, api, VersionRange(0, newest), question.versions)
@@ -105,7 +107,7 @@ class Cluster(UpstreamCluster):
         if api in self.failing:
             raise self.failing.pop(api)
         answer = self.garbage.pop(api, None) or codec.encode_response(self._answer(api, version, request))
-        return UpstreamAnswer(api, version, answer, 0)
+        return UpstreamResponse(api, version, answer, 0)
 
     def _answer(self, api: ApiKey, version: int, request: Any) -> Any:
         if api is ApiKey.FIND_COORDINATOR:

@@ -6,28 +6,28 @@ from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, closing
 from typing import Any, TypeVar
 
-from coordinator.api.private.adopt_group import API, offsets_of
+from coordinator.api.private.adopt_group import API, parse_offsets_in_steps
 from coordinator.api.slices import ITEMS_PER_SLICE
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.connector import Connector
-from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, Coordinators
+from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, CoordinatorClient
 from coordinator.partitions import adoption
 from coordinator.runtime.sockets import make_stream_socket
 from coordinator.upstream.adoption import (
     ROWS_AT_ONCE,
-    ClusterReading,
-    Offset,
+    GroupOffsetsReading,
     OwnershipMarker,
     StoreResult,
     TopicPartition,
+    TransferredOffset,
 )
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import decode_request_header, encode_response
 from protocol.messages import FindCoordinatorResponse
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.writer import ITEMS_PER_STEP
 
 T = TypeVar("T")
@@ -45,14 +45,14 @@ CONFIG = GatewayConfig(
 )
 
 
-class CountedOffsets(Mapping[TopicPartition, Offset]):
+class CountedOffsets(Mapping[TopicPartition, TransferredOffset]):
     """Offsets that count how many of them were taken."""
 
-    def __init__(self, offsets: dict[TopicPartition, Offset]) -> None:
+    def __init__(self, offsets: dict[TopicPartition, TransferredOffset]) -> None:
         self.all = offsets
         self.taken = 0
 
-    def __getitem__(self, place: TopicPartition) -> Offset:
+    def __getitem__(self, place: TopicPartition) -> TransferredOffset:
         return self.all[place]
 
     def __iter__(self) -> Iterator[TopicPartition]:
@@ -67,7 +67,9 @@ class CountedOffsets(Mapping[TopicPartition, Offset]):
 def many(count: int, partitions: int) -> CountedOffsets:
     """So many offsets, in topics of so many partitions."""
     places = (TopicPartition(f"topic-{n // partitions}", n % partitions) for n in range(count))
-    return CountedOffsets({place: Offset(n, n % 7, "m" * (n % 3)) for n, place in enumerate(places)})
+    return CountedOffsets(
+        {place: TransferredOffset(n, n % 7, "m" * (n % 3)) for n, place in enumerate(places)}
+    )
 
 
 class Turns:
@@ -129,7 +131,7 @@ class PlayedNode:
 
 
 @asynccontextmanager
-async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
+async def coordinators(node: PlayedNode) -> AsyncIterator[CoordinatorClient]:
     """The way to a coordinator that is played."""
     loop = asyncio.get_running_loop()
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
@@ -137,7 +139,7 @@ async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         book = AddressBook(CONFIG.client_address_for, lambda _id, _address: None)
         book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
-        yield Coordinators(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
+        yield CoordinatorClient(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
 
 
 async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
@@ -146,10 +148,12 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         offsets = many(COUNT, partitions)
         async with coordinators(node) as here:
             with closing(Turns(offsets)) as turns:
-                stored = await here.adopt(GROUP, ClusterReading(offsets, OwnershipMarker(is_adopted=False)))
+                stored = await here.adopt(
+                    GROUP, GroupOffsetsReading(offsets, OwnershipMarker(is_adopted=False))
+                )
         assert stored is StoreResult.TAKEN
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
-        found, steps = at_once(offsets_of(node.got[0].offsets))
+        found, steps = at_once(parse_offsets_in_steps(node.got[0].offsets))
         assert found == [
             adoption.AdoptedOffset(*place, each.offset, each.leader_epoch, each.metadata)
             for place, each in offsets.all.items()
@@ -160,6 +164,6 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
 def test_topics_without_partitions_take_steps_too() -> None:
     kind: Any = API.schema.request
     topics = [kind.AdoptedTopic(topic=f"t{n}", partitions=[]) for n in range(1_000)]
-    found, steps = at_once(offsets_of(topics))
+    found, steps = at_once(parse_offsets_in_steps(topics))
     assert found == []
     assert steps >= len(topics) // ITEMS_PER_SLICE

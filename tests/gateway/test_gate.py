@@ -24,8 +24,8 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
-from protocol.names import GroupId, MemberId, Offset
-from protocol.structs import Frozen
+from protocol.named_types import GroupId, MemberId, Offset
+from protocol.structs import FrozenStruct
 from tests.gateway.peers import AT_ONCE, RecordedIO
 from tests.gateway.rig import OUR_ID, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_relay import HEARTBEAT, proxied
@@ -88,7 +88,7 @@ async def test_what_the_broker_cannot_tell_is_not_allowed_and_asked_again(tmp_pa
         assert rig.coordinator.accepted == 0
 
 
-class Adopting(Frozen, frozen=True):
+class Adopting(FrozenStruct, frozen=True):
     """Takes groups over when the test says so."""
 
     waiting: list[tuple[str, Callable[[ErrorCode], None]]]
@@ -281,7 +281,7 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
     routes = PortRoutes(
         AddressBook(lambda _: None, lambda *_: None),
-        PermissionGate(ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).of, AT_ONCE).judge,
+        PermissionGate(ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).get_or_make_authorizer, AT_ONCE).judge,
         AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,

@@ -50,7 +50,7 @@ NOT_ALLOWED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 class HandThread(ManualThread):
     """Works when the test says so."""
 
-    async def run(self, call: Callable[[], Any]) -> Any:
+    async def run_blocking(self, call: Callable[[], Any]) -> Any:
         raise AssertionError("nothing waits for it")
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Gate:
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
             AddressBook(lambda _: None, lambda *_: None),
-            PermissionGate(authorizers.of, offloader, adopt).judge,
+            PermissionGate(authorizers.get_or_make_authorizer, offloader, adopt).judge,
             offloader,
             ours=ours,
             message_bytes_max=1 << 20,
@@ -223,7 +223,7 @@ def test_a_long_request_for_what_no_broker_coordinates_holds_up_nobody() -> None
     assert not client.io.client
     (_,) = process.thread.waiting
     process.thread.run_one()
-    assert bytes(client.io.client) == answers.refusal(LONG[4:], ErrorCode.NOT_COORDINATOR)
+    assert bytes(client.io.client) == answers.make_error_response(LONG[4:], ErrorCode.NOT_COORDINATOR)
 
 
 def test_a_client_that_is_gone_meanwhile_hears_nothing() -> None:
@@ -437,7 +437,9 @@ def test_no_request_leaves_anything_to_the_garbage_collector() -> None:
 def test_what_is_left_to_the_garbage_collector_is_found() -> None:
     def leave() -> None:
         session = Gate().client().session
-        session.memory = ClusterAuthorizers(lambda: 0, 0, Offloader(HandThread)).of(session)
+        session.memory = ClusterAuthorizers(lambda: 0, 0, Offloader(HandThread)).get_or_make_authorizer(
+            session
+        )
 
     assert {type(each).__name__ for each in uncollected(leave)} >= {"Session", "ClusterAuthorizer"}
 

@@ -61,7 +61,7 @@ class Probed:
     @property
     def now(self) -> tuple[bool, bool]:
         """Whether it is ready, and complete."""
-        shown = self.readiness.shown()
+        shown = self.readiness.collect_ready_fields()
         return shown["ready"], shown["complete"]
 
     def asked(self) -> list[int]:
@@ -91,9 +91,9 @@ async def probed(count: int) -> AsyncIterator[Probed]:
 async def test_before_a_broker_has_answered_nobody_can_connect() -> None:
     async with probed(1) as gateway:
         assert gateway.now == (False, False)
-        assert gateway.readiness.shown()["unreachable_since"] == WALL_START_MS / 1000
+        assert gateway.readiness.collect_ready_fields()["unreachable_since"] == WALL_START_MS / 1000
         assert await gateway.check() == (True, True)
-        assert gateway.readiness.shown() == {
+        assert gateway.readiness.collect_ready_fields() == {
             "ready": True,
             "complete": True,
             "listening": True,
@@ -113,7 +113,7 @@ async def test_it_is_ready_for_the_configured_time_after_the_last_answer() -> No
         assert await gateway.check() == (True, False)
         gateway.clock.passed_ms += 1
         assert gateway.now == (False, False)
-        shown = gateway.readiness.shown()
+        shown = gateway.readiness.collect_ready_fields()
         assert shown["unreachable_since"] == WALL_START_MS / 1000 + 1, "since the first check that failed"
         assert "closes the connection at once" in shown["unreachable"]["0"]
         del gateway.says[0]
@@ -124,7 +124,9 @@ async def test_what_is_no_broker_does_not_count() -> None:
     async with probed(1) as gateway:
         gateway.says[0] = b"HTTP/1.1 400 Bad Request\r\n"
         assert await gateway.check() == (False, False)
-        assert "does not speak Kafka's protocol" in gateway.readiness.shown()["unreachable"]["0"]
+        assert (
+            "does not speak Kafka's protocol" in gateway.readiness.collect_ready_fields()["unreachable"]["0"]
+        )
 
 
 async def test_the_broker_that_answered_last_is_asked_and_the_others_once_it_does_not() -> None:
@@ -136,7 +138,7 @@ async def test_the_broker_that_answered_last_is_asked_and_the_others_once_it_doe
         gateway.says[0] = None
         assert await gateway.check() == (True, True), "another one answers"
         assert gateway.asked() == [3, 2, 2]
-        assert list(gateway.readiness.shown()["unreachable"]) == ["0"]
+        assert list(gateway.readiness.collect_ready_fields()["unreachable"]) == ["0"]
         await gateway.check()
         assert sum(gateway.asked()) == 8, "one alone again"
 

@@ -29,10 +29,10 @@ from protocol.messages import (
     ListOffsetsRequest,
     MetadataRequest,
     ProduceRequest,
-    classes,
+    find_message_classes,
 )
-from protocol.metadata_head import Listed
-from protocol.names import GroupId, MemberId
+from protocol.metadata_head import ListedBroker
+from protocol.named_types import GroupId, MemberId
 from protocol.proxy_header import Endpoint, decode_proxy_header
 from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_rewriting import frame_of
@@ -259,7 +259,7 @@ async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hear
         sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None))
         client.send(sent)
         await broker.frame()
-        message = sample(classes(ApiKey.METADATA)[1]._struct, 9)
+        message = sample(find_message_classes(ApiKey.METADATA)[1]._struct, 9)
         message["brokers"] = [
             {"node_id": 7, "host": "127.0.0.1", "port": rig.broker.port, "rack": None},
             {"node_id": BROKER_ID, "host": "elsewhere", "port": 1, "rack": None},
@@ -341,7 +341,9 @@ async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> Non
 async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
         rig.gateway.stop_accepting()
-        rig.gateway.book.replace_broker_address(Listed(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None))
+        rig.gateway.book.translate_broker_address(
+            ListedBroker(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None)
+        )
         assert rig.gateway.book.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
         assert rig.gateway.ports == {}
 

@@ -17,12 +17,12 @@ from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.offload import Change, rewrite_whole_response
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, common_offers
 from coordinator.gateway.routes import FORWARDED
-from protocol.apis import ApiKey, Offer, VersionRange
+from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
-from protocol.messages import classes
-from protocol.produce_endpoints import has_answer
+from protocol.messages import find_message_classes
+from protocol.produce_endpoints import expects_response
 from tests.protocol.schemas import Values, sample, to_kafka_python, values
 
 CORRELATION_ID = 77
@@ -44,12 +44,12 @@ def new_book() -> AddressBook:
 def versions_of(api: ApiKey) -> range:
     """All that kafka-python has of the versions that pass."""
     have = FORWARDED[api]
-    return range(max(have.min, classes(api)[1].valid_versions[0]), have.max + 1)
+    return range(max(have.min, find_message_classes(api)[1].valid_versions[0]), have.max + 1)
 
 
 def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
     """A response with these values, as a broker sends it."""
-    cls = classes(api)[1]
+    cls = find_message_classes(api)[1]
     codec = codec_for(api, version)
     body = codec.encode_response(to_kafka_python(cls, cls._struct, drawn, version))
     tags = b"\0" if has_flexible_response_header(api, codec.flexible) else b""
@@ -72,7 +72,7 @@ def rewritten_metadata(version: int, frame: bytes) -> bytes:
 
 def drawn_responses(api: ApiKey) -> st.SearchStrategy[tuple[int, Values]]:
     """A version, and values for it."""
-    struct = classes(api)[1]._struct
+    struct = find_message_classes(api)[1]._struct
     return st.sampled_from(list(versions_of(api))).flatmap(
         lambda version: st.tuples(st.just(version), values(struct, version))
     )
@@ -150,7 +150,7 @@ def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
 
 
 def test_produce_with_a_new_leader_names_the_gateway() -> None:
-    struct = classes(ApiKey.PRODUCE)[1]._struct
+    struct = find_message_classes(ApiKey.PRODUCE)[1]._struct
     for version in range(10, 14):
         message = sample(struct, version)
         message["node_endpoints"] = [{"node_id": 3, "host": "secret", "port": 1, "rack": "r"}]
@@ -229,11 +229,15 @@ def test_offers_are_cut_to_what_passes_and_joined_by_what_is_answered_here() -> 
         11: VersionRange(0, 3),
         68: VersionRange(0, 1),  # not ours
     }
-    assert common_offers(ours, theirs) == [Offer(0, 0, 13), Offer(1, 4, 15), Offer(11, 0, 9)]
+    assert common_offers(ours, theirs) == [
+        ApiVersionRange(0, 0, 13),
+        ApiVersionRange(1, 4, 15),
+        ApiVersionRange(11, 0, 9),
+    ]
 
 
 def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
-    cls = classes(ApiKey.API_VERSIONS)[1]
+    cls = find_message_classes(ApiKey.API_VERSIONS)[1]
     message = sample(cls._struct, 4)
     message["error_code"] = 0
     kept = "transaction.version"
@@ -250,7 +254,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
 
 
 def test_a_broker_too_old_for_the_version_says_so_in_version_0() -> None:
-    cls = classes(ApiKey.API_VERSIONS)[1]
+    cls = find_message_classes(ApiKey.API_VERSIONS)[1]
     message = {
         "error_code": int(ErrorCode.UNSUPPORTED_VERSION),
         "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}],
@@ -301,7 +305,7 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
 def test_the_acks_of_a_produce_request_are_found_however_much_of_it_is_there(
     version: int, acks: int, transactional_id: str | None, client_id: str, data: st.DataObject
 ) -> None:
-    cls = classes(ApiKey.PRODUCE)[0]
+    cls = find_message_classes(ApiKey.PRODUCE)[0]
     codec = codec_for(ApiKey.PRODUCE, version)
     header = RequestHeader(ApiKey.PRODUCE, version, 1, client_id)
     head = encode_request_header(header, flexible=codec.flexible)
@@ -309,11 +313,11 @@ def test_the_acks_of_a_produce_request_are_found_however_much_of_it_is_there(
         cls(version=version, transactional_id=transactional_id, acks=acks, topic_data=[])
     )
     frame = pack(">i", len(head) + len(body)) + head + body
-    assert has_answer(frame, version) == (acks != 0)
+    assert expects_response(frame, version) == (acks != 0)
     cut = data.draw(st.integers(12, len(frame)))
-    assert has_answer(frame[:cut], version) in (None, acks != 0)
+    assert expects_response(frame[:cut], version) in (None, acks != 0)
 
 
 def test_a_produce_request_that_ends_before_its_acks_is_refused() -> None:
     with pytest.raises(ProtocolError):
-        has_answer(pack(">ihhih", 10, 0, 9, 1, -1), 9)
+        expects_response(pack(">ihhih", 10, 0, 9, 1, -1), 9)

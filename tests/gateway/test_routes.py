@@ -84,7 +84,7 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
 def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
     port = routes(ours=ours)
     assert all(port.found.get(api_version_prefix(key, version)) is None for version in range(20))
-    assert port.unrouted(key, 0) is None
+    assert port.find_fallback_route(key, 0) is None
 
 
 def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
@@ -92,7 +92,7 @@ def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
     port = PortRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
     for api in answers.COORDINATED:
         found = port.found[api_version_prefix(api.key, api.versions.max)]
-        assert found.bytes_max == api.frame.of(100 * MIB)
+        assert found.bytes_max == api.frame.frame_limit_bytes(100 * MIB)
 
 
 def test_what_passes_is_no_group_api() -> None:

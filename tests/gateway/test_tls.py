@@ -16,7 +16,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.host import real_machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, classes
+from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, find_message_classes
 from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
 from tests.gateway.test_rewriting import frame_of
@@ -106,7 +106,7 @@ async def test_one_port_serves_all_nodes_by_their_names(
         sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None), 5)
         broker_client.send(sent)
         await broker.frame()
-        message = sample(classes(ApiKey.METADATA)[1]._struct, 9)
+        message = sample(find_message_classes(ApiKey.METADATA)[1]._struct, 9)
         message["brokers"] = [{"node_id": 7, "host": "real", "port": 1, "rack": None}]
         frame = frame_of(ApiKey.METADATA, message, 9)
         broker.send(frame[:4] + sent[8:12] + frame[8:])

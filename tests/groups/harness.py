@@ -13,9 +13,9 @@ from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.metadata import NO_MEMBERS, NO_PENDING_MEMBERS, NO_STATIC_MEMBERS
-from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.replay import rebuild_newest_record_value
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.groups.outcome import Instant, Reply
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.manager import GroupMetadataManager
@@ -32,7 +32,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.records import (
@@ -80,10 +80,10 @@ class FakeTimers:
         self.tie = count()
 
     @property
-    def due_ms(self) -> int:
+    def due_until_ms(self) -> int:
         return self.clock.mono_ms()
 
-    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+    def call_at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         heapq.heappush(self.heap, (deadline_ms, next(self.tie), callback, argument))
 
     def advance(self, delta_ms: int) -> None:
@@ -156,16 +156,16 @@ def assert_hard_state_is_stored(live: Shard, stored: Shard) -> None:
     A group that rebalances has left its stored generation behind; one that is being deleted is Dead meanwhile.
     """
     for kept in live.groups.values():
-        group, there = kept.classic, stored.groups.get(kept.group_id)
+        group, there = kept.classic_group, stored.groups.get(kept.group_id)
         assert kept.offsets.by_topic == ({} if there is None else there.offsets.by_topic), kept.group_id
-        known = None if there is None else there.classic
+        known = None if there is None else there.classic_group
         if group.state not in (GroupState.EMPTY, GroupState.STABLE):
             continue
         if known is None or known.generation_id == 0:
             # It was never stored itself.
-            assert stored_value(group) == NEVER_STORED, group.group_id
+            assert rebuild_newest_record_value(group) == NEVER_STORED, group.group_id
         else:
-            assert stored_value(group) == stored_value(known), group.group_id
+            assert rebuild_newest_record_value(group) == rebuild_newest_record_value(known), group.group_id
             assert group.subscribed_topics == known.subscribed_topics, group.group_id
             assert group.state is known.state, group.group_id
 
@@ -179,9 +179,13 @@ def assert_changes_something(stored: Shard, record: Record) -> None:
     if kept is None:
         return
     if isinstance(record, OffsetCommitRecord):
-        assert record.partition in kept.offsets.of(record.topic), f"a tombstone of nothing: {record}"
+        assert record.partition in kept.offsets.get_topic_offsets(record.topic), (
+            f"a tombstone of nothing: {record}"
+        )
     else:
-        assert record.value != stored_value(kept.classic), f"the log has that already: {record}"
+        assert record.value != rebuild_newest_record_value(kept.classic_group), (
+            f"the log has that already: {record}"
+        )
 
 
 NEVER_STORED: Final = GroupMetadataValue(
@@ -222,22 +226,22 @@ class Call:
         self.response: Any = None
         self.replies = 0
 
-    def complete(self, ctx: RequestContext, response: Any) -> None:
+    def answer_parked_request(self, ctx: RequestContext, response: Any) -> None:
         """Hear the reply, as a connection does."""
         self.response = response
         self.replies += 1
 
-    def is_first(self, api_key: int) -> bool:
+    def claim_first_use(self, api_key: int) -> bool:
         """Nothing is said here that is said once."""
         return False
 
-    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+    def run_in_slices(self, ctx: RequestContext, work: Work) -> None:
         """Do all the work at once."""
         try:
             while True:
                 next(work)
         except StopIteration as done:
-            self.complete(ctx, done.value)
+            self.answer_parked_request(ctx, done.value)
 
     @property
     def answered(self) -> bool:
@@ -253,7 +257,7 @@ class Cluster:
         self.timers = FakeTimers(self.clock)
         self.log = MemoryLog()
         suffixes = count(1)
-        self.env = Environment(GroupConfig(**config), lambda: f"{next(suffixes):036d}")
+        self.env = GroupEnvironment(GroupConfig(**config), lambda: f"{next(suffixes):036d}")
         self.manager = GroupMetadataManager(
             self.env,
             self.clock,
@@ -273,18 +277,18 @@ class Cluster:
         """What the log holds has been applied to `loaded`: it is the partition that is served."""
         for _ in self.manager.prepare_groups(loaded):
             pass
-        for _ in self.manager.drop_before_serving(loaded, self.log):
+        for _ in self.manager.drop_deleted_topic_offsets(loaded, self.log):
             pass
         self.manager.finish_load(loaded, self.log)
         self.log.live = loaded
 
     def deliver(self, reply: Reply, ticket: DurabilityTicket) -> None:
         assert isinstance(reply.caller, RequestContext)
-        reply.caller.complete(reply.response)
+        reply.caller.answer_parked_request(reply.response)
 
     def group(self, group_id: str = "g") -> ClassicGroup:
         """The members of a group."""
-        return self.kept(group_id).classic
+        return self.kept(group_id).classic_group
 
     def kept(self, group_id: str = "g") -> GroupEntry:
         """A group, its offsets and what its runner needs."""
@@ -442,7 +446,7 @@ class Cluster:
     def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
         """The committed offset as memory has it; -1 for none."""
         found = self.manager.find(GroupId(group))
-        value = None if found is None else found.offsets.of(topic).get(partition)
+        value = None if found is None else found.offsets.get_topic_offsets(topic).get(partition)
         return -1 if value is None else value.offset
 
     def _call(
@@ -453,7 +457,7 @@ class Cluster:
         response = handle(self, request, call.ctx)
         self.check_hard_state()
         if response is not PARKED:
-            call.complete(call.ctx, response)
+            call.answer_parked_request(call.ctx, response)
         return call
 
     # --- what handlers see of a node ---

@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from coordinator.jobs import expiry_task
-from protocol.embedded import encode_subscription
+from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
 from tests.support.groups import classic

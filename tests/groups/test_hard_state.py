@@ -9,14 +9,14 @@ import pytest
 from coordinator.groups.classic import membership
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.replay import rebuild_newest_record_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetCommitRecord
 from tests.groups.harness import Cluster
@@ -71,9 +71,9 @@ def test_a_change_before_its_record_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     group.generation_id += 1
-    record = GroupMetadataRecord(GroupId("g"), stored_value(group))
+    record = GroupMetadataRecord(GroupId("g"), rebuild_newest_record_value(group))
     with pytest.raises(AssertionError):
-        cluster.group_access.run(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
+        cluster.group_access.carry_out_outcome(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
 
 
 def test_an_offset_that_changes_without_a_record_is_found() -> None:
@@ -89,12 +89,14 @@ def test_a_record_that_changes_nothing_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     for record in (
-        GroupMetadataRecord(GroupId("g"), stored_value(group)),
+        GroupMetadataRecord(GroupId("g"), rebuild_newest_record_value(group)),
         OffsetCommitRecord(GroupId("g"), "t", 0, None),
         GroupMetadataRecord(GroupId("nobody"), None),
     ):
         with pytest.raises(AssertionError):
-            cluster.group_access.run(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
+            cluster.group_access.carry_out_outcome(
+                ReplyDependencies(), cluster.kept(), Outcome(None, [record])
+            )
 
 
 # --- whole outcomes ---
@@ -143,7 +145,7 @@ def test_what_all_heartbeats_share_stays_empty() -> None:
 def test_a_group_with_members_is_not_deleted() -> None:
     cluster = Cluster()
     cluster.stable_group(1)
-    assert facts(expiry.delete_group(cluster.group(), cluster.kept().offsets)) == nothing_but(
+    assert facts(expiry.plan_group_deletion(cluster.group(), cluster.kept().offsets)) == nothing_but(
         ErrorCode.NON_EMPTY_GROUP
     )
 
@@ -154,7 +156,7 @@ def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None
     cluster.commit(1, member_id=member, generation=1)
     cluster.leave(member)
     answer, records, replies, names, independent, _ = facts(
-        expiry.delete_group(cluster.group(), cluster.kept().offsets)
+        expiry.plan_group_deletion(cluster.group(), cluster.kept().offsets)
     )
     assert (answer, replies, names, independent) == (ErrorCode.NONE, [], [], True)
     assert records == [
@@ -222,7 +224,7 @@ def test_a_commit_that_is_not_stored_leaves_the_group_alone() -> None:
     assert error is ErrorCode.UNKNOWN_SERVER_ERROR
     assert cluster.group().state is GroupState.STABLE
     with pytest.raises(RecordTooLarge):
-        cluster.group_access.run(
+        cluster.group_access.carry_out_outcome(
             ReplyDependencies(),
             cluster.kept(),
             Outcome(None, [OffsetCommitRecord(GroupId("g"), "t", 0, None)]),

@@ -7,7 +7,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import Limits
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from tests.groups.harness import Call, Cluster
 
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -55,7 +55,7 @@ def test_a_group_that_is_full_of_ids_that_nobody_joins_with_is_gone_at_the_next_
     cluster = cluster_with(max_groups=1)
     cluster.join(group="asked-once")
     cluster.advance(10_001)
-    sum(cluster.manager.cleanup_steps(cluster.kept("asked-once"), cluster.clock.wall_ms()))
+    sum(cluster.manager.expire_offsets_in_steps(cluster.kept("asked-once"), cluster.clock.wall_ms()))
     assert error_of(cluster.join(group="new")) is ErrorCode.MEMBER_ID_REQUIRED
 
 

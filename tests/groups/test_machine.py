@@ -10,13 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from coordinator.api.context import RequestContext
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.replay import rebuild_newest_record_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.limits import Limits
 from coordinator.partitions.shard import GroupEntry
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId, Partition
+from protocol.named_types import GroupId, MemberId, Partition
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 
@@ -126,7 +126,7 @@ class GroupMachine(RuleBasedStateMachine):
     def check_expiry(self, days: int) -> None:
         now = self.cluster.clock.wall_ms() + days * 86_400_000
         for kept in list(self.cluster.shard.groups.values()):
-            sum(self.cluster.manager.cleanup_steps(kept, now))
+            sum(self.cluster.manager.expire_offsets_in_steps(kept, now))
 
     @precondition(lambda self: self.cluster.shard.groups)
     @rule()
@@ -135,7 +135,7 @@ class GroupMachine(RuleBasedStateMachine):
         waiting = [
             member.awaiting_join or member.awaiting_sync
             for kept in self.cluster.shard.groups.values()
-            for member in kept.classic.members.values()
+            for member in kept.classic_group.members.values()
         ]
         self.cluster.manager.remove_groups_for_partition(Partition(0))
         for call in waiting:
@@ -180,11 +180,11 @@ class GroupMachine(RuleBasedStateMachine):
     @invariant()
     def members_are_consistent(self) -> None:
         for kept in self.cluster.shard.groups.values():
-            assert_consistent(kept.classic, self.cluster.clock.mono_ms())
+            assert_consistent(kept.classic_group, self.cluster.clock.mono_ms())
 
     @invariant()
     def a_generation_has_one_assignment(self) -> None:
-        for group in (kept.classic for kept in self.cluster.shard.groups.values()):
+        for group in (kept.classic_group for kept in self.cluster.shard.groups.values()):
             if group.state is not GroupState.STABLE:
                 continue
             # By member id, not by generation alone: a group that was deleted starts at generation 1 again.
@@ -239,7 +239,7 @@ def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
         assert member.session_deadline_ms > now_ms, f"{member.member_id} is silent and still there"
         if member.session_deadline_ms == NEVER:
             assert member.has_satisfied_heartbeat, f"{member.member_id} would never expire"
-    assert group.supported_protocols == counts
+    assert group.protocol_counts == counts
     static = {m.group_instance_id: m.member_id for m in members if m.group_instance_id is not None}
     assert group.static_members == static
     assert (group.leader_id in group.members) if group.members else (group.leader_id is None)
@@ -260,7 +260,7 @@ def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
 
 def assert_replays(live_kept: GroupEntry, loaded_kept: GroupEntry | None) -> None:
     """What the log gives of a group is what is in memory: always the offsets, and the members where it is at rest."""
-    live, offsets = live_kept.classic, list(live_kept.offsets.all())
+    live, offsets = live_kept.classic_group, list(live_kept.offsets.all())
     if loaded_kept is None:
         assert not offsets
         # Generation 0 was never stored; a later one would have been.
@@ -269,11 +269,13 @@ def assert_replays(live_kept: GroupEntry, loaded_kept: GroupEntry | None) -> Non
             GroupState.COMPLETING_REBALANCE,
         )
         return
-    loaded = loaded_kept.classic
+    loaded = loaded_kept.classic_group
     assert sorted(offsets) == sorted(loaded_kept.offsets.all())
     if live.state in (GroupState.EMPTY, GroupState.STABLE):
         assert live.state is loaded.state
-        assert stored_value(live) == stored_value(loaded)  # every field of a record
+        assert rebuild_newest_record_value(live) == rebuild_newest_record_value(
+            loaded
+        )  # every field of a record
         assert live.subscribed_topics == loaded.subscribed_topics
 
 
@@ -285,7 +287,7 @@ def books_of(usage: GroupTotals) -> dict[str, int]:
 
 def recount(all_kept: Collection[GroupEntry]) -> dict[str, int]:
     """What there is."""
-    groups = [kept.classic for kept in all_kept]
+    groups = [kept.classic_group for kept in all_kept]
     members = [member for group in groups for member in group.members.values()]
     pending = [member_id for group in groups for member_id in group.pending_members]
     offsets = [value for kept in all_kept for _, _, value in kept.offsets.all()]

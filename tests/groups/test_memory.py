@@ -3,8 +3,8 @@
 
 from coordinator.groups.classic import subscriptions
 from coordinator.partitions.shard import Shard
-from protocol.embedded import encode_subscription
-from protocol.names import GroupId
+from protocol.consumer_protocol import encode_subscription
+from protocol.named_types import GroupId
 from tests.groups.harness import Cluster
 
 SUBSCRIPTION = encode_subscription(["orders"])
@@ -31,14 +31,14 @@ def cluster_of(count: int) -> Cluster:
 
 def assert_alike_is_shared(shard: Shard) -> None:
     one, other = (shard.groups[GroupId(group_id)] for group_id in ("g0", "g1"))
-    (first,), (second,) = one.classic.members.values(), other.classic.members.values()
+    (first,), (second,) = one.classic_group.members.values(), other.classic_group.members.values()
     assert first.client_id is second.client_id
     assert first.client_host is second.client_host
-    assert first.protocol_type is second.protocol_type is other.classic.protocol_type
+    assert first.protocol_type is second.protocol_type is other.classic_group.protocol_type
     assert first.supported_protocols[0][0] is second.supported_protocols[0][0]
-    assert one.classic.subscribed_topics is other.classic.subscribed_topics
-    assert one.classic.static_members is other.classic.static_members
-    assert one.classic.pending_members is other.classic.pending_members
+    assert one.classic_group.subscribed_topics is other.classic_group.subscribed_topics
+    assert one.classic_group.static_members is other.classic_group.static_members
+    assert one.classic_group.pending_members is other.classic_group.pending_members
     assert one.offsets.by_topic is other.offsets.by_topic
 
 
@@ -55,18 +55,18 @@ def test_what_is_shared_is_not_changed_by_what_a_group_gets() -> None:
     cluster.join(group="g0")
     cluster.commit(1, group="g0", version=2, member_id=next(iter(cluster.group("g0").members)), generation=1)
     other = cluster.kept("g1")
-    assert not other.classic.static_members
-    assert not other.classic.pending_members
+    assert not other.classic_group.static_members
+    assert not other.classic_group.pending_members
     assert not other.offsets.by_topic
     assert cluster.group("g0").static_members
 
 
 def test_sets_of_topics_are_shared_up_to_a_bound() -> None:
     for number in range(2 * subscriptions.SHARED_TOPICS_MAX):
-        subscriptions.share_topics(frozenset([f"t{number}"]))
+        subscriptions.intern_topics(frozenset([f"t{number}"]))
     assert len(subscriptions._shared_topics) <= subscriptions.SHARED_TOPICS_MAX
     long = frozenset(map(str, range(11)))
-    assert subscriptions.share_topics(long) is long
+    assert subscriptions.intern_topics(long) is long
     assert long not in subscriptions._shared_topics
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.groups.harness import Call, Cluster
 
 FENCED = ErrorCode.FENCED_INSTANCE_ID
@@ -67,7 +67,7 @@ def test_replacement_is_in_the_log() -> None:
     cluster = Cluster()
     _, b = static_pair(cluster)
     new_b = cluster.join(instance="b").response.member_id
-    loaded = cluster.log.replay().groups[GroupId("g")].classic
+    loaded = cluster.log.replay().groups[GroupId("g")].classic_group
     assert loaded.static_members["b"] == new_b
     assert b not in loaded.members
     assert loaded.members[new_b].assignment == b"for b"

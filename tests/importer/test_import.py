@@ -20,7 +20,7 @@ from coordinator.host import real_machine
 from coordinator.importer.source import find_broker_directories
 from coordinator.importer.survey import survey_partitions
 from coordinator.importer.target import DirectoryIdentity, ImportResult, import_data_directory
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import FileSystem, RealFileSystem

@@ -10,13 +10,13 @@ from coordinator.partitions.group_log import GroupLog
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from storage.settings import LogSettings
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.disk import SYNCS, Disk
@@ -105,7 +105,7 @@ class FileSubject(Subject):
         """Append to the partition's log as the committer does."""
         assert isinstance(self.log, FileLog)
         base_offset = int.from_bytes(batch[:8], "big")
-        await self.log.run(
+        await self.log.run_in_io_thread(
             lambda: self._files.append([Entry(partition, Offset(base_offset), batch)], sync=True)
         )
 
@@ -135,7 +135,9 @@ class ShareLog(FileLog):
 
     async def adopt(self, partition: Partition) -> None:
         """Open a partition for this node."""
-        await self.run(lambda: self.files.adopt(partition, *self.shared.recovery_state(partition)))
+        await self.run_in_io_thread(
+            lambda: self.files.adopt(partition, *self.shared.recovery_state(partition))
+        )
 
     async def release(self, partition: Partition) -> Position | None:
         """Close a partition, and note where it ends, as a supervisor does."""
@@ -159,7 +161,7 @@ class ShareSubject(FileSubject):
         self._nodes += 1
         topic_id = self._directory.topic_id
         file_log = self._file_log(
-            LogManager.open_share(self._data_dir, SETTINGS, topic_id, self._nodes, self._disk)
+            LogManager.open_in_shared_directory(self._data_dir, SETTINGS, topic_id, self._nodes, self._disk)
         )
         assert isinstance(file_log, ShareLog)
         file_log.shared = self._directory

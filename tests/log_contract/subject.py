@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from tests.groups.harness import WALL_START_MS
 
@@ -92,21 +92,21 @@ def offset(value: int, partition: int = 0, *, group: str = "g", metadata: str = 
 async def batches_of(claim: Claim) -> list[Batch]:
     """All batches of a claimed partition. Raises LogDamaged for what cannot be understood."""
     found: list[Batch] = []
-    loader = RecordLoader()
+    loader = RecordDecoder()
     async for piece in claim.read():
         try:
             for batch in iter_batches(piece.data, check=True):
-                loader.load(batch)
+                loader.decode_batch(batch)
                 found.append(batch)
         except (CorruptBatch, CorruptRecord) as error:
-            raise await claim.locate(piece, error) from error
+            raise await claim.locate_damage(piece, error) from error
     return found
 
 
 def records_in(batches: Sequence[Batch]) -> list[Record]:
     """The records of batches, in order."""
-    loader = RecordLoader()
-    return [record for batch in batches for record in loader.load(batch)]
+    loader = RecordDecoder()
+    return [record for batch in batches for record in loader.decode_batch(batch)]
 
 
 async def records_of(claim: Claim) -> list[Record]:
@@ -133,4 +133,4 @@ async def lead(log: GroupLog, partition: Partition, leader_epoch: int = 0) -> Lo
     claim = await log.claim(partition, LeaderEpoch(leader_epoch))
     async for _ in claim.read():
         pass
-    return claim.writer()
+    return claim.open_writer()

@@ -18,7 +18,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, UnknownRecord
@@ -50,7 +50,7 @@ async def take_over(log: GroupLog, partition: Partition, leader_epoch: int) -> t
         try:
             await log.wait_until_available(partition)
             claim = await log.claim(partition, LeaderEpoch(leader_epoch))
-            return values(await records_of(claim)), claim.writer()
+            return values(await records_of(claim)), claim.open_writer()
         except LogUnavailable:
             continue
 
@@ -150,7 +150,7 @@ async def test_other_partitions_are_appended_to_while_one_is_read(subject: Subje
     done = True
     assert found > 0
     assert await read_values(subject.log, Partition(1)) == list(range(found))
-    claim.writer()
+    claim.open_writer()
 
 
 async def test_records_of_kinds_that_are_unknown_here_are_kept(subject: Subject) -> None:
@@ -206,8 +206,8 @@ async def test_appends_gather_while_a_flush_is_under_way_and_are_durable_after_i
         def resume_after_ticket(self) -> None:
             ends.append((self.number, first.is_durable and not (self.number == 1 and second.is_durable)))
 
-    first.wait(Seen(1))
-    second.wait(Seen(2))
+    first.add_waiter(Seen(1))
+    second.add_waiter(Seen(2))
     subject.let_go(Partition(0))
     await wait_for_ticket_end(second)
     assert ends == [(1, True), (2, True)]
@@ -314,15 +314,15 @@ async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -
     subject.break_down(Partition(1 if not subject.fails_apart else 0))
     if subject.fails_apart:
         with pytest.raises(LogUnavailable):
-            claim.writer()
+            claim.open_writer()
         return
     assert (await append(other, 2)).error is not None
     with pytest.raises(LogUnavailable):
-        claim.writer()
+        claim.open_writer()
     subject.mend(Partition(1))
     await subject.log.wait_until_available(Partition(0))
     with pytest.raises(LogUnavailable):
-        claim.writer()  # what was read of it may not be what is there
+        claim.open_writer()  # what was read of it may not be what is there
 
 
 async def test_damage_is_found_and_named_and_the_other_partitions_are_whole(subject: Subject) -> None:
@@ -372,7 +372,7 @@ async def test_what_is_written_carries_the_epoch_of_its_leader(subject: Subject)
         claim = await subject.log.claim(Partition(0), LeaderEpoch(asked))
         assert claim.partition == 0
         assert claim.leader_epoch >= asked
-        writer = claim.writer()
+        writer = claim.open_writer()
         assert (writer.partition, writer.leader_epoch) == (0, claim.leader_epoch)
         epochs.append(claim.leader_epoch)
         await append(writer, asked)
@@ -407,7 +407,7 @@ async def test_a_claim_waits_for_what_was_appended_and_its_former_writer_writes_
     assert values(await records_of(claim)) == [1, 2]
     late = await append(former, 4)
     assert late.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert (await append(claim.writer(), 5)).is_durable
+    assert (await append(claim.open_writer(), 5)).is_durable
     assert await read_values(subject.log, Partition(0), 2) == [1, 2, 5]
     assert subject.failed == [], "nothing was lost"
 
@@ -431,7 +431,7 @@ async def test_a_released_partition_has_all_that_was_appended_and_another_node_g
     next_log = await subject.successor(Partition(0), Partition(1))
     next_claim = await next_log.claim(Partition(0), LeaderEpoch(2))
     assert values(await records_of(next_claim)) == [1]
-    assert (await append(next_claim.writer(), 4)).is_durable
+    assert (await append(next_claim.open_writer(), 4)).is_durable
     assert await read_values(next_log, Partition(0), 2) == [1, 4]
     assert await read_values(next_log, Partition(1), 2) == [3]
     await next_log.close()

@@ -6,9 +6,9 @@ import asyncio
 import pytest
 
 from coordinator.partitions.group_log import LogError, LogFenced, wait_for_ticket_end
-from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket, settle
+from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets, find_later_ticket
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.named_types import Partition
 
 
 class Waiter:
@@ -26,11 +26,11 @@ def test_all_tickets_of_a_flush_have_their_end_before_anybody_hears_of_one() -> 
     tickets = [DurabilityTicket(Partition(partition), 1) for partition in range(3)]
     waiters = [Waiter(*tickets) for _ in tickets]
     for ticket, waiter in zip(tickets, waiters, strict=True):
-        ticket.wait(waiter)
-        ticket.wait(waiter)
-    settle(tickets[:2])
+        ticket.add_waiter(waiter)
+        ticket.add_waiter(waiter)
+    end_tickets(tickets[:2])
     assert [waiter.found for waiter in waiters] == [[[False, False, True]] * 2] * 2 + [[]]
-    settle(tickets[2:], ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    end_tickets(tickets[2:], ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert waiters[2].found == [[False] * 3] * 2
     assert [ticket.is_durable for ticket in tickets] == [True, True, False]
     assert [ticket.error for ticket in tickets] == [None, None, ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -39,9 +39,9 @@ def test_all_tickets_of_a_flush_have_their_end_before_anybody_hears_of_one() -> 
 @pytest.mark.parametrize("error", [None, ErrorCode.KAFKA_STORAGE_ERROR])
 def test_a_ticket_has_one_end(error: ErrorCode | None) -> None:
     ticket = DurabilityTicket(Partition(0), 1)
-    settle([ticket])
+    end_tickets([ticket])
     with pytest.raises(AssertionError, match="second end"):
-        settle([ticket], error)
+        end_tickets([ticket], error)
     assert ticket.is_durable
 
 
@@ -52,8 +52,8 @@ async def test_a_task_waits_for_the_end_whichever_it_is() -> None:
     await asyncio.sleep(0)
     tasks[2].cancel()
     assert not any(task.done() for task in tasks[:2])
-    settle([durable])
-    settle([failed, cancelled], ErrorCode.KAFKA_STORAGE_ERROR)
+    end_tickets([durable])
+    end_tickets([failed, cancelled], ErrorCode.KAFKA_STORAGE_ERROR)
     await asyncio.gather(*tasks[:2])
     with pytest.raises(asyncio.CancelledError):
         await tasks[2]
@@ -65,7 +65,7 @@ def test_the_later_of_two_tickets_is_the_one_that_is_durable_last() -> None:
     assert find_later_ticket(second, first) is second
     assert find_later_ticket(first, DURABLE) is first
     assert find_later_ticket(DURABLE, first) is first
-    settle([first])
+    end_tickets([first])
     assert find_later_ticket(first, second) is second
     assert find_later_ticket(second, first) is second
 
@@ -73,7 +73,7 @@ def test_the_later_of_two_tickets_is_the_one_that_is_durable_last() -> None:
 def test_what_a_ticket_is_can_be_read() -> None:
     ticket = DurabilityTicket(Partition(3), 7)
     assert repr(ticket) == "<Ticket 7 of partition 3: pending>"
-    settle([ticket])
+    end_tickets([ticket])
     assert "durable" in repr(ticket)
     assert "NOT_CONTROLLER" in repr(DurabilityTicket(Partition(3), 7, ErrorCode.NOT_CONTROLLER))
 
@@ -96,10 +96,10 @@ class Broken:
 def test_a_waiter_that_fails_keeps_no_other_from_its_release() -> None:
     tickets = [DurabilityTicket(Partition(partition), 1) for partition in range(2)]
     waiter = Waiter(*tickets)
-    tickets[0].wait(Broken())
+    tickets[0].add_waiter(Broken())
     for ticket in tickets:
-        ticket.wait(waiter)
+        ticket.add_waiter(waiter)
     with pytest.raises(ExceptionGroup) as raised:
-        settle(tickets)
+        end_tickets(tickets)
     assert [str(error) for error in raised.value.exceptions] == ["a bug"]
     assert waiter.found == [[False, False]] * 2

@@ -16,7 +16,7 @@ from coordinator.api.table import Capabilities
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.net.connection import Connection
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.limits import Admission
@@ -31,9 +31,9 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
-from coordinator.topology.view import Broker, Cluster
+from coordinator.topology.view import Broker, ClusterTopology
 from protocol.framing import FrameReader
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
 from storage.format.records import OffsetCommits, Record
@@ -168,9 +168,9 @@ class MemoryLog:
 class EdgeTimers(FakeTimers):
     """Timers with all that a node's have."""
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+    def call_after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         timer = Timer(callback, argument)
-        self.at(self.clock.mono_ms() + delay_ms, lambda _: timer.call())
+        self.call_at(self.clock.mono_ms() + delay_ms, lambda _: timer.call())
         return timer
 
 
@@ -210,13 +210,13 @@ class Edge:
             offset_value_version=3,
             compression=0,
         )
-        self.writer = self.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+        self.writer = self.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
         self.records: list[Record] = []
         self.commits: list[OffsetCommits] = []
         self.flush_by_itself = flush_by_itself
         suffixes = count(1)
         self.manager = GroupMetadataManager(
-            Environment(GroupConfig(**config), lambda: f"{next(suffixes):036d}"),
+            GroupEnvironment(GroupConfig(**config), lambda: f"{next(suffixes):036d}"),
             self.clock,
             self.timers,
             self.stats,
@@ -240,14 +240,14 @@ class Edge:
             settings=settings,
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
-            cluster=Cluster.of_single_node(Broker(1, "127.0.0.1", 9092)),
+            cluster=ClusterTopology.of_single_node(Broker(1, "127.0.0.1", 9092)),
             group_access=GroupAccess(self.manager),
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,
             new_producer_id=count(4_000).__next__,
-            offers=capabilities.offers,
+            offers=capabilities.offered_versions,
             reads=LogReads(memory_log(), AtOnce(), self.timers, self.budget),
         )
         self._create_topics()
@@ -265,8 +265,8 @@ class Edge:
         self.committer.on_failed = self._failed
 
     def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
-        self.writer = self.committer.writer(Partition(0), self.writer.next_offset, LeaderEpoch(0))
-        self.server.refuse_lost()
+        self.writer = self.committer.new_writer(Partition(0), self.writer.next_offset, LeaderEpoch(0))
+        self.server.fail_lost_replies()
 
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
@@ -275,7 +275,7 @@ class Edge:
             for name in (TOPIC, OTHER_TOPIC):
                 draft.create(name, 100, topic_id=store.new_topic_id())
 
-        store.change(create, lambda _outcome: None)
+        store.submit_edit(create, lambda _outcome: None)
         self.thread.run_all()
 
     def configure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
@@ -285,7 +285,7 @@ class Edge:
             for name, configs in topics.items():
                 draft.configure(name, configs)
 
-        self.node.catalogue_store.change(edit, lambda _outcome: None)
+        self.node.catalogue_store.submit_edit(edit, lambda _outcome: None)
         self.thread.run_all()
 
     partition = Partition(0)

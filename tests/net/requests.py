@@ -9,7 +9,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 

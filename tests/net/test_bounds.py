@@ -13,8 +13,8 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
-from protocol.names import GroupId, MemberId, Offset
-from protocol.wire import uvarint
+from protocol.named_types import GroupId, MemberId, Offset
+from protocol.wire import pack_uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.apis import APIS, FRAME_BYTES_MAX, SUPPORTED
@@ -124,10 +124,10 @@ def test_tagged_fields_are_bounded(api: ApiKey, version: int) -> None:
         if api is ApiKey.HEARTBEAT
         else FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=["g"])
     )
-    tag = uvarint(100) + uvarint(0)
-    codec.decode_request(body[:-1] + uvarint(TAGS_MAX) + tag * TAGS_MAX, 0)
+    tag = pack_uvarint(100) + pack_uvarint(0)
+    codec.decode_request(body[:-1] + pack_uvarint(TAGS_MAX) + tag * TAGS_MAX, 0)
     with pytest.raises(TooManyItems):
-        codec.decode_request(body[:-1] + uvarint(TAGS_MAX + 1) + tag * (TAGS_MAX + 1), 0)
+        codec.decode_request(body[:-1] + pack_uvarint(TAGS_MAX + 1) + tag * (TAGS_MAX + 1), 0)
 
 
 async def test_a_good_request_before_a_malformed_one_and_a_bad_length_is_answered(tmp_path: Path) -> None:

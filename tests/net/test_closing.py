@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from coordinator.api import private
-from coordinator.api.table import declared
+from coordinator.api.table import load_declared_apis
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ from protocol.messages import (
     ListGroupsRequest,
     MetadataRequest,
 )
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.net.test_long_commits import committed, create, request, rows, wide
@@ -32,7 +32,7 @@ from tests.support.apis import APIS
 from tests.support.groups import classic
 
 A_STEP_A_TURN: Final = 0
-PRIVATE: Final = {api.key: api for api in declared(private)}
+PRIVATE: Final = {api.key: api for api in load_declared_apis(private)}
 READS: Final = {
     ApiKey.API_VERSIONS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT,  # it is refused
@@ -361,11 +361,11 @@ async def test_a_connection_keeps_its_place_until_all_is_carried_out(tmp_path: P
     client.send(*[requests.commit("g", {0: offset}) for offset in range(100)])
     client.transport.closed = True
     client.transport.lost(None)
-    assert edge.server.busy
+    assert edge.server.has_unfinished_work
     refused = edge.connect()
     assert refused.transport.aborted
     await settle()
-    assert not edge.server.busy
+    assert not edge.server.has_unfinished_work
     assert not edge.connect().transport.aborted
 
 
@@ -375,7 +375,7 @@ async def test_a_node_that_ends_drops_what_is_left(tmp_path: Path) -> None:
     client.send(parked_join())
     await settle()
     client.send(requests.commit("g", {0: 1}))
-    client.connection.drop()
+    client.connection.drop_requests_and_close()
     await settle()
     assert edge.manager.find(GroupId("g")) is None
     assert edge.server.connections == set()

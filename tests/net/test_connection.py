@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, FetchRequest
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from storage.format.records import GroupMetadataRecord
 from tests.groups.harness import FakeClock
 from tests.net import requests
@@ -232,9 +232,9 @@ async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge)
     await settle()
     ctx = client.connection._parked
     assert ctx is not None
-    ctx.wait_for(edge.writer.append([GroupMetadataRecord(GroupId("other"), None)]))
+    ctx.add_ticket(edge.writer.append([GroupMetadataRecord(GroupId("other"), None)]))
     edge.fail_flush()
-    ctx.complete(
+    ctx.answer_parked_request(
         hot.JoinGroupResponse(
             error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
         )

@@ -112,10 +112,10 @@ async def test_deadlines_are_judged_by_the_moment_of_the_question() -> None:
     judged: list[tuple[str, int]] = []
 
     def judge(name: str) -> None:
-        judged.append((name, timers.due_ms))
+        judged.append((name, timers.due_until_ms))
 
-    timers.at(10, judge, "first")
-    timers.at(25, judge, "second")
+    timers.call_at(10, judge, "first")
+    timers.call_at(25, judge, "second")
     clock.passed_ms = 20
     timers._fire()
     clock.passed_ms = 30

@@ -13,7 +13,7 @@ from coordinator.tickets import DurabilityTicket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId, Offset, Partition
+from protocol.named_types import GroupId, MemberId, Offset, Partition
 from storage.format.records import OffsetCommits
 from storage.journal.journal import Entry
 from tests.net import requests
@@ -40,7 +40,7 @@ def create(edge: Edge, topics: dict[str, int]) -> None:
         for name, partitions in topics.items():
             draft.create(name, partitions, topic_id=store.new_topic_id())
 
-    store.change(change, lambda _outcome: None)
+    store.submit_edit(change, lambda _outcome: None)
     edge.thread.run_all()
 
 
@@ -297,7 +297,7 @@ async def test_a_topic_that_is_deleted_meanwhile_gets_no_offsets(edge: Edge, mad
     topics = [hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1)), *wide(5_000)]
     client.send(request(topics))
     await until_looked_at(edge)
-    edge.node.catalogue_store.change(lambda draft: draft.delete("narrow-1"), lambda _outcome: None)
+    edge.node.catalogue_store.submit_edit(lambda draft: draft.delete("narrow-1"), lambda _outcome: None)
     edge.thread.run_all()
     if made_anew:
         create(edge, {"narrow-1": 1})

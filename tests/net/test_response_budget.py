@@ -49,7 +49,7 @@ async def check(edge: Edge, times: int = 1) -> None:
     """Let so many intervals pass, with a look at the connections after each."""
     for _ in range(times):
         edge.clock.passed_ms += CHECK_INTERVAL_MS
-        edge.budget.check(edge.clock.mono_ms())
+        edge.budget.close_stuck_readers(edge.clock.mono_ms())
         await settle()
 
 

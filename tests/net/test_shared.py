@@ -100,7 +100,7 @@ def as_new(cached: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 
 
 async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None:
-    fetch_answers.nothing_new.cache_clear()
+    fetch_answers.make_empty_result.cache_clear()
     metadata._partition.cache_clear()
     await everything_asked(edge)
 
@@ -111,7 +111,7 @@ async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None
         kept, new = as_new(metadata._partition, INDEX, leader, version)
         assert kept == new
     for version in range(SUPPORTED[ApiKey.FETCH].min, SUPPORTED[ApiKey.FETCH].max + 1):
-        kept, new = as_new(fetch_answers.nothing_new, INDEX, OFFSET, version, committed=False)
+        kept, new = as_new(fetch_answers.make_empty_result, INDEX, OFFSET, version, committed=False)
         assert kept == new
 
 

@@ -27,7 +27,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
-from protocol.names import GroupId, Offset, Partition
+from protocol.named_types import GroupId, Offset, Partition
 from protocol.writer import PIECE_BYTES
 from storage.format.batch import iter_records
 from storage.format.records import OffsetAndMetadata, OffsetCommits
@@ -196,7 +196,7 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
 
 
 def change_topics(edge: Edge, edit: Callable[[Draft], None]) -> None:
-    edge.node.catalogue_store.change(edit, lambda _outcome: None)
+    edge.node.catalogue_store.submit_edit(edit, lambda _outcome: None)
     edge.thread.run_all()
 
 
@@ -346,7 +346,7 @@ async def test_work_for_a_connection_that_is_gone_is_dropped(tmp_path: Path) -> 
     await settle()
     ctx = client.connection._parked
     assert ctx is not None
-    client.connection.in_slices(ctx, work())
+    client.connection.run_in_slices(ctx, work())
     await until(lambda: steps > 5)
     await client.drop()
     at_the_end = steps
@@ -527,9 +527,9 @@ async def test_a_full_transport_gets_no_more_pieces_and_the_rest_later(tmp_path:
     client = await long_answer_unread(edge)
     unsent = client.connection._unsent
     assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < unsent.answers_bytes
-    assert client.connection.busy
+    assert client.connection.has_unfinished_work
     assert not client.connection.is_idle
-    assert client.connection.unread_bytes == edge.budget.total_bytes
+    assert client.connection.bytes_unread_by_peer == edge.budget.total_bytes
     client.transport.drain()
     client.send(requests.api_versions(2))
     await settle()
@@ -632,7 +632,9 @@ class Neighbour:
     def __init__(self) -> None:
         self.asked: list[Callable[[EndsByTopic | None], None]] = []
 
-    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+    def request_committed_offsets(
+        self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
+    ) -> None:
         self.asked.append(done)
 
 
@@ -694,7 +696,7 @@ async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(
     request = DeleteGroupsRequest(version=2, groups_names=["g0"])
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
     await until_appended(edge)
-    client.connection.drop()
+    client.connection.drop_requests_and_close()
     await settle()
     kept = edge.manager.find(GroupId("g0"))
     assert kept is not None

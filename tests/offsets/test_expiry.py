@@ -10,12 +10,12 @@ import pytest
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.offsets.expiry import find_expired_offsets
+from coordinator.groups.offsets.expiry import plan_offset_expiry
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS
-from protocol.embedded import encode_subscription
-from protocol.names import GroupId, MemberId, Offset, Partition
+from protocol.consumer_protocol import encode_subscription
+from protocol.named_types import GroupId, MemberId, Offset, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -89,18 +89,18 @@ def test_the_table(name: str, own: bool) -> None:
     tombstone = [OffsetCommitRecord(GroupId("g"), "t", 3, None)]
 
     if at_ms is None:
-        assert find_expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
+        assert plan_offset_expiry(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
     else:
-        assert find_expired_offsets(group, at_ms - 1, RETENTION_MS, offsets).records == []
-        assert find_expired_offsets(group, at_ms, RETENTION_MS, offsets).records == tombstone
-        assert find_expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == tombstone
+        assert plan_offset_expiry(group, at_ms - 1, RETENTION_MS, offsets).records == []
+        assert plan_offset_expiry(group, at_ms, RETENTION_MS, offsets).records == tombstone
+        assert plan_offset_expiry(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == tombstone
 
 
 def test_each_offset_expires_by_itself() -> None:
     group = ClassicGroup(GroupId("g"))
     offsets = [("t", index, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS + index)) for index in range(4)]
     offsets.append(("u", 0, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS, LONG_AFTER_MS)))
-    gone = find_expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
+    gone = plan_offset_expiry(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
     assert gone == [OffsetCommitRecord(GroupId("g"), "t", index, None) for index in (0, 1)]
 
 
@@ -108,11 +108,11 @@ def test_each_offset_expires_by_itself() -> None:
 
 
 def cleanup(cluster: Cluster) -> int:
-    return sum(cluster.manager.cleanup_steps(cluster.kept(), cluster.clock.wall_ms()))
+    return sum(cluster.manager.expire_offsets_in_steps(cluster.kept(), cluster.clock.wall_ms()))
 
 
 def expired(kept: GroupEntry, wall_ms: int) -> list[Record]:
-    return find_expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
+    return plan_offset_expiry(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
 
 
 def reloaded(cluster: Cluster) -> dict[GroupId, GroupEntry]:
@@ -216,7 +216,7 @@ def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
     shard.apply(GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 3, None, None, -1, ())))
     shard.apply(OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(Offset(1), -1, "", COMMITTED_MS)))
     kept = shard.groups[GroupId("g")]
-    assert kept.classic.current_state_timestamp is None
+    assert kept.classic_group.current_state_timestamp is None
     assert expired(kept, COMMITTED_MS + RETENTION_MS - 1) == []
     assert len(expired(kept, COMMITTED_MS + RETENTION_MS)) == 1
 

@@ -12,8 +12,8 @@ from coordinator.jobs.expiry_preview import (
     preview_expiry,
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
-from protocol.embedded import encode_subscription
-from protocol.names import Partition
+from protocol.consumer_protocol import encode_subscription
+from protocol.named_types import Partition
 from tests.groups.harness import WALL_START_MS, Cluster
 
 RETENTION_MS = 604_800_000

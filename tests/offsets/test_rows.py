@@ -8,14 +8,14 @@ from coordinator.groups.config import GroupConfig
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
-    commit_rows,
-    commit_topic,
     fetch_partition,
     fetch_rows,
+    prepare_rows_commit,
+    prepare_topic_commit,
 )
 from coordinator.groups.outcome import Instant
 from protocol.hot import OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetFetchResponseTopics
-from protocol.names import GroupId, LeaderEpoch, Offset
+from protocol.named_types import GroupId, LeaderEpoch, Offset
 from protocol.rows import Rows
 from storage.format.batch import BatchBuilder
 from storage.format.offset_record import PLAIN_ROW, OffsetAndMetadata, OffsetCommits
@@ -62,10 +62,10 @@ def written(commits: OffsetCommits) -> list[bytes]:
 @given(with_repeats)
 def test_rows_are_stored_as_one_by_one_or_not_at_all(rows: list[tuple[int, int, int]]) -> None:
     now = Instant(0, NOW)
-    commits, answers, missing = commit_topic(
+    commits, answers, missing = prepare_topic_commit(
         GroupConfig(), GROUP, "orders", PARTITIONS, topic_of(rows), NO_RETENTION_TIME, now
     )
-    as_rows = commit_rows(GROUP, "orders", PARTITIONS, came_as(rows), now)
+    as_rows = prepare_rows_commit(GROUP, "orders", PARTITIONS, came_as(rows), now)
     if missing or len(commits.values) < len(rows):
         assert as_rows is None
         return
@@ -79,9 +79,9 @@ def test_rows_are_stored_as_one_by_one_or_not_at_all(rows: list[tuple[int, int, 
 
 def test_what_is_left_out_again_is_not_written() -> None:
     rows = [(index, 7, -1) for index in range(PARTITIONS)]
-    commits = commit_rows(GROUP, "orders", PARTITIONS, came_as(rows), Instant(0, NOW))
+    commits = prepare_rows_commit(GROUP, "orders", PARTITIONS, came_as(rows), Instant(0, NOW))
     assert commits is not None
-    left = commit_rows(GROUP, "orders", PARTITIONS, came_as(rows[1:]), Instant(0, NOW))
+    left = prepare_rows_commit(GROUP, "orders", PARTITIONS, came_as(rows[1:]), Instant(0, NOW))
     assert left is not None
     assert commits.pop_partition(0).offset == 7
     assert (commits, written(commits)) == (left, written(left))

@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import GroupId, MemberId, Partition
+from protocol.named_types import GroupId, MemberId, Partition
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 
@@ -113,8 +113,8 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
         cluster.manager.remove_groups_for_partition(Partition(0))
         cluster.shard.groups[GroupId("g")] = kept
     else:
-        cluster.group().expect(MemberId(members.pending), 1 << 40)
-    assert cluster.shard.groups[GroupId("g")].classic.state is state
+        cluster.group().add_pending_member(MemberId(members.pending), 1 << 40)
+    assert cluster.shard.groups[GroupId("g")].classic_group.state is state
     return cluster, members
 
 
@@ -126,7 +126,7 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize(("caller", "state", "error"), CASES)
 def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> None:
     cluster, members = group_in(state)
-    group = cluster.shard.groups[GroupId("g")].classic
+    group = cluster.shard.groups[GroupId("g")].classic_group
     asking = CALLERS[caller]
     generation = -1 if asking.generation is None else group.generation_id + asking.generation
     request = OffsetCommitRequest(

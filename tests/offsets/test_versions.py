@@ -10,7 +10,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from tests.groups.harness import WALL_START_MS
 from tests.net import requests
 from tests.net.edge import Client, Edge

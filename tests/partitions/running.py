@@ -16,7 +16,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from storage.cleaner.log_cleaner import Runner
 from tests.net import requests
 from tests.partitions.disk import READS, Disk
@@ -54,7 +54,7 @@ class Running:
 
     async def loaded(self) -> None:
         """Wait until every partition serves."""
-        await eventually(lambda: self.app.leadership.ready, "all partitions to be loaded")
+        await eventually(lambda: self.app.leadership.is_ready, "all partitions to be loaded")
 
     def group_in(self, partition: int) -> str:
         """A group id of this partition."""
@@ -238,5 +238,5 @@ async def create_topics(app: App) -> None:
         for name in (requests.TOPIC, requests.OTHER_TOPIC):
             draft.create(name, 100, topic_id=store.new_topic_id())
 
-    store.change(create, done.set_result)
+    store.submit_edit(create, done.set_result)
     assert await done is None

@@ -10,8 +10,8 @@ import pytest
 
 from coordinator.api import private
 from coordinator.api.private import adopt_group, close_group, give_back_group, locate_groups
-from coordinator.api.private.close_group import Step
-from coordinator.api.table import Capabilities, declared
+from coordinator.api.private.close_group import CloseGroupStep
+from coordinator.api.table import Capabilities, load_declared_apis
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.partitions.adoption import (
     AT_ONCE,
@@ -38,7 +38,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
+from protocol.named_types import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
 from storage.format.records import OffsetCommitRecord, decode_record
@@ -49,7 +49,7 @@ from tests.partitions.test_any_log import LOST, PARTITIONS, Led, answer
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-CAPABILITIES = Capabilities([*declared(), *declared(private)])
+CAPABILITIES = Capabilities([*load_declared_apis(), *load_declared_apis(private)])
 MANY = {index: index for index in range(AT_ONCE + 200)}
 Offsets = Mapping[int, int]
 
@@ -102,7 +102,7 @@ class Gateway:
         return ErrorCode(close_group.API.schema.codecs[0].decode_response(frame, 5).error_code)
 
     async def close(self, group: str) -> ErrorCode:
-        return await self.step(group, Step.CLOSE)
+        return await self.step(group, CloseGroupStep.CLOSE)
 
     async def join(self, group: str, version: int = 3) -> ErrorCode:
         """The error of a JoinGroup; of version 3 it is answered when the member has formed a group alone."""
@@ -341,7 +341,9 @@ async def test_a_group_is_here_as_long_as_somebody_is_in_it(gateway: Gateway, gr
     assert kept is not None
     clock = gateway.led.edge.clock
     clock.passed_ms += CONFIRMED_ABSENT_MS
-    gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
+    gateway.led.manager.carry_out_outcome(
+        kept, kept.group.expire_due_deadlines(gateway.led.manager.env, clock.now(), clock.mono_ms())
+    )
     assert await gateway.locate(group) == [False]
 
 
@@ -449,7 +451,7 @@ async def test_what_is_closed_is_read_and_not_changed(gateway: Gateway, group: s
     assert await gateway.delete(group) is LOADING
     assert (await gateway.fetch(group), await gateway.describe(group), await gateway.list()) == before
     assert await gateway.ask(requests.heartbeat(group, "m", 3)) == beat
-    assert await gateway.step(group, Step.REOPEN) is NONE
+    assert await gateway.step(group, CloseGroupStep.REOPEN) is NONE
     assert await gateway.commit(group, {0: 7}) is NONE
     assert await gateway.delete_offset(group, 1) is NONE
     assert await gateway.fetch(group) == {0: 7}
@@ -491,14 +493,14 @@ async def test_another_leader_opens_it(gateway: Gateway, group: str) -> None:
 
 async def test_to_be_asked_or_to_be_tried_closes_nothing(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
-    assert await gateway.step(group, Step.ASK) is NONE
+    assert await gateway.step(group, CloseGroupStep.ASK) is NONE
     assert await gateway.commit(group, {0: 6}) is NONE
     assert await gateway.give_back(group, {}) is ErrorCode.OFFSET_OUT_OF_RANGE
     assert await gateway.commit(group, {0: 7}) is NONE
 
 
-@pytest.mark.parametrize("step", [Step.ASK, Step.CLOSE])
-async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: Step) -> None:
+@pytest.mark.parametrize("step", [CloseGroupStep.ASK, CloseGroupStep.CLOSE])
+async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: CloseGroupStep) -> None:
     assert await gateway.step(group, step) is ErrorCode.GROUP_ID_NOT_FOUND
     await gateway.adopt(group, {0: 5})
     await gateway.join(group)
@@ -527,9 +529,9 @@ async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway:
     assert finish(adopting).is_adopted
     kept = gateway.led.manager.find(group_id)
     assert kept is not None
-    kept.group.begin_deletion()
+    kept.group.suspend_as_dead()
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
-    kept.group.end_deletion()
+    kept.group.return_to_empty()
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is NONE
     giving = adoptions.give_back(ReplyDependencies(), group_id, table(MANY))
     next(giving)
@@ -677,7 +679,9 @@ async def test_who_wanted_to_join_and_never_came_keeps_no_group_from_the_cluster
     assert kept.group.is_worth_keeping, "the member id that was given out"
     clock = gateway.led.edge.clock
     clock.passed_ms += CONFIRMED_ABSENT_MS
-    gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
+    gateway.led.manager.carry_out_outcome(
+        kept, kept.group.expire_due_deadlines(gateway.led.manager.env, clock.now(), clock.mono_ms())
+    )
     if is_dead:
         await delete_expired_offsets(gateway.led.manager, clock)
     assert not (await gateway.mark(group)).confirmed_absent
@@ -779,7 +783,7 @@ async def test_expiry_and_deleted_topics_leave_the_book_alone(gateway: Gateway, 
     for _ in manager.delete_offsets_of_topics(frozenset({group, requests.TOPIC})):
         pass
     for kept in list(manager.current_groups()):
-        sum(manager.cleanup_steps(kept, 1 << 60))
+        sum(manager.expire_offsets_in_steps(kept, 1 << 60))
     await gateway.reload(1)
     assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
     assert await gateway.fetch(group) == {}
@@ -934,7 +938,7 @@ class Story:
             self.opens_ms = self.gateway.led.edge.clock.mono_ms() + CLOSED_MS
 
     async def reopen(self) -> None:
-        assert await self.gateway.step(self.group, Step.REOPEN) is NONE
+        assert await self.gateway.step(self.group, CloseGroupStep.REOPEN) is NONE
         self.opens_ms = 0
 
     async def wait(self) -> None:

@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
-from protocol.names import GroupId, LeaderEpoch, MemberId, Partition
+from protocol.named_types import GroupId, LeaderEpoch, MemberId, Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -49,8 +49,8 @@ class Led:
 
     def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         """Do as App does."""
-        self.edge.server.refuse_lost()
-        self.leadership.reload_failed_partitions(writers, error)
+        self.edge.server.fail_lost_replies()
+        self.leadership.reload_after_lost_appends(writers, error)
 
     async def lead(self, leader_epoch: int = 0) -> None:
         """Lead all partitions."""
@@ -60,7 +60,7 @@ class Led:
 
     async def loaded(self) -> None:
         """Wait until all that is led is served."""
-        await eventually(lambda: self.leadership.ready, "all partitions to be loaded")
+        await eventually(lambda: self.leadership.is_ready, "all partitions to be loaded")
 
     async def commit(self, client: Client, partition: int, offset: int) -> ErrorCode:
         """Commit, and wait for the answer."""
@@ -192,8 +192,10 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
     await settle()
     assert client.answers() == []
 
-    ctx.wait_for(kept.ticket)
-    ctx.complete(hot.JoinGroupResponse(error_code=NONE, member_id=MemberId("m"), protocol_name=None))
+    ctx.add_ticket(kept.ticket)
+    ctx.answer_parked_request(
+        hot.JoinGroupResponse(error_code=NONE, member_id=MemberId("m"), protocol_name=None)
+    )
     await settle()
 
     (frame,) = client.answers()
@@ -228,7 +230,7 @@ async def test_a_partition_whose_log_is_away_is_led_again_when_it_is_back(led: L
     for offset in (2, 3):
         assert await led.commit(client, 0, offset) is NOT_COORDINATOR
     assert await led.commit(client, 1, 1) is NONE
-    assert not led.leadership.ready
+    assert not led.leadership.is_ready
     assert led.manager.waiting_partitions == {0}
     led.log.mend(P0)
     await led.loaded()

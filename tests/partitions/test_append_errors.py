@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.partitions.append_errors import append_error, group_error
+from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.errors import CorruptLog, RecordTooLarge, StorageError, StorageFailed, StorageFull
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node
@@ -38,7 +38,7 @@ def test_the_table_of_failed_appends(code: ErrorCode) -> None:
         expected = E.UNKNOWN_SERVER_ERROR
     else:
         expected = code
-    assert group_error(code) is expected
+    assert get_client_error_code(code) is expected
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_table_of_failed_appends(code: ErrorCode) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_exceptions_of_the_log_have_codes(error: Exception, code: ErrorCode) -> None:
-    assert append_error(error) is code
+    assert get_append_error_code(error) is code
 
 
 # --- records that fit in no batch ---
@@ -150,5 +150,5 @@ async def test_a_subscription_that_fits_in_no_batch_is_refused_at_the_sync(tmp_p
         assert joined.error_code == E.NONE
         refused = await sync_with(client, joined.member_id, 1, b"part")
         assert refused.error_code == E.UNKNOWN_SERVER_ERROR
-        await eventually(lambda: running.app.committer.idle, "the log to be idle")
+        await eventually(lambda: running.app.committer.is_idle, "the log to be idle")
         assert in_log(running) == [0] * 4

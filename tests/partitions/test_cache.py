@@ -21,7 +21,7 @@ from coordinator.api import (
 from coordinator.api.context import PARKED
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Outcome
-from coordinator.partitions.group_access import GroupAbsent, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from coordinator.tickets import ReplyDependencies
 from protocol import hot
 from protocol.errors import ErrorCode
@@ -31,7 +31,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, MemberId, Offset, Partition
+from protocol.named_types import GroupId, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -84,17 +84,17 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
 
 def test_a_group_that_is_not_there(cluster: Cluster) -> None:
     assert classic(cluster.manager, "g") is None
-    absent = cluster.group_access.enter(ReplyDependencies(), GroupId("g"))
-    assert isinstance(absent, GroupAbsent)
+    absent = cluster.group_access.look_up_group(ReplyDependencies(), GroupId("g"))
+    assert isinstance(absent, AbsentGroup)
     assert absent.group_id == "g"
     assert classic(cluster.manager, "g") is None
 
 
 def begun(cluster: Cluster) -> GroupEntry:
     """A new group, which is kept once there is something in it."""
-    absent = cluster.group_access.enter(ReplyDependencies(), GroupId("g"))
-    assert isinstance(absent, GroupAbsent)
-    kept = cluster.group_access.begin(absent)
+    absent = cluster.group_access.look_up_group(ReplyDependencies(), GroupId("g"))
+    assert isinstance(absent, AbsentGroup)
+    kept = cluster.group_access.create_group(absent)
     assert isinstance(kept, GroupEntry)
     return kept
 
@@ -102,12 +102,12 @@ def begun(cluster: Cluster) -> GroupEntry:
 def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(cluster: Cluster) -> None:
     manager = cluster.manager
     kept = begun(cluster)
-    group = kept.classic
+    group = kept.classic_group
     assert (group.state, group.generation_id, group.protocol_type) == (GroupState.EMPTY, 0, None)
-    cluster.group_access.run(ReplyDependencies(), kept, Outcome())
+    cluster.group_access.carry_out_outcome(ReplyDependencies(), kept, Outcome())
     assert classic(manager, "g") is None
-    group.expect(MemberId("m"), 1_000)
-    cluster.group_access.run(ReplyDependencies(), kept, Outcome())
+    group.add_pending_member(MemberId("m"), 1_000)
+    cluster.group_access.carry_out_outcome(ReplyDependencies(), kept, Outcome())
     assert classic(manager, "g") is group
     assert list(manager.current_groups()) == [kept]
     assert cluster.log.records == [], "a group that is only in the cache is not in the log"
@@ -125,10 +125,10 @@ def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Clu
     cluster.commit(1)
     manager.remove_groups_for_partition(Partition(0))
     assert classic(manager, "g") is None
-    assert cluster.group_access.enter(ReplyDependencies(), GroupId("g")) is NOT_COORDINATOR
+    assert cluster.group_access.look_up_group(ReplyDependencies(), GroupId("g")) is NOT_COORDINATOR
     cluster.log.replay(manager.begin_load(Partition(0)))
     assert classic(manager, "g") is None
-    assert cluster.group_access.enter(ReplyDependencies(), GroupId("g")) is LOADING
+    assert cluster.group_access.look_up_group(ReplyDependencies(), GroupId("g")) is LOADING
 
 
 # --- loading and dropping ---
@@ -184,7 +184,7 @@ def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partiti
     steps = manager.prepare_groups(shard)
     next(steps)
     cluster.advance(20_000)
-    assert list(shard.groups[GroupId("g")].classic.members) == ["m1"]
+    assert list(shard.groups[GroupId("g")].classic_group.members) == ["m1"]
     assert cluster.log.records == []
     assert manager.shard_for(GroupId("g")) is LOADING
     assert len(list(steps)) == 1
@@ -384,22 +384,26 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
 
 def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> None:
     kept = cluster.shard.add(begun(cluster))
-    group = kept.classic
+    group = kept.classic_group
     waiting = ReplyDependencies()
-    cluster.group_access.run(waiting, kept, Outcome("answer", [stored_group(5)]))
+    cluster.group_access.carry_out_outcome(waiting, kept, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
-    assert cluster.log.replay().groups[GroupId("g")].classic.generation_id == 5
+    assert cluster.log.replay().groups[GroupId("g")].classic_group.generation_id == 5
 
 
 def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
     kept = cluster.shard.add(begun(cluster))
-    group = kept.classic
-    cluster.group_access.run(ReplyDependencies(), kept, Outcome(None, [stored_group(5), stored_group(6)]))
+    group = kept.classic_group
+    cluster.group_access.carry_out_outcome(
+        ReplyDependencies(), kept, Outcome(None, [stored_group(5), stored_group(6)])
+    )
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
     cluster.log.records_max = 1
     with pytest.raises(RecordTooLarge):
-        cluster.group_access.run(ReplyDependencies(), kept, Outcome(None, [stored_group(7), stored_group(8)]))
+        cluster.group_access.carry_out_outcome(
+            ReplyDependencies(), kept, Outcome(None, [stored_group(7), stored_group(8)])
+        )
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
 
 
@@ -436,7 +440,7 @@ def test_what_is_live_is_what_the_log_gives(cluster: Cluster) -> None:
     live, replayed = cluster.shard.groups, cluster.log.replay().groups
     assert set(live) == set(replayed)
     for group_id, kept in live.items():
-        group, again = kept.classic, replayed[group_id].classic
+        group, again = kept.classic_group, replayed[group_id].classic_group
         assert kept.offsets.by_topic == replayed[group_id].offsets.by_topic
         assert (group.state, group.generation_id, group.leader_id) == (
             again.state,
@@ -461,7 +465,11 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     assert cluster.manager.shard_for(GroupId("g")) is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.unloading.is_under_way
     assert len(shard.groups) == 16
-    sum(cluster.manager.cleanup_steps(shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000))
+    sum(
+        cluster.manager.expire_offsets_in_steps(
+            shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000
+        )
+    )
     cluster.advance(3_600_000)
     assert len(cluster.log.records) == records
     assert not cluster.manager.unloading.is_under_way
@@ -474,7 +482,7 @@ def test_a_partition_that_is_led_anew_while_a_topic_goes_loses_its_offsets_in_it
     cluster.commit_all({"t": dict.fromkeys(range(60), 1), "u": {0: 1}})
     steps = cluster.manager.delete_offsets_of_topics(frozenset({"t"}))
     next(steps)
-    assert 0 < len(cluster.kept().offsets.of("t")) < 60
+    assert 0 < len(cluster.kept().offsets.get_topic_offsets("t")) < 60
     cluster.manager.remove_groups_for_partition(Partition(0))
     loading = cluster.manager.begin_load(Partition(0))
     cluster.log.replay(loading)

@@ -11,10 +11,10 @@ from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
 from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread
@@ -92,8 +92,8 @@ async def bench() -> Bench:
 
 async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench: Bench) -> None:
     first, second = (
-        bench.committer.writer(Partition(3), Offset(0), LeaderEpoch(7)),
-        bench.committer.writer(Partition(9), Offset(100), LeaderEpoch(8)),
+        bench.committer.new_writer(Partition(3), Offset(0), LeaderEpoch(7)),
+        bench.committer.new_writer(Partition(9), Offset(100), LeaderEpoch(8)),
     )
     first.append([offset(0)])
     second.append([offset(0)])
@@ -109,7 +109,9 @@ async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench
     assert (three.base_offset, three.count, three.leader_epoch) == (0, 4, 7)
     assert (nine.base_offset, nine.count, nine.leader_epoch) == (100, 1, 8)
     partitions = [
-        record.partition for record in RecordLoader().load(three) if isinstance(record, OffsetCommitRecord)
+        record.partition
+        for record in RecordDecoder().decode_batch(three)
+        if isinstance(record, OffsetCommitRecord)
     ]
     assert partitions == [0, 1, 2, 5]
 
@@ -118,7 +120,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
     synced = {}
     for mode in FlushMode:
         bench = Bench(mode)
-        ticket = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0)).append([offset()])
+        ticket = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0)).append([offset()])
         await bench.flush()
         ((_, synced[mode]),) = bench.log.appends
         assert ticket.is_durable
@@ -126,7 +128,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
 
 
 async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+    writer = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
     tickets = []
     for _ in range(4):
         ticket = writer.append([offset()])
@@ -142,8 +144,8 @@ async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Benc
 
 async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> None:
     writer, other = (
-        bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0)),
-        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     first = writer.append([offset()])
     await turns(2)
@@ -161,18 +163,18 @@ async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> No
     assert all(ticket.is_durable for ticket in later)
     assert bench.log.partitions == [[0], [0, 1]]
     assert [batch.count for batch in bench.log.batches(1)] == [5, 5]
-    assert bench.committer.idle
+    assert bench.committer.is_idle
 
 
 async def test_without_records_nothing_is_flushed(bench: Bench) -> None:
-    bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+    bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
     await bench.flush()
     assert bench.log.appends == []
-    assert bench.committer.idle
+    assert bench.committer.is_idle
 
 
 async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), Offset(10), LeaderEpoch(0))
+    writer = bench.committer.new_writer(Partition(0), Offset(10), LeaderEpoch(0))
     for value in range(4):
         writer.append([offset(value, metadata="x" * 400)])
     await bench.flush()
@@ -184,11 +186,11 @@ async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(ben
 
 
 async def test_records_that_fit_in_no_batch_are_refused_and_change_nothing(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+    writer = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
     too_much = [offset(value, metadata="x" * 400) for value in range(3)]
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
-    assert bench.committer.idle
+    assert bench.committer.is_idle
     writer.append([offset(0)])
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
@@ -214,7 +216,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
 ) -> None:
     bench = Bench(mode)
     writer, other, untouched = (
-        bench.committer.writer(Partition(partition), Offset(0), LeaderEpoch(0)) for partition in range(3)
+        bench.committer.new_writer(Partition(partition), Offset(0), LeaderEpoch(0)) for partition in range(3)
     )
     bench.log.error = error
     tickets = [writer.append([offset()])]
@@ -231,7 +233,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
     assert len(bench.events) == 1
     assert bench.stats.flush_failures == 1
     assert [ticket.error for ticket in tickets] == [code] * len(tickets)
-    assert bench.committer.idle
+    assert bench.committer.is_idle
     bench.log.error = None
     ticket = untouched.append([offset()])
     await bench.flush()
@@ -240,7 +242,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
 
 
 async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+    writer = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
     bench.log.error = StorageError("x", "broken")
     writer.append([offset(1)])
     await bench.flush()
@@ -253,12 +255,12 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
     ]
     assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     # As leadership makes it, after the partition was loaded again.
-    again = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
+    again = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
     again.append([offset(2)])
     await bench.flush()
     (entry,) = bench.log.appends[0][0]
     (batch,) = iter_batches(entry.batch, check=True)
-    (record,) = RecordLoader().load(batch)
+    (record,) = RecordDecoder().decode_batch(batch)
     assert isinstance(record, OffsetCommitRecord)
     assert (entry.base_offset, record.partition) == (0, 2)
 
@@ -266,8 +268,8 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
 async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_go_on(bench: Bench) -> None:
     beyond_any_log = 1 << 63
     writer, other = (
-        bench.committer.writer(Partition(0), Offset(beyond_any_log), LeaderEpoch(0)),
-        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(0), Offset(beyond_any_log), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     ticket, beside = writer.append([offset()]), other.append([offset()])
     await bench.flush()
@@ -279,8 +281,8 @@ async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_g
 
 async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: Bench) -> None:
     writer, other = (
-        bench.committer.writer(Partition(0), Offset(1 << 63), LeaderEpoch(0)),
-        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(0), Offset(1 << 63), LeaderEpoch(0)),
+        bench.committer.new_writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     writer.append([offset()])
     late: list[DurabilityTicket] = []
@@ -288,7 +290,7 @@ async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: B
     await bench.flush()
     await bench.flush()
     assert [ticket.is_durable for ticket in late] == [True]
-    assert bench.committer.idle
+    assert bench.committer.is_idle
 
 
 async def test_a_waiter_that_fails_does_not_stop_the_flushes(bench: Bench) -> None:
@@ -296,8 +298,8 @@ async def test_a_waiter_that_fails_does_not_stop_the_flushes(bench: Bench) -> No
         def resume_after_ticket(self) -> None:
             raise RuntimeError("a bug")
 
-    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
-    writer.append([offset()]).wait(Broken())
+    writer = bench.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
+    writer.append([offset()]).add_waiter(Broken())
     await turns(2)
     late = writer.append([offset()])  # gathers while the first is on its way
     await bench.flush()

@@ -14,7 +14,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.outcome import Instant
 from coordinator.runtime.clock import SystemClock
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from tests.net import requests
 from tests.partitions.disk import WRITES
@@ -92,7 +92,7 @@ async def test_a_load_that_waits_ends_with_full_sessions(tmp_path: Path, waits_f
         assert waited == [partition] * 2
         kept = manager.find(GroupId("g"))
         assert kept is not None
-        (member,) = kept.classic.members.values()
+        (member,) = kept.classic_group.members.values()
         assert member.session_deadline_ms > clock.mono_ms()
 
 
@@ -123,11 +123,13 @@ async def make_anew_in_one_go(running: Running) -> None:
             running.disk.fail(WRITES, where=FILE_NAME, times=1)
 
     store.on_changed = fail_next
-    store.change(
+    store.submit_edit(
         lambda draft: draft.create("keeps-the-disk-busy", 1, topic_id=store.new_topic_id()), told.append
     )
-    store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
-    store.change(lambda draft: draft.create(requests.TOPIC, 100, topic_id=store.new_topic_id()), told.append)
+    store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
+    store.submit_edit(
+        lambda draft: draft.create(requests.TOPIC, 100, topic_id=store.new_topic_id()), told.append
+    )
     await eventually(lambda: len(told) == 3, "all three to be answered")
     assert [type(each) for each in told] == [Topic] * 3
 

@@ -15,7 +15,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.net import requests
 from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node
 from tests.support.groups import classic
@@ -36,7 +36,9 @@ async def flush_waits(running: Running) -> None:
 async def is_not_answered(running: Running, client: Client, frame: bytes) -> bytes:
     """Ask while a flush is held; returns the answer that comes once it goes on."""
     answer = asyncio.create_task(client.ask(frame))
-    await eventually(lambda: running.connection_of(client).busy, "the reply to wait for the flush")
+    await eventually(
+        lambda: running.connection_of(client).has_unfinished_work, "the reply to wait for the flush"
+    )
     other = await running.client()
     await other.ask(requests.api_versions())  # what was written before would have arrived before this
     assert not answer.done(), "answered although the disk has not answered yet"
@@ -231,7 +233,7 @@ async def test_nor_of_one_that_expired(running: Running) -> None:
     with running.disk.hold():
         kept = manager.find(GroupId("g"))
         assert kept is not None
-        assert sum(manager.cleanup_steps(kept, running.app.clock.wall_ms())) == 1
+        assert sum(manager.expire_offsets_in_steps(kept, running.app.clock.wall_ms())) == 1
         await flush_waits(running)
         answer = await is_not_answered(running, reader, requests.fetch_offsets("g"))
     assert fetched(answer) == {}

@@ -14,7 +14,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch
+from protocol.named_types import GroupId, LeaderEpoch
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import (
@@ -153,7 +153,7 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
 
     assert before.state is GroupState.DEAD
     assert classic(running.app.manager, "g") is None
-    assert not running.app.leadership.ready
+    assert not running.app.leadership.is_ready
     assert await writer.commit("g", 0, 1) is NOT_COORDINATOR
 
     running.disk.heal()
@@ -298,14 +298,16 @@ async def test_a_deletion_of_topics_waits_until_the_offsets_in_them_are_gone_for
     store = running.app.server.node.catalogue_store
     told: list[object] = []
     with running.disk.hold():
-        store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
+        store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
         await eventually(lambda: requests.TOPIC not in store.catalogue, "the topic to go")
         await eventually(lambda: running.disk.waiting, "the tombstones to be written")
         assert told == []
         assert not store.is_idle
-        assert running.app.manager.partition_for(GroupId("g")) not in running.app.manager.clean_partitions()
+        assert (
+            running.app.manager.partition_for(GroupId("g")) not in running.app.manager.find_clean_partitions()
+        )
     await eventually(lambda: told, "the answer")
-    assert len(running.app.manager.clean_partitions()) == PARTITIONS
+    assert len(running.app.manager.find_clean_partitions()) == PARTITIONS
 
 
 async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone_for_good(
@@ -324,7 +326,7 @@ async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone
         app.manager.deleted.note(partition, frozenset({requests.OTHER_TOPIC}))  # goes meanwhile
     await running.loaded()
     assert await client.fetch("g") == {}
-    assert not app.manager.deleted.has(partition)
+    assert not app.manager.deleted.has_undropped_offsets(partition)
 
 
 async def test_tombstones_that_fail_before_a_partition_is_served_are_written_again(running: Running) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 from storage.journal.journal import HEADER_BLOCK_BYTES
 from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
@@ -32,7 +32,7 @@ async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(tmp_path: 
         running.disk.fail(frozenset({"fsync"}), where=".log", times=1)
         await client.commit("g", 0, 1, member_id=member_id, generation=generation)
         await eventually(lambda: running.disk.failures, "the checkpoint to fail")
-        await eventually(lambda: running.app.log.failed is None, "the repair")
+        await eventually(lambda: running.app.log.append_failure is None, "the repair")
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint that succeeds")
         assert running.app.stats.flush_failures == 0, "nobody asked for anything"
         # All of it was on disk: the group did not even leave memory.
@@ -49,7 +49,7 @@ async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(tmp
         running.disk.fail(SYNCS, times=1)
         assert await client.commit("g", 0, 1) is NONE
         await eventually(lambda: running.disk.failures, "a sync to fail")
-        await eventually(lambda: running.app.log.failed is None, "the repair")
+        await eventually(lambda: running.app.log.append_failure is None, "the repair")
         assert running.app.stats.flush_failures == 0
         assert await client.commit("g", 1, 5) is NONE
         assert await client.fetch("g") == {0: 1, 1: 5}
@@ -62,7 +62,7 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: P
         group, other = running.group_in(1), running.group_in(2)
         assert await client.commit(group, 0, 1) is NONE
         assert await client.commit(other, 0, 7) is NONE
-        await running.app.io.run(running.app.log.sync)
+        await running.app.io.run_blocking(running.app.log.sync)
         synced_bytes = running.app.log.journal_bytes
         assert await client.commit(group, 0, 2) is NONE
         (journal,) = (tmp_path / "data" / "journal").glob("*.journal")
@@ -73,7 +73,7 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: P
         running.app.disk_jobs.sync(lambda _failed: None)
         await eventually(lambda: running.disk.failures, "the sync to fail")
         await eventually(
-            lambda: running.app.group_log.repairs == 1 and running.app.leadership.ready, "the repair"
+            lambda: running.app.group_log.repairs == 1 and running.app.leadership.is_ready, "the repair"
         )
         assert await client.fetch(group) == {0: 1}
         assert await client.fetch(other) == {0: 7}

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.partitions.fetch_waiters import LOOK_MS, WOKEN_AT_ONCE, FetchWaiters
 from coordinator.runtime.timers import Timer
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.errors import NotOwned
 
 
@@ -18,7 +18,7 @@ class Timers:
     def __init__(self) -> None:
         self.calls: list[tuple[int, Timer]] = []
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+    def call_after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         timer = Timer(callback, argument)
         self.calls.append((delay_ms, timer))
         return timer
@@ -47,7 +47,7 @@ class Ends:
 
     def wait(self, name: str, **ends: int) -> Any:
         wanted = {Partition(int(key[1:])): Offset(end) for key, end in ends.items()}
-        return self.tail.wait(wanted, lambda: self.woken.append(name))
+        return self.tail.add_waiter(wanted, lambda: self.woken.append(name))
 
 
 @pytest.fixture
@@ -144,9 +144,9 @@ def test_who_is_to_be_woken_can_still_go_away(ends: Ends) -> None:
 def test_who_wakes_may_wait_again(ends: Ends) -> None:
     def again() -> None:
         ends.woken.append("woken")
-        ends.tail.wait({Partition(0): ends.ends[0]}, again)
+        ends.tail.add_waiter({Partition(0): ends.ends[0]}, again)
 
-    ends.tail.wait({Partition(0): Offset(5)}, again)
+    ends.tail.add_waiter({Partition(0): Offset(5)}, again)
     for end in (6, 7):
         ends.ends[0] = Offset(end)
         ends.timers.fire()
@@ -162,7 +162,7 @@ def test_who_is_woken_may_let_all_others_go_away(ends: Ends) -> None:
         for other in others:
             ends.tail.cancel(other)
 
-    ends.tail.wait({Partition(0): Offset(5)}, first)
+    ends.tail.add_waiter({Partition(0): Offset(5)}, first)
     others += [ends.wait("other", p0=5) for _ in range(3)]
     ends.ends[0] = Offset(6)
     ends.timers.fire()

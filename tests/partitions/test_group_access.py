@@ -13,12 +13,12 @@ from coordinator import api
 from coordinator.api.context import RequestContext
 from coordinator.api.table import Capabilities
 from coordinator.groups.classic.state import GroupState
-from coordinator.partitions.group_access import GroupAbsent, GroupAccess, RequestRefused
+from coordinator.partitions.group_access import AbsentGroup, GroupAccess, RequestRefused
 from coordinator.tickets import DURABLE, ReplyDependencies
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -74,7 +74,7 @@ AROUND_GROUP_ACCESS: Final = {
     "shard",
     "shard_for",
     "ticket",
-    "wait_for",
+    "add_ticket",
 }
 """Attributes by which a handler would get at a group, or at what its reply waits for, by itself."""
 
@@ -114,7 +114,7 @@ def test_no_api_bypasses_group_access() -> None:
         "shard = node.group_access._manager.shard_for(request.group_id)",
         "group = node.manager.find(request.group_id)",
         "ctx.flush = group.flush",
-        "ctx.wait_for(0)",
+        "ctx.add_ticket(0)",
         "groups = shard.groups; known = shard.absence_flush",
         "for shard in node.group_access.partitions.owned_partitions.values(): pass",
     ],
@@ -232,7 +232,7 @@ def numbers(waiting: ReplyDependencies) -> set[int]:
 def entered(cluster: Cluster, group_id: str = "g") -> tuple[Any, set[int]]:
     """What GroupAccess finds, and what one has to wait for then."""
     waiting = ReplyDependencies()
-    return cluster.group_access.enter(waiting, GroupId(group_id)), numbers(waiting)
+    return cluster.group_access.look_up_group(waiting, GroupId(group_id)), numbers(waiting)
 
 
 def test_group_access_gives_the_group_and_notes_its_newest_change() -> None:
@@ -245,12 +245,12 @@ def test_group_access_gives_the_group_and_notes_its_newest_change() -> None:
 def test_group_access_gives_the_absence_of_a_group_and_notes_the_newest_removal() -> None:
     cluster = Cluster()
     found, tickets = entered(cluster)
-    assert isinstance(found, GroupAbsent)
+    assert isinstance(found, AbsentGroup)
     assert (found.group_id, tickets) == ("g", set())
     cluster.commit(1)
     cluster.manager.delete_group(GroupId("g"))
     found, tickets = entered(cluster)
-    assert isinstance(found, GroupAbsent)
+    assert isinstance(found, AbsentGroup)
     assert tickets == {len(cluster.log.tickets)}
 
 
@@ -269,15 +269,15 @@ def test_between_slices_group_access_notes_what_has_changed_and_refuses_what_was
     cluster = Cluster()
     cluster.commit(1)
     kept, waiting = cluster.kept(), ReplyDependencies()
-    cluster.group_access.check(waiting, kept)
+    cluster.group_access.recheck_group(waiting, kept)
     assert numbers(waiting) == {1}
     cluster.commit(2)
-    cluster.group_access.check(waiting, kept)
+    cluster.group_access.recheck_group(waiting, kept)
     assert numbers(waiting) == {1, 2}
     cluster.manager.remove_groups_for_partition(Partition(0))
     cluster.log.replay(cluster.manager.begin_load(Partition(0)))
     with pytest.raises(RequestRefused) as refused:
-        cluster.group_access.check(waiting, kept)
+        cluster.group_access.recheck_group(waiting, kept)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
 
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 import pytest
 
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group import Group, Since
 from coordinator.groups.outcome import Instant, Outcome, Reply
 from coordinator.partitions.shard import GroupEntry
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from storage.format.records import OffsetCommitRecord, Record
 from tests.groups.harness import Call, Cluster
 
@@ -56,29 +56,31 @@ class LoneGroup:
     def is_worth_keeping(self) -> bool:
         return self.state is Lone.HEARD
 
-    def on_loaded(self, env: Environment, now: Instant) -> Outcome:
+    def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
         return Outcome()
 
-    def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
+    def expire_due_deadlines(self, env: GroupEnvironment, now: Instant, due_ms: int) -> Outcome:
         self.state, self.wakeup_ms = Lone.SILENT, NEVER
         return Outcome()
 
-    def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
+    def replace_refused_outcome(
+        self, env: GroupEnvironment, outcome: Outcome, error: ErrorCode, now: Instant
+    ) -> Outcome:
         self.refused.append(error)
         return Outcome()
 
-    def abandon(self, error: ErrorCode) -> list[Reply]:
+    def unload_and_fail_requests(self, error: ErrorCode) -> list[Reply]:
         self.state = Lone.GONE
         return [] if self.waiting is None else [Reply(self.waiting, error)]
 
-    def enter_memory(self) -> None: ...
+    def add_to_totals(self) -> None: ...
 
-    def leave_memory(self) -> None:
+    def mark_dead_and_uncount(self) -> None:
         self.state = Lone.GONE
 
-    def begin_deletion(self) -> None: ...
+    def suspend_as_dead(self) -> None: ...
 
-    def end_deletion(self) -> None: ...
+    def return_to_empty(self) -> None: ...
 
     def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
         return ErrorCode.NONE if self.state is Lone.SILENT else ErrorCode.STALE_MEMBER_EPOCH
@@ -92,7 +94,7 @@ class LoneGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return topic == "kept"
 
-    def retention(self) -> tuple[Since | None, frozenset[str]]:
+    def offset_expiration_condition(self) -> tuple[Since | None, frozenset[str]]:
         since = (lambda committed: committed.commit_timestamp) if self.state is Lone.SILENT else None
         return since, frozenset({"kept"})
 
@@ -109,7 +111,7 @@ class Kinds:
         self.group = LoneGroup(GroupId("lone"))
         as_any: Group = self.group
         self.kept = self.cluster.shard.add(GroupEntry(self.cluster.shard, as_any))
-        self.cluster.manager.load_group(self.kept)
+        self.cluster.manager.start_member_sessions(self.kept)
 
 
 @pytest.fixture
@@ -122,7 +124,7 @@ def test_apis_of_the_classic_protocol_refuse_it(kinds: Kinds) -> None:
     assert cluster.join(group="lone").response.error_code == refused
     assert cluster.sync("m", 1, group="lone").response.error_code == refused
     assert cluster.heartbeat("m", 1, group="lone") is refused
-    assert cluster.group_access.enter_classic(ReplyDependencies(), GroupId("lone")) is refused
+    assert cluster.group_access.look_up_classic_group(ReplyDependencies(), GroupId("lone")) is refused
     assert kinds.group.state is Lone.HEARD
 
 
@@ -141,7 +143,7 @@ def test_its_offsets_expire_as_it_says(kinds: Kinds) -> None:
     cluster.commit(5, group="lone")
     cluster.commit(5, group="lone", topic="kept")
     long_after_ms = cluster.clock.wall_ms() + 100 * 86_400_000
-    assert sum(cluster.manager.cleanup_steps(kinds.kept, long_after_ms)) == 1
+    assert sum(cluster.manager.expire_offsets_in_steps(kinds.kept, long_after_ms)) == 1
     assert list(kinds.kept.offsets.by_topic) == ["kept"]
     assert not kinds.group.is_dead
 
@@ -161,7 +163,7 @@ def test_a_decision_of_it_that_is_too_large_comes_back_to_it(kinds: Kinds) -> No
     kinds.cluster.log.records_max = 0
     outcome = Outcome(None, [OffsetCommitRecord(GroupId("lone"), "t", 0, None)])
     outcome.starts_over = True
-    kinds.cluster.group_access.run(ReplyDependencies(), kinds.kept, outcome)
+    kinds.cluster.group_access.carry_out_outcome(ReplyDependencies(), kinds.kept, outcome)
     assert kinds.group.refused == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 

@@ -14,7 +14,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Partition
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node
@@ -38,7 +38,7 @@ async def io_is_idle(running: Running) -> None:
     """Whatever could be read from the disk without waiting has been."""
     for _ in range(5):
         await idle()
-        await running.app.io.run(lambda: None)
+        await running.app.io.run_blocking(lambda: None)
 
 
 async def with_offsets(tmp_path: Path, *, counts: Sequence[int] = (1,) * PARTITIONS) -> list[str]:
@@ -89,7 +89,7 @@ async def test_members_that_were_loaded_get_a_full_session(tmp_path: Path) -> No
     async with node(tmp_path / "data") as running:
         kept = running.app.manager.find(GroupId("g"))
         assert kept is not None
-        group = kept.classic
+        group = kept.classic_group
         assert group.state is GroupState.STABLE
         (member,) = group.members.values()
         now_ms = running.app.clock.mono_ms()
@@ -222,7 +222,7 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
         await client.fetch(group)
     assert await client.heartbeat(group, "m", 1) is NOT_COORDINATOR
     assert await client.commit(running.group_in(0), 0, 1) is NONE
-    assert running.app.leadership.ready  # what it leads is loaded
+    assert running.app.leadership.is_ready  # what it leads is loaded
 
 
 async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from coordinator.partitions.offline_shard import read_shard
 from coordinator.partitions.ownership_markers import ADOPTED, markers_group_id
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -36,6 +36,6 @@ def write(log_dir: Path, *groups: str) -> None:
 def test_every_group_is_there_but_the_book(tmp_path: Path, groups: list[str]) -> None:
     write(tmp_path, *groups)
     fs = RealFileSystem()
-    shard = read_shard(fs, check_partition(fs, tmp_path, PARTITION), RecordLoader()).shard
+    shard = read_shard(fs, check_partition(fs, tmp_path, PARTITION), RecordDecoder()).shard
     assert [*shard.groups] == [group for group in groups if group != BOOK]
     assert shard.book.group_id == (BOOK if BOOK in groups else "")

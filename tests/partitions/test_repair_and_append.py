@@ -13,7 +13,7 @@ from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -26,7 +26,7 @@ from tests.support.files_in_memory import ROOT
 class HeldThread(ManualThread):
     """A ManualThread whose calls can be awaited."""
 
-    async def run(self, call: Callable[[], Any]) -> Any:
+    async def run_blocking(self, call: Callable[[], Any]) -> Any:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.submit(call, done.set_result)
         result = await done
@@ -147,15 +147,15 @@ async def test_what_was_claimed_before_a_repair_gets_no_writer_though_the_end_of
     await turn()
 
     node.io.run_all()  # in the io thread the repair has ended; the loop's next turn will say so
-    assert node.files.failed is None
+    assert node.files.append_failure is None
     assert node.log.repairs == 0
     with pytest.raises(LogUnavailable, match="is being repaired"):
-        claim.writer()
+        claim.open_writer()
     with pytest.raises(LogUnavailable, match="is being repaired"):
         await node.log.claim(Partition(0), LeaderEpoch(2))
     await turn()
     with pytest.raises(LogUnavailable, match="was repaired"):
-        claim.writer()
+        claim.open_writer()
 
 
 async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer() -> None:
@@ -163,11 +163,11 @@ async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer(
     claiming = asyncio.ensure_future(node.log.claim(Partition(0), LeaderEpoch(1)))
     await turn()
     claim = claiming.result()
-    ticket = claim.writer().append([record("a")])
+    ticket = claim.open_writer().append([record("a")])
     await turn()
     assert ticket.is_durable
     with pytest.raises(LogUnavailable, match="does not end"):
-        claim.writer()
+        claim.open_writer()
 
 
 async def test_what_a_writer_gathers_that_a_repair_has_ended_takes_no_other_partition_with_it() -> None:
@@ -193,4 +193,4 @@ async def test_what_a_writer_gathers_that_a_repair_has_ended_takes_no_other_part
     assert gathered.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert beside.is_durable
     assert node.lost == [2, 0]
-    assert node.log.committer.idle
+    assert node.log.committer.is_idle

@@ -44,7 +44,7 @@ class Timed:
 async def test_a_job_runs_after_each_interval() -> None:
     timed = Timed()
     ran: list[int] = []
-    timed.scheduler.every("job", 10, lambda: ran.append(timed.clock.ms))
+    timed.scheduler.schedule_periodic_call("job", 10, lambda: ran.append(timed.clock.ms))
     timed.pass_ms(35)
     assert ran == [10, 20, 30]
     assert timed.scheduler.jobs["job"].runs == 3
@@ -56,7 +56,7 @@ async def test_a_job_runs_after_each_interval() -> None:
 async def test_a_job_that_goes_on_elsewhere_runs_again_an_interval_after_its_end() -> None:
     timed = Timed()
     ends: list[End] = []
-    timed.scheduler.schedule_until_ended("job", 10, ends.append)
+    timed.scheduler.schedule_callback_job("job", 10, ends.append)
     job = timed.scheduler.jobs["job"]
     timed.pass_ms(60)
     assert len(ends) == 1, "it still runs"
@@ -76,7 +76,7 @@ async def test_a_job_that_raises_has_failed_and_runs_again() -> None:
     def fail() -> None:
         raise RuntimeError("no")
 
-    timed.scheduler.every("job", 10, fail)
+    timed.scheduler.schedule_periodic_call("job", 10, fail)
     timed.pass_ms(25)
     job = timed.scheduler.jobs["job"]
     assert (job.runs, job.failures) == (2, 2)
@@ -85,7 +85,7 @@ async def test_a_job_that_raises_has_failed_and_runs_again() -> None:
 async def test_an_end_that_comes_after_the_close_starts_nothing() -> None:
     timed = Timed()
     ends: list[End] = []
-    timed.scheduler.schedule_until_ended("job", 10, ends.append)
+    timed.scheduler.schedule_callback_job("job", 10, ends.append)
     timed.pass_ms(10)
     timed.scheduler.close()
     ends[0](False)

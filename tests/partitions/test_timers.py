@@ -18,7 +18,7 @@ async def test_many_that_are_due_together_leave_the_loop_to_others() -> None:
     timers = Timers(asyncio.get_running_loop(), clock, slice_ns=ONE_CALL)
     called: list[int] = []
     for number in reversed(range(MANY)):
-        timers.at(number, called.append, number)
+        timers.call_at(number, called.append, number)
     seen = []
     for _ in range(10 * MANY):
         seen.append(len(called))
@@ -36,10 +36,10 @@ async def test_what_is_set_meanwhile_waits_for_its_own_moment() -> None:
 
     def call_and_set_another(name: str) -> None:
         called.append(name)
-        timers.at(3, called.append, f"set by {name}")
+        timers.call_at(3, called.append, f"set by {name}")
 
-    timers.at(1, call_and_set_another, "a")
-    timers.at(2, call_and_set_another, "b")
+    timers.call_at(1, call_and_set_another, "a")
+    timers.call_at(2, call_and_set_another, "b")
     for _ in range(20):
         await asyncio.sleep(0)
     assert called == ["a", "b", "set by a", "set by b"]
@@ -49,7 +49,7 @@ async def test_what_is_set_meanwhile_waits_for_its_own_moment() -> None:
 async def test_nothing_is_kept_of_a_call_that_was_made() -> None:
     clock = FakeClock()
     timers = Timers(asyncio.get_running_loop(), clock, slice_ns=ONE_CALL)
-    timer = timers.at(1, lambda _: None, "an argument")
+    timer = timers.call_at(1, lambda _: None, "an argument")
     clock.passed_ms = 1
     timers._fire()
     assert (timer.callback, timer.argument) == (None, None)

@@ -31,7 +31,7 @@ from protocol.hot import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 
 GROUP: Final = GroupId("group-0001")
 MEMBER: Final = MemberId("consumer-group-0001-1-5f0c7e1e-8f3e-4e1b-9b57-1a2b3c4d5e6f")

@@ -20,8 +20,8 @@ from protocol.apis import ApiKey
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError
-from protocol.messages import classes
-from protocol.wire import ZERO_UUID, uvarint
+from protocol.messages import find_message_classes
+from protocol.wire import ZERO_UUID, pack_uvarint
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 Values = dict[str, Any]
@@ -44,7 +44,7 @@ class Case:
     @property
     def cls(self) -> Any:
         """kafka-python's class."""
-        return classes(self.api)[self.kind == "response"]
+        return find_message_classes(self.api)[self.kind == "response"]
 
     @property
     def schema(self) -> Any:
@@ -293,7 +293,7 @@ class ReferenceEncoder:
 
     def _length(self, size: int | None, classic: str) -> bytes:
         if self._flexible:
-            return uvarint(0 if size is None else size + 1)
+            return pack_uvarint(0 if size is None else size + 1)
         return struct.pack(classic, -1 if size is None else size)
 
 

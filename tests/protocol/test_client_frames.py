@@ -11,7 +11,7 @@ from protocol.framing import FrameReader
 from protocol.headers import RequestHeader, decode_request_header, encode_response
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages import ApiVersionsResponse
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 
 REQUEST = HeartbeatRequest(group_id=GroupId("g"), generation_id=3, member_id=MemberId("m"))
 

@@ -18,7 +18,7 @@ from protocol.codecs import codec_for, schema_for
 from protocol.codegen.decoder import ITEMS_PER_STEP
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
-from protocol.wire import MAX_STRING_BYTES, uvarint
+from protocol.wire import MAX_STRING_BYTES, pack_uvarint
 from tests.protocol.schemas import (
     COLD_APIS,
     HOT_APIS,
@@ -154,7 +154,7 @@ def test_truncation_at_every_byte_is_refused(case: Case) -> None:
 @every_flexible_message
 def test_unknown_tagged_fields_are_skipped_wherever_they_can_be(case: Case) -> None:
     # two of them: tag 100 of two bytes, tag 70,000 of 200 bytes
-    tags = b"\2" + uvarint(100) + b"\2ab" + uvarint(70_000) + uvarint(200) + bytes(200)
+    tags = b"\2" + pack_uvarint(100) + b"\2ab" + pack_uvarint(70_000) + pack_uvarint(200) + bytes(200)
 
     assert case.decode(sample_bytes(case, tags=tags), 0) == case.decode(sample_bytes(case), 0)
 
@@ -163,7 +163,7 @@ def test_unknown_tagged_fields_are_skipped_wherever_they_can_be(case: Case) -> N
 def test_tagged_fields_beyond_the_end_are_refused(case: Case) -> None:
     encoded = sample_bytes(case)
 
-    for tags in (uvarint(1 << 30), b"\1" + uvarint(100) + uvarint(1 << 30), b"\xff" * 20):
+    for tags in (pack_uvarint(1 << 30), b"\1" + pack_uvarint(100) + pack_uvarint(1 << 30), b"\xff" * 20):
         with pytest.raises(ProtocolError):
             case.decode(encoded[:-1] + tags, 0)
 
@@ -204,9 +204,9 @@ def test_compact_strings_end_where_classic_ones_do(case: Case) -> None:
     for field in variable_fields(case.schema, case.version):
         if field.type_str != "string" or field.is_array():
             continue
-        longest = uvarint(MAX_STRING_BYTES + 1) + b"x" * MAX_STRING_BYTES
+        longest = pack_uvarint(MAX_STRING_BYTES + 1) + b"x" * MAX_STRING_BYTES
         case.decode(sample_bytes(case, instead={id(field): longest}), 0)
-        too_long = uvarint(MAX_STRING_BYTES + 2) + b"x" * (MAX_STRING_BYTES + 1)
+        too_long = pack_uvarint(MAX_STRING_BYTES + 2) + b"x" * (MAX_STRING_BYTES + 1)
         with pytest.raises(InvalidLength, match=field.name):
             case.decode(sample_bytes(case, instead={id(field): too_long}), 0)
 
@@ -234,9 +234,9 @@ def test_text_that_is_not_utf_8_reads_with_replacement_characters(case: Case) ->
         if field.type_str != "string" or field.is_array():
             continue
         for raw, text in ((b"a\xff", "a\ufffd"), (b"\xc3(" + b"x" * 200, "\ufffd(" + "x" * 200)):
-            size = uvarint(len(raw) + 1) if case.flexible else struct.pack(">h", len(raw))
+            size = pack_uvarint(len(raw) + 1) if case.flexible else struct.pack(">h", len(raw))
             valid = text.encode()
-            good_size = uvarint(len(valid) + 1) if case.flexible else struct.pack(">h", len(valid))
+            good_size = pack_uvarint(len(valid) + 1) if case.flexible else struct.pack(">h", len(valid))
             bad = sample_bytes(case, instead={id(field): size + raw})
             good = sample_bytes(case, instead={id(field): good_size + valid})
             assert case.decode(bad, 0) == case.decode(good, 0) != case.decode(untouched, 0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.fixed import int16_at, int32_at
+from protocol.fixed_integers import int16_at, int32_at
 
 
 @given(st.binary(max_size=5), st.integers(-(1 << 15), (1 << 15) - 1))

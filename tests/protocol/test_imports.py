@@ -40,7 +40,7 @@ def test_a_node_of_its_own_needs_no_aiokafka(module: str) -> None:
 
 def test_protocol_does_no_io_and_needs_nothing_of_ours() -> None:
     program = """
-import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.embedded
+import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.consumer_protocol
 sys.exit(any(name.split('.')[0] in {'asyncio', 'storage', 'coordinator'} for name in sys.modules))
 """
 

@@ -13,7 +13,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.codegen.decoder import ROWS_FROM_ITEMS
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from protocol.rows import Rows, rows_with_tail
 
 Row = tuple[int, int, int]
@@ -130,6 +130,6 @@ def test_offsets_are_shown_as_rows(version: int, offsets: list[Row], row_bytes: 
 def test_a_part_of_rows_is_rows(offsets: list[Row], row_bytes: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(offsets) - 1))
     stop = data.draw(st.integers(start + 1, len(offsets)))
-    part = rows_of(offsets, row_bytes).part(start, stop)
+    part = rows_of(offsets, row_bytes).slice_rows(start, stop)
     assert part.count == stop - start
     assert list(part.unpack("iqi")) == offsets[start:stop]

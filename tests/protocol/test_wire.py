@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import InvalidLength
-from protocol.wire import CACHED_ARRAY_ITEMS, MAX_INT32, read_uvarint, repeated, uvarint
+from protocol.wire import CACHED_ARRAY_ITEMS, MAX_INT32, array_struct, pack_uvarint, read_uvarint
 
 
 @given(st.integers(0, MAX_INT32))
 def test_a_varint_reads_back_from_its_position(value: int) -> None:
-    encoded = uvarint(value)
+    encoded = pack_uvarint(value)
 
     assert read_uvarint(b"xx" + encoded + b"yy", 2) == (value, 2 + len(encoded))
 
@@ -28,7 +28,7 @@ def test_a_varint_reads_back_from_its_position(value: int) -> None:
     ],
 )
 def test_a_varint_grows_by_a_byte_every_seven_bits(value: int, encoded: bytes) -> None:
-    assert uvarint(value) == encoded
+    assert pack_uvarint(value) == encoded
 
 
 def test_a_varint_may_be_written_longer_than_it_must() -> None:
@@ -43,9 +43,9 @@ def test_a_varint_above_31_bits_is_refused(encoded: bytes) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, CACHED_ARRAY_ITEMS, CACHED_ARRAY_ITEMS + 1])
 def test_a_repeated_struct_packs_that_many_items(count: int) -> None:
-    assert repeated("hx", count).pack(*[1] * count) == b"\0\1\0" * count
+    assert array_struct("hx", count).pack(*[1] * count) == b"\0\1\0" * count
 
 
 def test_structs_of_long_arrays_are_not_kept() -> None:
-    assert repeated("i", CACHED_ARRAY_ITEMS) is repeated("i", CACHED_ARRAY_ITEMS)
-    assert repeated("i", CACHED_ARRAY_ITEMS + 1) is not repeated("i", CACHED_ARRAY_ITEMS + 1)
+    assert array_struct("i", CACHED_ARRAY_ITEMS) is array_struct("i", CACHED_ARRAY_ITEMS)
+    assert array_struct("i", CACHED_ARRAY_ITEMS + 1) is not array_struct("i", CACHED_ARRAY_ITEMS + 1)

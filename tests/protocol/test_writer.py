@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.api.slices import as_stream
+from coordinator.api.slices import cast_as_list
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import MessageTooLarge
@@ -85,7 +85,7 @@ def listed(count: int) -> Any:
 
 @given(st.integers(0, 400))
 def test_a_step_writes_a_bounded_number_of_items(count: int) -> None:
-    message = ListGroupsResponse(version=4, groups=as_stream(iter(listed(count))))
+    message = ListGroupsResponse(version=4, groups=cast_as_list(iter(listed(count))))
     body, steps = written(encode_response_in_steps(ApiKey.LIST_GROUPS, 4, message, Counter()))
     whole = ListGroupsResponse(version=4, groups=listed(count))
     assert body == codec_for(ApiKey.LIST_GROUPS, 4).encode_response(whole)
@@ -129,7 +129,7 @@ def test_a_message_that_becomes_too_long_is_given_up_early() -> None:
     steps = encode_response_in_steps(
         ApiKey.LIST_GROUPS,
         4,
-        ListGroupsResponse(version=4, groups=as_stream(groups())),
+        ListGroupsResponse(version=4, groups=cast_as_list(groups())),
         Counter(),
         bytes_max=PIECE_BYTES,
     )

@@ -46,10 +46,10 @@ def test_a_call_that_sets_a_later_deadline_does_not_hide_an_earlier_one() -> Non
     called: list[str] = []
 
     def call_again_much_later(_: Any) -> None:
-        timers.at(30_000, called.append, "much later")
+        timers.call_at(30_000, called.append, "much later")
 
-    timers.at(10, call_again_much_later)
-    timers.at(20, called.append, "soon")
+    timers.call_at(10, call_again_much_later)
+    timers.call_at(20, called.append, "soon")
 
     loop.advance(10)
     loop.advance(10)

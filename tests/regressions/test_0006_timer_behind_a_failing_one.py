@@ -16,9 +16,9 @@ async def test_a_call_that_fails_keeps_no_other_from_being_made() -> None:
     def fail(_: object) -> None:
         raise RuntimeError("a bug")
 
-    timers.after(0, fail)
-    timers.after(0, made.append, "due with it")
-    timers.after(1, lambda _: last.set_result(None))
+    timers.call_after(0, fail)
+    timers.call_after(0, made.append, "due with it")
+    timers.call_after(1, lambda _: last.set_result(None))
     await asyncio.wait_for(last, 120)
     assert made == ["due with it"]
     timers.close()

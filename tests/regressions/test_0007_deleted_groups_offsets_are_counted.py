@@ -2,7 +2,7 @@
 """Deleting a group counted none of its offsets as deleted: they were counted after they had gone."""
 
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.groups.harness import Cluster
 
 

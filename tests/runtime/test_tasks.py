@@ -120,7 +120,7 @@ async def test_a_periodic_job_that_raises_leaves_one_error_line_and_runs_again(
     clock = Clock()
     timers = Timers(asyncio.get_running_loop(), clock)
     scheduler = Scheduler(timers, clock)
-    scheduler.schedule_task("expire_offsets", 10, fail)
+    scheduler.schedule_periodic_task("expire_offsets", 10, fail)
     job = scheduler.jobs["expire_offsets"]
     for runs in (1, 2):
         clock.ms += 10
@@ -147,7 +147,7 @@ async def test_a_job_that_runs_when_the_scheduler_closes_is_cancelled() -> None:
             is_cancelled = True
             raise
 
-    scheduler.schedule_task("work", 10, work)
+    scheduler.schedule_periodic_task("work", 10, work)
     clock.ms = 10
     timers._fire()
     await idle()

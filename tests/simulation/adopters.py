@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator.api.private import adopt_group, close_group, give_back_group
-from coordinator.api.private.close_group import Step
+from coordinator.api.private.close_group import CloseGroupStep
 from coordinator.partitions.adoption import CLOSED_MS
 from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.simulation.client import ONLY_ASKED, all_keys
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key, Write
@@ -92,7 +92,7 @@ class Adopter(Committer):
         """Close the group and give it back; now and then without that, as if that had been long ago, or die then."""
         closes = self.rng.random() < CLOSES_SHARE
         began, shard = self.world.loop.time(), self._shard()
-        if closes and await self._step(Step.CLOSE) is not ErrorCode.NONE:
+        if closes and await self._step(CloseGroupStep.CLOSE) is not ErrorCode.NONE:
             return
         values: dict[Key, int] = {}
         if await self.fetch(into=values) is not ErrorCode.NONE:
@@ -102,9 +102,9 @@ class Adopter(Committer):
         if self.rng.random() < DIES_SHARE:
             return
         if await self._take_away(values) is not ErrorCode.NONE and closes:
-            await self._step(Step.REOPEN)
+            await self._step(CloseGroupStep.REOPEN)
 
-    async def _step(self, step: Step) -> ErrorCode:
+    async def _step(self, step: CloseGroupStep) -> ErrorCode:
         error = ErrorCode((await self.ask_private(close_group.API, {"step": step})).error_code)
         if error is ErrorCode.NONE:
             self.world.history.counts[f"to {step.name.lower()} a group"] += 1

@@ -13,7 +13,7 @@ from protocol.apis import ApiKey
 from protocol.compiled_struct import FieldsValue, fields_of
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from tests.net import requests
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost

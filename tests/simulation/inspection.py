@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coordinator.app import App
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.cleaner_task import cleaner_settings
 from coordinator.partitions.ownership_markers import OURS
 from coordinator.partitions.shard import GroupEntry, Shard
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.work import clean
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.transactions import LogReplay
 from storage.log_manager import LogManager
 from tests.simulation.history import Broken
@@ -110,7 +110,7 @@ class Inspector:
         if not app.stats.log_refusing_since_ms:
             self._refusing.pop(name, None)
         elif now - max(self._refusing.setdefault(name, now), calm_since) > LOAD_S_MAX:
-            raise Broken("a log is repaired", f"{name} refuses appends: {app.log.failed}")
+            raise Broken("a log is repaired", f"{name} refuses appends: {app.log.append_failure}")
 
     def _check_silent(self, app: App, node: SimulatedNode, now: float) -> None:
         """Members whose process ended long ago are in no group any more."""
@@ -129,7 +129,7 @@ class Inspector:
             return
         before_ms = world.clock.wall_ms() - RETENTION_MS - int(EXPIRES_LATE_S_MAX * 1000)
         for kept in app.manager.current_groups():
-            group = kept.classic
+            group = kept.classic_group
             if group.protocol_type is None:
                 for topic, partition, committed in kept.offsets.all():
                     if committed.commit_timestamp < before_ms:
@@ -145,10 +145,12 @@ class Inspector:
         """A start finds in a copy of the disk what was accepted, and compaction leaves it there."""
         world = self._world
         if any(
-            not node.app.committer.idle or node.app.log.failed for node in world.nodes if node.app is not None
+            not node.app.committer.is_idle or node.app.log.append_failure
+            for node in world.nodes
+            if node.app is not None
         ):
             return
-        log = LogManager.open(ROOT, small(log_settings(world.settings)), world.disk.copied())
+        log = LogManager.open(ROOT, small(make_storage_settings(world.settings)), world.disk.copied())
         settings = msgspec.structs.replace(
             cleaner_settings(world.settings), min_cleanable_dirty_ratio=0.0, delete_retention_ms=0
         )
@@ -165,7 +167,12 @@ class Inspector:
     def compare(self, node: SimulatedNode, *, again: bool) -> None:
         """Where nothing is under way: what was accepted is in memory; `again` reads the log itself as well."""
         app = node.app
-        if app is None or node.body is None or not app.committer.idle or app.log.failed is not None:
+        if (
+            app is None
+            or node.body is None
+            or not app.committer.is_idle
+            or app.log.append_failure is not None
+        ):
             return
         for partition, shard in app.manager.owned_partitions.items():
             if partition in app.log.failed_partitions:
@@ -186,7 +193,7 @@ def replay(log: LogManager, partition: Partition) -> Shard:
     """What the log of a partition says as it is now, compacted here and there."""
     shard = Shard(partition)
     end = log.end_offset(partition)
-    replayed = LogReplay(RecordLoader())
+    replayed = LogReplay(RecordDecoder())
     offset = log.log(partition).start_offset
     while offset < end:
         data, offset = log.read(partition, offset, 1 << 20)
@@ -210,14 +217,14 @@ def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
             continue  # a group that was not stored yet may be in memory
         if there is None:
             raise Broken(rule, f"partition {partition}: {group_id} is missing")
-        if there.classic.state in (GroupState.STABLE, GroupState.EMPTY):
-            wanted, found = _group_facts(value), _live_facts(there.classic)
+        if there.classic_group.state in (GroupState.STABLE, GroupState.EMPTY):
+            wanted, found = _group_facts(value), _live_facts(there.classic_group)
             if wanted != found:
                 raise Broken(rule, f"partition {partition}, {group_id}: {wanted} != {found}")
 
 
 def _classic_groups(app: App) -> Iterator[GroupMetadata]:
-    return (kept.classic for kept in app.manager.current_groups())
+    return (kept.classic_group for kept in app.manager.current_groups())
 
 
 def _offset_facts(value: OffsetValue) -> Facts:
@@ -246,8 +253,8 @@ def _live_facts(group: GroupMetadata) -> Facts:
 def _check_marks(app: App) -> None:
     for shard in app.manager.owned_partitions.values():
         for kept in shard.groups.values():
-            if kept.offsets.count and shard.mark_of(kept.group_id) not in OURS:
-                raise Broken("what is here is marked", f"{kept.group_id}: {shard.mark_of(kept.group_id)}")
+            if kept.offsets.count and shard.get_mark(kept.group_id) not in OURS:
+                raise Broken("what is here is marked", f"{kept.group_id}: {shard.get_mark(kept.group_id)}")
 
 
 def _check_books(group: GroupMetadata) -> None:

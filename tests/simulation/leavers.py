@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.embedded import encode_subscription
+from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from tests.simulation.client import Client, all_keys
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost

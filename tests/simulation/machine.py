@@ -92,7 +92,7 @@ class SimulatedThread:
             self._busy = True
             self._loop.call_later(self._slowness.delay_s(), self._run)
 
-    async def run(self, call: Callable[[], Any]) -> Any:
+    async def run_blocking(self, call: Callable[[], Any]) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def settle(result: Any) -> None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.embedded import decode_assignment, encode_assignment, encode_subscription
+from protocol.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 from tests.simulation.client import WAIT, Client, all_keys
 from tests.simulation.history import Broken, Key
 from tests.simulation.network import Lost

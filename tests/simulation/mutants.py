@@ -10,7 +10,7 @@ MUTANTS: Final = (
     Mutant(
         "a reply leaves before its flush",
         "coordinator.net.connection",
-        "if not replies and self._replies.is_ready(ctx, self):",
+        "if not replies and self._replies.check_ready_or_wait(ctx, self):",
         "if not replies:",
     ),
     Mutant(
@@ -56,7 +56,7 @@ MUTANTS: Final = (
         "a failed flush counts as done",
         "coordinator.partitions.committer",
         "if isinstance(result, BaseException):\n"
-        "            self._fail(writers, tickets, log_error(result))\n            return",
+        "            self._fail(writers, tickets, translate_to_log_error(result))\n            return",
         "",
     ),
     Mutant(
@@ -80,21 +80,21 @@ MUTANTS: Final = (
         "            asyncio.create_task(self._write_on(manager.owned_partitions[partition]))\n"
         "            continue\n",
         (
-            "    @property\n    def ready(self)",
+            "    @property\n    def is_ready(self)",
             "    async def _write_on(self, shard):\n"
             "        from coordinator.tickets import DURABLE\n"
             "        await self._log.wait_until_available(shard.partition)\n"
             "        claim = await self._log.claim(shard.partition, self.epochs[shard.partition])\n"
-            "        shard.appender = claim.writer()\n"
+            "        shard.appender = claim.open_writer()\n"
             "        for group in shard.groups.values():\n"
             "            group.ticket = DURABLE\n\n"
-            "    @property\n    def ready(self)",
+            "    @property\n    def is_ready(self)",
         ),
     ),
     Mutant(
         "a deleted group leaves its offsets in the log",
         "coordinator.partitions.manager",
-        "self.run(kept, outcome)\n            self.stats.offset_deletions",
+        "self.carry_out_outcome(kept, outcome)\n            self.stats.offset_deletions",
         "self.stats.offset_deletions",
     ),
     Mutant(
@@ -164,7 +164,7 @@ MUTANTS: Final = (
         "coordinator.net.replies",
         "            self._refuse(ctx, blocker.error, connection)\n        elif self.awaited",
         "            return True\n        elif self.awaited",
-        ("            error = ctx.failure()\n", "            error = None\n"),
+        ("            error = ctx.find_error()\n", "            error = None\n"),
     ),
     Mutant(
         "a replaced static member keeps its old id",
@@ -230,7 +230,7 @@ MUTANTS: Final = (
     Mutant(
         "a read waits for no flush",
         "coordinator.partitions.group_access",
-        "        waiting.wait_for(kept.ticket)\n        return kept",
+        "        waiting.add_ticket(kept.ticket)\n        return kept",
         "        return kept",
         seed=3,
     ),
@@ -243,14 +243,15 @@ MUTANTS: Final = (
     Mutant(
         "a partition is released with batches that wait in memory",
         "storage.log_manager",
-        "            self._writer.write_partition(partition)\n            log = partitions.log(partition)\n",
-        "            log = partitions.log(partition)\n",
+        "            self._writer.write_partition(partition)\n"
+        "            log = partitions.get_or_create_log(partition)\n",
+        "            log = partitions.get_or_create_log(partition)\n",
         seed=2,
     ),
     Mutant(
         "a dead worker's journal is not settled",
         "coordinator.workers.supervisor",
-        "failed = await self._settling.settle(node, had)",
+        "failed = await self._settling.replay_dead_worker_journal(node, had)",
         "failed: list[int] = []",
         seed=2,
     ),
@@ -292,13 +293,13 @@ MUTANTS: Final = (
     Mutant(
         "a group that was taken over is taken over again",
         "coordinator.partitions.adoption",
-        "        if shard.mark_of(group_id) in OURS:\n            waiting.wait_for(shard.book.ticket)\n",
-        "        if False:\n            waiting.wait_for(shard.book.ticket)\n",
+        "        if shard.get_mark(group_id) in OURS:\n            waiting.add_ticket(shard.book.ticket)\n",
+        "        if False:\n            waiting.add_ticket(shard.book.ticket)\n",
     ),
     Mutant(
         "a group that was given back stays",
         "coordinator.partitions.adoption",
-        "            if kept is not None:\n                shard.hide(kept)\n",
+        "            if kept is not None:\n                shard.hide_group(kept)\n",
         "",
     ),
     Mutant(
@@ -345,7 +346,7 @@ MUTANTS: Final = (
     Mutant(
         "a group that begins gets no mark",
         "coordinator.partitions.shard",
-        "            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])\n"
+        "            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
         "            del self.confirmed_absent",
         "            del self.confirmed_absent",
     ),

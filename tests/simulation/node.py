@@ -14,10 +14,10 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.catalogue_writer import CatalogueWriter
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
-from protocol.names import LeaderEpoch, Partition
+from protocol.named_types import LeaderEpoch, Partition
 from storage.cleaner.work import CleaningJob, CleaningResult, clean
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
@@ -188,7 +188,7 @@ class Host:
 
     def _new_app(self, body: Body) -> App:
         settings = self.world.settings
-        log = LogManager.open(ROOT, small(log_settings(settings)), body.disk)
+        log = LogManager.open(ROOT, small(make_storage_settings(settings)), body.disk)
         self.world.ledger.watch(log)
         meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
         return App(settings, self.world.loop, body.machine, log, meta.cluster_id)
@@ -257,7 +257,7 @@ async def create_topics(store: CatalogueWriter, machine: HostResources, *, wide:
             if wide:
                 draft.create(WIDE_TOPIC, WIDE_PARTITIONS, topic_id=machine.new_topic_id())
 
-    store.change(create, loop_done.settle)
+    store.submit_edit(create, loop_done.settle)
     await loop_done.wait()
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.simulation.client import Client, commit_message
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key

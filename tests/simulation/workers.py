@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.workers.assignment import OrderRefused
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.launcher import ANSWER
@@ -16,10 +16,10 @@ from coordinator.workers.liveness import ProcessFacts
 from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from coordinator.workers.worker import Worker
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.simulation.history import Broken
 from tests.simulation.lines import Line, connect
 from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topics, small, unwatched
@@ -74,7 +74,7 @@ class LaunchedBody(Body):
 
     # --- as the supervisor sees it ---
 
-    def facts(self) -> ProcessFacts | None:
+    def read_system_state(self) -> ProcessFacts | None:
         return ProcessFacts("S" if self.process.runs else "T", 0)
 
     def kill(self) -> None:
@@ -102,10 +102,10 @@ class LaunchedBody(Body):
     def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the simulation's."""
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """It was made, and has done nothing yet."""
 
-    def handle_orphaned(self, reason: str) -> None:
+    def end_orphaned_worker(self, reason: str) -> None:
         self.end()
 
 
@@ -127,7 +127,7 @@ class WorkerBody(LaunchedBody):
             self.node.app = None
         super().end(status)
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """The node was made, and has written nothing yet."""
         app = self.worker.app
         assert app is not None
@@ -170,7 +170,7 @@ class SupervisedHost:
     async def _start(self, body: Body) -> None:
         world, settings = self.world, self.world.settings
         try:
-            shared, _ = SharedDirectory.open(ROOT, small(log_settings(settings)), body.disk)
+            shared, _ = SharedDirectory.open(ROOT, small(make_storage_settings(settings)), body.disk)
             meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
             supervisor = self._supervisor = self._new_supervisor(body, shared, meta.cluster_id)
             await supervisor.start()
@@ -251,7 +251,7 @@ async def _drain(supervisor: Supervisor, node: int) -> None:
         supervisor.assignment.drain(node)
     except OrderRefused:
         return
-    supervisor.advance()
+    supervisor.apply_assignment()
 
 
 async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
@@ -259,4 +259,4 @@ async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
         supervisor.assignment.move(Partition(partition), to)
     except OrderRefused:
         return
-    supervisor.advance()
+    supervisor.apply_assignment()

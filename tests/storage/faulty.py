@@ -298,7 +298,7 @@ class FaultyFileSystem:
         self.step("fsync_dir", changes, name)
         changes(1)
 
-    def lock_dir(self, path: Path) -> File | None:
+    def try_lock_directory(self, path: Path) -> File | None:
         """See FileSystem."""
         if str(path) in self._locked_dirs:
             return None
@@ -398,12 +398,12 @@ class FaultyFile:
         self._check()
         return len(self._inode.data)
 
-    def seems_at(self, path: Path) -> bool:
+    def is_path_present(self, path: Path) -> bool:
         """See File."""
         self._check()
         return self._fs.exists(path)
 
-    def is_at(self, path: Path) -> bool:
+    def is_still_at_path(self, path: Path) -> bool:
         """See File."""
         self._check()
         return self._fs.is_at(self._inode, path)
@@ -428,7 +428,7 @@ class FaultyFile:
         if self._fs.fault is not Fault.CRASH:
             inode.dirty.clear()
 
-    def lock(self) -> bool:
+    def try_lock(self) -> bool:
         """See File."""
         self._check()
         return self._fs.locks.setdefault(id(self._inode), self) is self

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -41,12 +41,12 @@ class Machine(Account):
         for partition in map(Partition, partitions):
             base_offset = self.manager.end_offset(partition)
             entries.append(Entry(partition, base_offset, batch(self.label, base_offset, count)))
-        if self.manager.failed is None:
+        if self.manager.append_failure is None:
             self.doubtful = {entry.partition: [entry.batch] for entry in entries}
         try:
             self.manager.append(entries, sync=sync)
         except StorageError:
-            assert self.manager.failed is not None
+            assert self.manager.append_failure is not None
             return
         for written, batches in self.doubtful.items():
             self.accepted.setdefault(written, []).extend(batches)
@@ -68,7 +68,7 @@ class Machine(Account):
 
     def read(self) -> None:
         """Everything accepted can be read, whether it is in its segment yet or not."""
-        if self.manager.failed is not None:
+        if self.manager.append_failure is not None:
             return
         try:
             found = {partition: contents(self.manager, partition) for partition in self.accepted}

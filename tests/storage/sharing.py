@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.storage.account import Account
 from tests.storage.faulty import Crash, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
@@ -55,7 +55,9 @@ class SharingMachine(Account):
 
     def _start_node(self, node: int) -> None:
         assert self.shared is not None
-        self.managers[node] = LogManager.open_share(ROOT, SETTINGS, self.shared.topic_id, node, self.fs)
+        self.managers[node] = LogManager.open_in_shared_directory(
+            ROOT, SETTINGS, self.shared.topic_id, node, self.fs
+        )
 
     def _adopt(self, partition: int, node: int) -> None:
         assert self.shared is not None
@@ -76,13 +78,13 @@ class SharingMachine(Account):
         self.label += 1
         ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, partitions)]
         entries = [Entry(partition, end, batch(self.label, end, count)) for partition, end in ends]
-        failed_before = manager.failed is not None
+        failed_before = manager.append_failure is not None
         if not failed_before:
             self.doubtful |= {entry.partition: [entry.batch] for entry in entries}
         try:
             manager.append(entries, sync=sync)
         except StorageError:
-            assert manager.failed is not None
+            assert manager.append_failure is not None
             return
         for entry in entries:
             partition = entry.partition
@@ -116,7 +118,7 @@ class SharingMachine(Account):
             return
         former, to = self.owners[partition], self.existing(to)
         manager = self.managers[former]
-        if manager.failed is not None:
+        if manager.append_failure is not None:
             return
         try:
             position = manager.release(Partition(partition))
@@ -132,7 +134,7 @@ class SharingMachine(Account):
     def expect_not_owned(self, node: int, partition: int) -> None:
         """A former owner can append nothing."""
         before = self.fs.operations
-        with pytest.raises(StorageFailed if self.managers[node].failed is not None else NotOwned):
+        with pytest.raises(StorageFailed if self.managers[node].append_failure is not None else NotOwned):
             self.managers[node].append([Entry(Partition(partition), Offset(0), batch(0, 0))], sync=True)
         assert self.fs.operations == before
 
@@ -159,7 +161,7 @@ class SharingMachine(Account):
         assert self.shared is not None
         while True:
             for node, manager in self.managers.items():
-                if manager.failed is not None:
+                if manager.append_failure is not None:
                     self.attempt(node, "repair")
             try:
                 return step(self.shared)
@@ -212,5 +214,5 @@ class SharingMachine(Account):
         """What is there now begins as accepted, holds at least what must be there, and has no gaps."""
         for partition in partitions:
             manager = self.managers[self.owners[partition]]
-            if manager.failed is None:
+            if manager.append_failure is None:
                 self.settle(manager, partition, power_loss=power_loss)

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.names import GroupId, LeaderEpoch, Offset
+from protocol.named_types import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.format.batch import (
     Batch,
     BatchBuilder,
-    check_batch,
     iter_batches,
     iter_records,
     read_batch,
+    read_checked_batch,
 )
 from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
-from storage.format.offset_record import plain_rows
+from storage.format.offset_record import pack_offset_rows
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -34,7 +34,7 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
-from storage.format.varints import read_zigzag, zigzag
+from storage.format.varints import encode_zigzag, read_zigzag
 from tests.storage import strategies
 from tests.storage.headers import with_header
 
@@ -60,7 +60,7 @@ def kafka_python_batch(records: Sequence[Record], version: int) -> bytes:
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_varints_read_back(number: int) -> None:
-    data = zigzag(number)
+    data = encode_zigzag(number)
     assert read_zigzag(b"?" + data + b"?", 1) == (number, 1 + len(data))
 
 
@@ -94,7 +94,7 @@ def test_records_come_back_in_order_with_offsets_without_gaps(
     for records in appends:
         builder.append(records)
     expected = [record for records in appends for record in records]
-    batches = [check_batch(batch) for batch in builder.build(Offset(base_offset), LeaderEpoch(9), NOW)]
+    batches = [read_checked_batch(batch) for batch in builder.build(Offset(base_offset), LeaderEpoch(9), NOW)]
     assert builder.count == len(expected) == sum(batch.count for batch in batches)
     assert [item for batch in batches for item in iter_records(batch)] == [
         (base_offset + n, NOW, encode_record_key(record), encode_record_value(record, version))
@@ -145,7 +145,7 @@ def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], t
         partition: OffsetAndMetadata(Offset(offset), epoch, "", time_ms)
         for partition, (offset, epoch) in offsets.items()
     }
-    return OffsetCommits(GroupId(group), topic, values, rows=plain_rows(values) if values else None)
+    return OffsetCommits(GroupId(group), topic, values, rows=pack_offset_rows(values) if values else None)
 
 
 plain_offsets_of_a_topic = st.builds(
@@ -283,7 +283,7 @@ def test_a_flipped_byte_anywhere_is_found() -> None:
         damaged = bytearray(whole)
         damaged[position] ^= 0x40
         with pytest.raises(CorruptBatch):
-            check_batch(bytes(damaged))
+            read_checked_batch(bytes(damaged))
 
 
 @given(st.binary(max_size=200), st.integers(0, 5), st.integers(0, 0xFF))
@@ -365,7 +365,7 @@ def test_headers_and_timestamps_of_other_writers_are_read() -> None:
     for offset in range(100):
         builder.append(offset, NOW + offset * 1000, b"k%d" % offset, None, [("h", b"v" * offset)])
     data = bytes(builder.build())
-    batch: Batch = check_batch(data)
+    batch: Batch = read_checked_batch(data)
     assert batch.is_transactional
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (77, 3, 0)
     assert list(iter_records(batch)) == [
@@ -399,5 +399,7 @@ def test_compressed_batches_that_we_write_are_smaller_and_read_the_same(codec: i
         small.build(Offset(5), LeaderEpoch(0), 9),
     )
     assert len(compressed) < len(as_it_is) / 2
-    assert check_batch(compressed).compression == codec
-    assert list(iter_records(check_batch(compressed))) == list(iter_records(check_batch(as_it_is)))
+    assert read_checked_batch(compressed).compression == codec
+    assert list(iter_records(read_checked_batch(compressed))) == list(
+        iter_records(read_checked_batch(as_it_is))
+    )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.cleaner.child import ChildRunner
-from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
+from storage.cleaner.log_cleaner import CleaningFailed, CompletedCleaning, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
 from storage.disk.checkpoint_file import read_offsets, write_offsets
@@ -46,7 +46,7 @@ class Bench:
     def run(self, job: CleaningJob) -> CleaningResult:
         return clean(self.fs, job)
 
-    def clean(self) -> Cleaning | None:
+    def clean(self) -> CompletedCleaning | None:
         self.manager.checkpoint()
         return self.cleaner.clean_dirtiest()
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Offset
-from storage.columns.bodies import BOUNDS, Bounds
+from protocol.named_types import Offset
+from storage.columns.bodies import BOUNDS, ReadLimits
 from storage.columns.decode import decode
-from storage.columns.one_by_one import batch_rows
+from storage.columns.row_decoder import batch_rows
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
 from storage.columns.walk import Chunk
 from storage.format.batch import iter_batches
@@ -27,7 +27,7 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
-from storage.format.varints import zigzag
+from storage.format.varints import encode_zigzag
 from tests.storage import strategies
 from tests.storage.headers import with_header
 from tests.storage.test_old_messages import message_set
@@ -38,10 +38,10 @@ NOW = 1_700_000_000_000
 
 def record(pair: Pair, offset_delta: int, timestamp_delta: int, headers: bytes = b"\0") -> bytes:
     """A record as it lies in a batch."""
-    body = b"\0" + zigzag(timestamp_delta) + zigzag(offset_delta)
+    body = b"\0" + encode_zigzag(timestamp_delta) + encode_zigzag(offset_delta)
     for field in pair:
-        body += zigzag(-1) if field is None else zigzag(len(field)) + field
-    return zigzag(len(body + headers)) + body + headers
+        body += encode_zigzag(-1) if field is None else encode_zigzag(len(field)) + field
+    return encode_zigzag(len(body + headers)) + body + headers
 
 
 def batch(
@@ -124,7 +124,7 @@ def chunk_of(*data: bytes, position: int = 1_000) -> Chunk:
 
 
 def decoded(
-    chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names), bounds: Bounds = BOUNDS
+    chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names), bounds: ReadLimits = BOUNDS
 ) -> list[dict[str, Any]]:
     """What the bulk path says, as Python has it."""
     table = pa.Table.from_batches(list(decode(chunk, columns, bounds)))
@@ -144,7 +144,7 @@ def one_by_one(chunk: Chunk) -> list[dict[str, Any]]:
 def test_both_ways_say_the_same(data: list[bytes], many: int) -> None:
     chunk = chunk_of(*data)
     columns = [*RECORD_COLUMNS.names, "damage"]
-    assert decoded(chunk, columns, Bounds(many=many)) == one_by_one(chunk)
+    assert decoded(chunk, columns, ReadLimits(many=many)) == one_by_one(chunk)
 
 
 @given(st.lists(strategies.offset_records, min_size=1, max_size=300), st.integers(0, 4), st.integers(0, 4))
@@ -214,6 +214,6 @@ def test_much_that_was_compressed_comes_in_parts() -> None:
     value = encode_offset(OffsetAndMetadata(Offset(1), -1, "m" * 500, NOW), 3)
     body = record((b"\0\1\0\1g\0\1t\0\0\0\7", value), 0, 0)
     chunk = chunk_of(*(batch(body, 1, base_offset=number, attributes=1) for number in range(9)))
-    parts = list(decode(chunk, ["offset", "topic_partition"], Bounds(bodies_bytes=1_000)))
+    parts = list(decode(chunk, ["offset", "topic_partition"], ReadLimits(bodies_bytes=1_000)))
     assert [part.num_rows for part in parts] == [2, 2, 2, 2, 1]
     assert [row for part in parts for row in part.column(0).to_pylist()] == list(range(9))

@@ -20,7 +20,7 @@ def scenario(machine: Machine, *, sync: bool) -> None:
             machine.attempt("checkpoint")
         if turn == 4 and not sync:
             machine.attempt("sync")
-        if machine.manager.failed is not None and not machine.attempt("repair"):
+        if machine.manager.append_failure is not None and not machine.attempt("repair"):
             machine.attempt("repair")
         if turn == 5:
             machine.read()
@@ -97,7 +97,7 @@ def take(machine: Machine, name: str, arguments: list[object]) -> None:
             machine.read()
         case "close", []:
             machine.close()
-        case "repair", [] if machine.manager.failed is None:
+        case "repair", [] if machine.manager.append_failure is None:
             pass
         case step, []:
             machine.attempt(step)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import Buffer, RealFile, RealFileSystem, System, read_file
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

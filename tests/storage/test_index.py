@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem, read_file
-from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
+from storage.format.batch import BatchBuilder, iter_batches, iter_records, read_checked_batch
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
@@ -151,7 +151,7 @@ def test_after_a_crash_wrong_files_are_made_again(seed: int) -> None:
     log = new_log(fs)
     log.load()
     log.end_offset = end
-    log.distrust(Offset(0))
+    log.distrust_derived_files(Offset(0))
     log.append(built(99, end, epoch=7))
     log.write_indexes(seal=True)
     check(fs, DIRECTORY, 300)
@@ -189,7 +189,7 @@ def test_reading_from_any_offset_finds_its_batch(seed: int, offset: int) -> None
     fill(log, seed, 400)
     log.write_indexes()
     data, _ = log.read(Offset(offset), 1)
-    assert check_batch(data).base_offset <= offset <= check_batch(data).last_offset
+    assert read_checked_batch(data).base_offset <= offset <= read_checked_batch(data).last_offset
 
 
 def test_reading_from_an_offset_looks_at_little_of_the_segment() -> None:
@@ -213,7 +213,7 @@ def test_an_index_that_says_something_wrong_is_not_believed() -> None:
         data[at + 3] ^= 4
     for offset in range(1_999, 0, -97):
         read, _ = log.read(Offset(offset), 1)
-        assert check_batch(read).base_offset == offset
+        assert read_checked_batch(read).base_offset == offset
     log.write_indexes(seal=True)
     check(fs, DIRECTORY, 4096)
 

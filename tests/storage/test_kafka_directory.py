@@ -10,11 +10,11 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.format.batch import BatchBuilder, iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -86,13 +86,13 @@ def load(manager: LogManager) -> tuple[dict[tuple[str, str, int], OffsetAndMetad
     """All offsets, and in which partition of the log each group is."""
     offsets: dict[tuple[str, str, int], OffsetAndMetadata | None] = {}
     homes: dict[str, int] = {}
-    loader = RecordLoader()
+    loader = RecordDecoder()
     for partition in range(OFFSETS_PARTITIONS):
         offset = 0
         while offset < manager.end_offset(Partition(partition)):
             data, offset = manager.read(Partition(partition), Offset(offset), 1 << 20)
             for batch in iter_batches(data, check=True):
-                for record in loader.load(batch):
+                for record in loader.decode_batch(batch):
                     if isinstance(record, OffsetCommitRecord):
                         offsets[record.group, record.topic, record.partition] = record.value
                         homes[record.group] = partition

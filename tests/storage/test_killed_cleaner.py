@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings

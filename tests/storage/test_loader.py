@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.names import GroupId, LeaderEpoch, Offset
+from protocol.named_types import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
+from storage.format.batch import BatchBuilder, iter_batches, iter_records, read_checked_batch
 from storage.format.batch_format import CONTROL, HEADER_BYTES
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
@@ -35,7 +35,7 @@ def ordinary(data: bytes) -> list[Record]:
 @given(st.lists(strategies.records, min_size=1, max_size=20), st.sampled_from([3, 4]))
 def test_records_of_every_kind(records: list[Record], version: int) -> None:
     data = built(records, version=version)
-    assert RecordLoader().load(check_batch(data)) == ordinary(data)
+    assert RecordDecoder().decode_batch(read_checked_batch(data)) == ordinary(data)
 
 
 plain = st.builds(
@@ -56,14 +56,14 @@ plain = st.builds(
 
 @given(st.lists(st.lists(plain, min_size=1, max_size=90), min_size=1, max_size=4))
 def test_one_loader_for_many_batches(batches: list[list[OffsetCommitRecord]]) -> None:
-    loader = RecordLoader()
+    loader = RecordDecoder()
     for records in batches:
-        assert loader.load(check_batch(built(records))) == records
+        assert loader.decode_batch(read_checked_batch(built(records))) == records
 
 
 def test_many_records_with_long_deltas_sizes_and_headers() -> None:
     records = strategies.commit(1, 9_000, group="g" * 300)
-    assert RecordLoader().load(check_batch(built(records))) == records
+    assert RecordDecoder().decode_batch(read_checked_batch(built(records))) == records
     builder = DefaultRecordBatchBuilder(2, 1, False, -1, -1, -1, 1 << 24)
     for offset, record in enumerate(records[:500]):
         headers = [("h", b"v" * (offset % 90))] if offset % 2 else []
@@ -74,9 +74,9 @@ def test_many_records_with_long_deltas_sizes_and_headers() -> None:
             encode_record_value(record),
             headers,
         )
-    batch = check_batch(bytes(builder.build()))
+    batch = read_checked_batch(bytes(builder.build()))
     assert batch.compression == 1
-    assert RecordLoader().load(batch) == records[:500]
+    assert RecordDecoder().decode_batch(batch) == records[:500]
 
 
 @given(
@@ -102,10 +102,10 @@ def test_offsets_in_a_row_come_together_and_lose_nothing(
             )
     if not records:
         return
-    batch = check_batch(built(records))
-    loader = RecordLoader()
-    assert loader.load(batch) == records
-    runs = loader.load_runs(batch)
+    batch = read_checked_batch(built(records))
+    loader = RecordDecoder()
+    assert loader.decode_batch(batch) == records
+    runs = loader.decode_batch_grouped(batch)
     assert odd or len(runs) <= 3 * len(
         rows
     )  # a longer delta, or a partition that comes twice, begins another one
@@ -122,13 +122,13 @@ def test_a_varint_that_does_not_end_with_its_record_takes_nobody_along() -> None
         body[delta] |= 0x80
         damaged = with_header(bytes(body), 200)
         with pytest.raises((CorruptBatch, CorruptRecord)):
-            RecordLoader().load(check_batch(damaged))
+            RecordDecoder().decode_batch(read_checked_batch(damaged))
         body[delta] &= 0x7F
 
 
 def test_names_are_shared_between_records() -> None:
-    loader = RecordLoader()
-    one, two = (loader.load(check_batch(built(strategies.commit(n, 2)))) for n in (1, 2))
+    loader = RecordDecoder()
+    one, two = (loader.decode_batch(read_checked_batch(built(strategies.commit(n, 2)))) for n in (1, 2))
     records = [record for record in one + two if isinstance(record, OffsetCommitRecord)]
     assert len(records) == 4
     assert len({id(record.group) for record in records}) == 1
@@ -142,7 +142,7 @@ def test_the_loader_forgets_names_when_it_knows_too_many() -> None:
         )
         for n in range(500)
     ]
-    assert RecordLoader(names_max=7).load(check_batch(built(records))) == records
+    assert RecordDecoder(names_max=7).decode_batch(read_checked_batch(built(records))) == records
 
 
 def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
@@ -160,19 +160,23 @@ def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
         builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
         builder.append(0, NOW, key, value, [])
         data = bytes(builder.build())
-        assert RecordLoader().load(check_batch(data)) == ordinary(data) == [decode_record(key, value)]
+        assert (
+            RecordDecoder().decode_batch(read_checked_batch(data))
+            == ordinary(data)
+            == [decode_record(key, value)]
+        )
 
 
 def test_a_control_batch_has_no_records_of_groups() -> None:
     body = built(strategies.commit(1, 2))[HEADER_BYTES:]
-    assert RecordLoader().load(check_batch(with_header(body, 2, attributes=CONTROL))) == []
+    assert RecordDecoder().decode_batch(read_checked_batch(with_header(body, 2, attributes=CONTROL))) == []
 
 
 def test_a_record_that_makes_no_sense_is_reported_with_its_batch() -> None:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
     builder.append(0, NOW, encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 0, None)), b"\x00\x09", [])
     with pytest.raises(CorruptRecord, match="batch of offsets 0 to 0: offset commit value version 9 "):
-        RecordLoader().load(check_batch(bytes(builder.build())))
+        RecordDecoder().decode_batch(read_checked_batch(bytes(builder.build())))
 
 
 @given(st.data())
@@ -186,7 +190,7 @@ def test_damage_behind_a_right_checksum_is_found_or_read_but_nothing_else(data: 
     with suppress(CorruptBatch, CorruptRecord):
         expected = ordinary(damaged)
     try:
-        found = RecordLoader().load(check_batch(damaged))
+        found = RecordDecoder().decode_batch(read_checked_batch(damaged))
     except (CorruptBatch, CorruptRecord):
         assert expected is None
     else:
@@ -199,6 +203,6 @@ def test_batches_loaded_one_after_the_other() -> None:
     records = [record for n in range(100) for record in strategies.commit(n, 2)]
     for n in range(0, 200, 2):
         builder.append(records[n : n + 2])
-    loader = RecordLoader()
+    loader = RecordDecoder()
     data = b"".join(builder.build(Offset(0), LeaderEpoch(0), NOW))
-    assert [record for batch in iter_batches(data) for record in loader.load(batch)] == records
+    assert [record for batch in iter_batches(data) for record in loader.decode_batch(batch)] == records

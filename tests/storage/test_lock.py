@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.disk.filesystem import RealFileSystem
-from storage.disk.lock import DirectoryLock, find_holder
+from storage.disk.lock import DirectoryLock, find_lock_conflict
 from storage.errors import DirectoryLocked, StorageError
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -96,7 +96,7 @@ def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_p
         (tmp_path / ".lock").unlink()
         with pytest.raises(DirectoryLocked, match=r"in use by another process$"):
             LogManager.open(tmp_path, LogSettings(), RealFileSystem())
-        assert find_holder(RealFileSystem(), tmp_path) is not None
+        assert find_lock_conflict(RealFileSystem(), tmp_path) is not None
         assert not (tmp_path / ".lock").exists(), "nobody changed anything"
         process.kill()
         process.wait()
@@ -106,6 +106,6 @@ def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_p
 def test_a_file_in_the_place_of_the_directory_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "afile").touch()
     with pytest.raises(StorageError, match="afile: this is a file, and a directory is needed here"):
-        DirectoryLock.acquire_new(RealFileSystem(), tmp_path / "afile")
+        DirectoryLock.create_and_acquire(RealFileSystem(), tmp_path / "afile")
     with pytest.raises(StorageError, match="below: a part of this path is a file, and not a directory"):
-        DirectoryLock.acquire_new(RealFileSystem(), tmp_path / "afile" / "below")
+        DirectoryLock.create_and_acquire(RealFileSystem(), tmp_path / "afile" / "below")

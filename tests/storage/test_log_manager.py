@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
 from storage.format.batch import iter_batches
@@ -99,7 +99,7 @@ def test_a_wrong_base_offset_is_refused_and_changes_nothing() -> None:
         entries = [Entry(partition, Offset(offset), batch(2, offset)) for offset in offsets]
         with pytest.raises(ValueError, match="the log ends at"):
             manager.append(entries, sync=True)
-    assert manager.failed is None
+    assert manager.append_failure is None
     assert manager.end_offset(Partition(0)) == 1
     manager.append([], sync=True)
     append(manager, 2, 0)
@@ -190,7 +190,7 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
     fs.fail(fault, only="pwrite_durable" if sync else "pwrite")
     with pytest.raises(StorageFull if fault is Fault.FULL else StorageError, match="appending failed"):
         append(manager, 66, 0, 1, sync=sync)
-    assert manager.failed is not None
+    assert manager.append_failure is not None
     for use in (
         lambda: append(manager, 2, 0, sync=sync),
         manager.sync,
@@ -201,7 +201,7 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
         with pytest.raises(StorageFailed, match="an earlier write failed"):
             use()
     manager.repair()
-    assert manager.failed is None
+    assert manager.append_failure is None
     assert (manager.end_offset(0), manager.end_offset(1)) == (1, 0)
     append(manager, 3, 0, 1)
     fs.restart(power_loss=True)
@@ -217,7 +217,7 @@ def test_a_repair_that_fails_can_be_tried_again() -> None:
     with pytest.raises(StorageError):
         append(manager, 66, 0)
     attempts = 0
-    while manager.failed is not None:
+    while manager.append_failure is not None:
         fs.fail(Fault.FULL, attempts)
         try:
             manager.repair()
@@ -235,7 +235,7 @@ def test_a_full_disk_is_found_before_anything_is_written() -> None:
     manager, fs = opened()
     fs.fail(Fault.FULL, only="allocate")
     before = b""
-    while manager.failed is None:
+    while manager.append_failure is None:
         before = bytes(fs.inode(ROOT / "journal" / f"{1:020d}.journal").data)
         with suppress(StorageFull):
             append(manager, 1, 0)
@@ -252,7 +252,7 @@ def test_a_failed_write_behind_can_be_tried_again_and_appends_go_on() -> None:
         with pytest.raises(StorageFull):
             manager.write_behind()
         append(manager, 60 + after, 0)
-    assert manager.failed is None
+    assert manager.append_failure is None
     manager.write_behind()
     assert manager.pending_bytes == 0
     assert content(manager, 0) == [batch(label, label) for label in range(63)]
@@ -266,7 +266,7 @@ def test_a_checkpoint_that_finds_no_space_changes_nothing() -> None:
         fs.fail(Fault.FULL, only=only)
         with pytest.raises(StorageFull):
             manager.checkpoint()
-        assert manager.failed is None
+        assert manager.append_failure is None
     append(manager, 10, 0)
     manager.checkpoint()
     assert manager.journal_bytes == 0
@@ -354,8 +354,8 @@ class SlowSyncFile:
         self._fs = fs
         self.pread, self.pwrite, self.pwrite_durable = file.pread, file.pwrite, file.pwrite_durable
         self.allocate, self.truncate, self.size = file.allocate, file.truncate, file.size
-        self.lock, self.close = file.lock, file.close
-        self.seems_at, self.is_at = file.seems_at, file.is_at
+        self.try_lock, self.close = file.try_lock, file.close
+        self.is_path_present, self.is_still_at_path = file.is_path_present, file.is_still_at_path
 
     def _wait(self) -> None:
         if not self._fs.go_on.is_set():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import LOG_START_FILE, OPEN_JOURNALS_FILE, RECOVERY_POINT_FILE
@@ -17,11 +17,11 @@ from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.partition.reader import (
+    EmptyReadReason,
+    FetchQuery,
     LogReader,
     OffsetQuery,
     OffsetSpec,
-    ReadError,
-    WantedBatches,
 )
 from storage.recovery.check import Damage, check_partition, whole_batches
 from storage.recovery.repair import plan_repair
@@ -105,7 +105,7 @@ def test_a_load_begins_with_the_batch_that_holds_the_start(start: int) -> None:
 
 def test_a_share_that_adopts_a_partition_begins_there_too() -> None:
     fs = a_log(16)
-    manager = LogManager.open_share(ROOT, SETTINGS, bytes(16), 1, fs)
+    manager = LogManager.open_in_shared_directory(ROOT, SETTINGS, bytes(16), 1, fs)
     manager.adopt(P, Offset(END))
     assert loaded(manager) == counts_from(16)
 
@@ -218,7 +218,7 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
         found = reader.locate(
             log, OffsetQuery(P, spec, timestamp, committed=False, leader_epoch=LeaderEpoch(7))
         )
-        assert not isinstance(found, ReadError)
+        assert not isinstance(found, EmptyReadReason)
         return found.timestamp, found.offset
 
     assert located(OffsetSpec.START) == (-1, 13)
@@ -227,11 +227,11 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
         assert located(OffsetSpec.TIME, sought) == (NOW + 12, 13)
     assert located(OffsetSpec.TIME, NOW + 13) == (NOW + 14, 14)
     for offset in (0, 12):
-        assert reader.fetch(log, WantedBatches(P, Offset(offset), 1 << 20), 1 << 20, at_least_one=True) is (
-            ReadError.OUT_OF_RANGE
+        assert reader.fetch(log, FetchQuery(P, Offset(offset), 1 << 20), 1 << 20, at_least_one=True) is (
+            EmptyReadReason.OUT_OF_RANGE
         )
-    found = reader.fetch(log, WantedBatches(P, Offset(13), 1), 1, at_least_one=True)
-    assert not isinstance(found, ReadError)
+    found = reader.fetch(log, FetchQuery(P, Offset(13), 1), 1, at_least_one=True)
+    assert not isinstance(found, EmptyReadReason)
     assert [one.base_offset for one in iter_batches(found.records)] == [12]
     assert found.start_offset == 13
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from protocol.names import Partition
+from protocol.named_types import Partition
 from storage.cleaner.log_cleaner import CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -92,7 +92,7 @@ class LogLife(RuleBasedStateMachine):
     def append(self, some: list[tuple[bytes, bytes | None]], sync: bool, codec: int) -> None:
         """One batch; what fails may be found all the same, until it is repaired."""
         base_offset = self.manager.end_offset(Partition(0))
-        if self.manager.failed is None:
+        if self.manager.append_failure is None:
             state = dict(self.states[base_offset])
             for key, value in some:
                 if value is None:
@@ -122,7 +122,7 @@ class LogLife(RuleBasedStateMachine):
     @rule(step=st.sampled_from(["write_behind", "checkpoint", "checkpoint", "sync", "repair"]))
     def maintain(self, step: str) -> None:
         """What runs by the clock."""
-        if step == "repair" and self.manager.failed is None:
+        if step == "repair" and self.manager.append_failure is None:
             return
         try:
             getattr(self.manager, step)()
@@ -181,7 +181,7 @@ class LogLife(RuleBasedStateMachine):
     @invariant()
     def replaying_gives_what_was_acknowledged(self) -> None:
         """The state is that of the offset at which the log ends."""
-        if self.manager.failed is not None:
+        if self.manager.append_failure is not None:
             return
         try:
             found = replay(content(self.manager, 0))

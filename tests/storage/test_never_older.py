@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -19,9 +19,9 @@ from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
-from storage.recovery.journal_loss import accept_loss, find_damage
+from storage.recovery.journal_loss import find_damage, recover_despite_loss
 from storage.recovery.repair import carry_out, plan_repair
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from storage.settings import LogSettings
 from tests.storage.account import contents
 from tests.storage.cleaning import NOW as CLEANED_AT
@@ -90,7 +90,7 @@ def refused(fs: FaultyFileSystem, *words: str) -> None:
 
 def accepted(fs: FaultyFileSystem, acknowledged: Offsets) -> Offsets:
     """Accept the loss: each partition holds the beginning of what was acknowledged, and goes on from there."""
-    done = accept_loss(fs, ROOT, SETTINGS, NOW)
+    done = recover_despite_loss(fs, ROOT, SETTINGS, NOW)
     assert done.damages
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.failed_partitions == {}
@@ -101,7 +101,7 @@ def accepted(fs: FaultyFileSystem, acknowledged: Offsets) -> Offsets:
     life(manager, 1000, 3)
     manager.close()
     assert check_directory(fs, ROOT).is_undamaged
-    assert accept_loss(fs, ROOT, SETTINGS, NOW).damages == []
+    assert recover_despite_loss(fs, ROOT, SETTINGS, NOW).damages == []
     return found
 
 
@@ -224,11 +224,11 @@ def test_nothing_is_accepted_into_a_journal_that_was_removed() -> None:
 def test_a_journal_that_was_removed_is_noticed_where_nothing_is_written() -> None:
     fs, _ = killed()
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.check_there()
+    manager.check_journals_present()
     fs.remove(the_journal(fs))
     with pytest.raises(StorageError, match="the journal was removed, or moved away"):
-        manager.check_there()
-    assert manager.failed is not None
+        manager.check_journals_present()
+    assert manager.append_failure is not None
 
 
 def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) -> None:
@@ -425,7 +425,10 @@ def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager
     """Two nodes that share a directory: partitions 0 and 2 at node 1, partition 1 at node 2."""
     fs = FaultyFileSystem(ROOT)
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
-    managers = {node: LogManager.open_share(ROOT, SETTINGS, shared.topic_id, node, fs) for node in (1, 2)}
+    managers = {
+        node: LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, node, fs)
+        for node in (1, 2)
+    }
     for partition, node in ((0, 1), (1, 2), (2, 1)):
         managers[node].adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
     for label in range(5):
@@ -461,7 +464,7 @@ def test_the_journal_of_one_of_several_nodes_is_missed(start: Start) -> None:
         ):
             start(fs)
     assert [str(each) for each in find_damage(fs, ROOT, SETTINGS.topic)]
-    done = accept_loss(fs, ROOT, SETTINGS, NOW)
+    done = recover_despite_loss(fs, ROOT, SETTINGS, NOW)
     assert done.ends[Partition(0)] == done.ends[Partition(2)] == 5
     start(fs)
     assert find_damage(fs, ROOT, SETTINGS.topic) == []

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.errors import CorruptBatch, IncompleteBatch
-from storage.format.batch import check_batch, iter_batches, iter_records, read_batch
-from storage.format.loader import RecordLoader
+from storage.format.batch import iter_batches, iter_records, read_batch, read_checked_batch
+from storage.format.loader import RecordDecoder
 from storage.format.records import encode_record_key, encode_record_value
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -62,7 +62,7 @@ def test_wrapped_messages_are_read(magic: int) -> None:
     (batch,) = iter_batches(data, check=True)
     found = list(iter_records(batch))
     assert [(key, value) for _, _, key, value in found] == PAIRS
-    assert RecordLoader().load(batch) == RECORDS
+    assert RecordDecoder().decode_batch(batch) == RECORDS
     if magic == 0:
         assert [offset for offset, *_ in found] == list(range(20))
 
@@ -78,10 +78,10 @@ def test_wrapped_messages_are_read(magic: int) -> None:
 def test_a_wrapper_of_magic_1_has_the_offset_of_its_last_message(codec: int, compress: object) -> None:
     assert callable(compress)
     body = compress(message_set(1, pairs=list(PAIRS)))
-    batch = check_batch(wrapper(body, offset=119, attributes=codec))
+    batch = read_checked_batch(wrapper(body, offset=119, attributes=codec))
     assert (batch.last_offset, batch.next_offset) == (119, 120)
     assert [(o, t) for o, t, _, _ in iter_records(batch)] == [(100 + n, NOW + n) for n in range(20)]
-    appended = check_batch(wrapper(body, offset=119, attributes=codec | 8))
+    appended = read_checked_batch(wrapper(body, offset=119, attributes=codec | 8))
     assert {timestamp for _, timestamp, _, _ in iter_records(appended)} == {NOW + 77}
 
 
@@ -106,7 +106,7 @@ def test_a_message_cut_anywhere_is_incomplete_and_a_flipped_byte_is_found(magic:
         damaged = bytearray(whole)
         damaged[position] ^= 0x44
         with pytest.raises(CorruptBatch):
-            check_batch(bytes(damaged))
+            read_checked_batch(bytes(damaged))
 
 
 @given(st.binary(max_size=100), st.sampled_from([0, 1]), st.integers(0, 15))
@@ -135,6 +135,8 @@ def test_a_log_that_starts_with_old_messages_is_opened_read_and_written(magic: i
     manager = LogManager.open(root, LogSettings(journal_step_bytes=8192), fs)
     assert manager.read(Partition(0), Offset(0), 1 << 20) == (old + new, 22)
     assert manager.read(Partition(0), Offset(19), 1)[0] == old[len(old) // 20 * 19 :]
-    loader = RecordLoader()
-    loaded = [record for batch in iter_batches(old + new, check=True) for record in loader.load(batch)]
+    loader = RecordDecoder()
+    loaded = [
+        record for batch in iter_batches(old + new, check=True) for record in loader.decode_batch(batch)
+    ]
     assert loaded == RECORDS + strategies.commit(7, 2)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
-from storage.recovery.journal_loss import accept_loss, find_damage
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.journal_loss import find_damage, recover_despite_loss
+from storage.recovery.shared_directory import SharedDirectory
 from storage.settings import LogSettings
 from tests.storage.account import contents
 from tests.storage.strategies import batch
@@ -59,7 +59,7 @@ def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path
     data_dir = unpacked(tmp_path, "shared")
     shared, settled = SharedDirectory.open(data_dir, SETTINGS, RealFileSystem())
     assert (settled.failed, list(settled.cuts)) == ({}, [])
-    manager = LogManager.open_share(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
+    manager = LogManager.open_in_shared_directory(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):
         manager.adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
         assert contents(manager, partition) == EXPECTED
@@ -79,7 +79,7 @@ def test_a_damaged_journal_of_an_older_version_can_be_given_up(tmp_path: Path) -
     with pytest.raises(CorruptLog, match="a frame is damaged"):
         LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert len(find_damage(FS, data_dir, SETTINGS.topic)) == 1
-    done = accept_loss(FS, data_dir, SETTINGS, NOW)
+    done = recover_despite_loss(FS, data_dir, SETTINGS, NOW)
     assert [each.name for each in done.aside] == [f"damaged-20260102T030405Z-journal-{path.name}"]
     manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     for partition in range(3):

@@ -10,13 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.names import GroupId, LeaderEpoch, Offset
+from protocol.named_types import GroupId, LeaderEpoch, Offset
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import find_records
 from storage.columns.offsets import read_record_fields
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format import batch_format, loader
-from storage.format.batch import Batch, BatchBuilder, batch_body, check_batch, iter_records, read_batch
+from storage.format.batch import (
+    Batch,
+    BatchBuilder,
+    decompress_batch_body,
+    iter_records,
+    read_batch,
+    read_checked_batch,
+)
 from storage.format.batch_format import (
     EXTENT_BYTES,
     HEADER,
@@ -34,29 +41,29 @@ from storage.format.batch_format import (
     record_count,
     summarize,
 )
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.offset_record import (
+    choose_value_version,
     decode_offset_record,
     encode_offset,
     encode_offset_key,
     encode_tail,
-    name_ends,
+    find_name_ends,
     sized_key_prefix,
-    value_version,
 )
 from storage.format.record_body import (
     NO_HEADERS,
     RawRecord,
-    field,
+    encode_field,
+    encode_record_start,
+    encode_with_timestamp_delta,
     iter_body,
     raw_records,
-    record_start,
     size_field,
     skip_to_key,
-    with_timestamp,
 )
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
-from storage.format.varints import TABLE_SIZE, ZIGZAG, read_zigzag, zigzag
+from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
 from tests.storage import strategies
 from tests.storage.headers import NOW, with_header
 from tests.storage.test_columns import batches, chunk_of, record
@@ -84,7 +91,7 @@ def of_version_2(data: bytes) -> Batch | None:
         batch = read_batch(data)
         if batch.magic != MAGIC:
             return None
-        batch_body(batch)
+        decompress_batch_body(batch)
     except CorruptBatch:
         return None
     return batch
@@ -138,7 +145,7 @@ def test_the_unrolled_way_reads_what_the_plain_one_does(data: bytes) -> None:
     batch = of_version_2(data)
     if batch is None:
         return
-    body = batch_body(batch)
+    body = decompress_batch_body(batch)
     plain, damage = outcome(raw_records(batch, body))
     assert outcome(iter_body(batch, body)) == ([raw_with_time(batch, found) for found in plain], damage)
 
@@ -149,7 +156,7 @@ def test_the_loader_finds_the_key_where_the_plain_way_does(data: bytes) -> None:
     batch = of_version_2(data)
     if batch is None:
         return
-    body = batch_body(batch)
+    body = decompress_batch_body(batch)
     for found in outcome(raw_records(batch, body))[0]:
         delta, key, end = skip_to_key(body, found.start)
         assert end == found.end
@@ -160,12 +167,12 @@ def test_the_loader_finds_the_key_where_the_plain_way_does(data: bytes) -> None:
 
 def loaded(data: bytes) -> Outcome:
     """What the loader makes of it: all or nothing."""
-    return outcome(RecordLoader().load(check_batch(data)) for _ in range(1))
+    return outcome(RecordDecoder().decode_batch(read_checked_batch(data)) for _ in range(1))
 
 
 def one_by_one(data: bytes) -> Outcome:
     """What the ordinary codecs make of it, all or nothing; markers are no records."""
-    batch = check_batch(data)
+    batch = read_checked_batch(data)
     return outcome(
         [] if batch.is_control else [decode_record(key, value) for _, _, key, value in iter_records(batch)]
         for _ in range(1)
@@ -180,12 +187,12 @@ def test_the_loader_reads_what_the_ordinary_codecs_do(data: bytes) -> None:
 
 @given(st.lists(st.lists(strategies.offset_records, min_size=1, max_size=5), min_size=1, max_size=5))
 def test_the_loader_knows_names_from_batches_before(appends: list[list[Record]]) -> None:
-    loader = RecordLoader()
+    loader = RecordDecoder()
     for records in [*appends, *appends]:
         builder = BatchBuilder(1 << 24)
         builder.append(records)
         (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
-        assert (loader.load(check_batch(data)), None) == (one_by_one(data)[0][0], None)
+        assert (loader.decode_batch(read_checked_batch(data)), None) == (one_by_one(data)[0][0], None)
 
 
 @pytest.mark.slow  # not on the compiled build, of whose calls the interpreter says nothing
@@ -196,7 +203,7 @@ def test_the_fast_ways_are_taken() -> None:
     builder.append_offsets([OffsetCommits(GroupId("group"), "topic", values)])
     (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     with calls_of("_load_one", loader) as slow:
-        runs = RecordLoader().load_runs(check_batch(data))
+        runs = RecordDecoder().decode_batch_grouped(read_checked_batch(data))
     assert slow == []
     assert len(runs) <= 3  # a longer delta begins another run
     chunk = chunk_of(data)
@@ -212,20 +219,22 @@ def test_the_fast_ways_are_taken() -> None:
 def test_a_record_that_is_written_is_read(
     delta: int, key: bytes | None, value: bytes | None, timestamp_delta: int
 ) -> None:
-    rest = record_start(delta) + field(key) + field(value) + NO_HEADERS
+    rest = encode_record_start(delta) + encode_field(key) + encode_field(value) + NO_HEADERS
     written = size_field(len(rest)) + rest
     assert written == record((key, value), delta, 0)
     batch = read_batch(with_header(written, 1, base_offset=7, timestamp=NOW))
     (found,) = raw_records(batch, written)
     assert raw_with_time(batch, found) == (7 + delta, NOW, key, value)
     assert (found.start, found.end, found.is_tombstone) == (0, len(written), value is None)
-    assert with_timestamp(written, found, timestamp_delta) == record((key, value), delta, timestamp_delta)
+    assert encode_with_timestamp_delta(written, found, timestamp_delta) == record(
+        (key, value), delta, timestamp_delta
+    )
 
 
 @given(st.integers(0, TABLE_SIZE - 1))
 def test_the_table_of_varints_has_what_would_be_computed(number: int) -> None:
-    assert ZIGZAG[number] == zigzag(number) == size_field(number)
-    assert record_start(number) == b"\0\0" + zigzag(number)
+    assert ZIGZAG[number] == encode_zigzag(number) == size_field(number)
+    assert encode_record_start(number) == b"\0\0" + encode_zigzag(number)
 
 
 # --- offsets --------------------------------------------------------------------------------------------------------
@@ -236,10 +245,10 @@ def test_an_offset_is_written_as_its_key_and_value_are(one: OffsetCommitRecord, 
     key = encode_offset_key(one.group, one.topic, one.partition)
     value = None
     if one.value is not None:
-        value = encode_offset(one.value, value_version(one.value, version))
+        value = encode_offset(one.value, choose_value_version(one.value, version))
     written = sized_key_prefix(one.group, one.topic) + encode_tail(one.partition, one.value, version)
-    assert written == field(key) + field(value) + NO_HEADERS
-    group_end, topic_end = name_ends(key, 0)
+    assert written == encode_field(key) + encode_field(value) + NO_HEADERS
+    group_end, topic_end = find_name_ends(key, 0)
     assert (key[4:group_end].decode(), key[group_end + 2 : topic_end].decode()) == (one.group, one.topic)
     read = decode_offset_record(key, None)
     assert (read.group, read.topic, read.partition) == (one.group, one.topic, one.partition)
@@ -291,7 +300,7 @@ def test_a_header_that_is_written_is_read_in_every_way(body: bytes, fields: dict
         max_timestamp=fields["max_timestamp"],
         producer=(fields["producer_id"], fields["producer_epoch"], fields["base_sequence"]),
     )
-    batch = check_batch(b"?" * pos + written, pos)
+    batch = read_checked_batch(b"?" * pos + written, pos)
     assert {name: getattr(batch, name) for name in fields if name != "last_offset_delta"} == {
         name: value for name, value in fields.items() if name != "last_offset_delta"
     }
@@ -368,7 +377,7 @@ def test_records_found_in_bulk_are_those_found_one_by_one(data: bytes) -> None:
     batch = of_version_2(data)
     if batch is None:
         return
-    body = batch_body(batch)
+    body = decompress_batch_body(batch)
     chunk = chunk_of(data)
     bodies = find_records(chunk, BatchColumns(chunk), 0, ())
     if bodies.slow or not len(bodies.ends):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java_hash import java_string_hash
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from protocol.placement import (
     Placement,
     find_swapped_directories,
@@ -98,7 +98,9 @@ def placed(
 def test_groups_in_their_places() -> None:
     found = placed(names(500), 50, 50)
     assert sum(each.groups for each in found) == 500
-    assert [each.partition for each in found if each.elsewhere or each.names or each.belongs_to] == []
+    assert [
+        each.partition for each in found if each.elsewhere or each.names or each.common_home_partition
+    ] == []
     assert (
         find_swapped_directories(found),
         infer_earlier_partition_count(found),
@@ -110,9 +112,9 @@ def test_groups_in_their_places() -> None:
 def test_two_directories_that_were_exchanged(groups: int) -> None:
     found = placed(names(groups), 8, 8, {1: 0, 0: 1})
     assert find_swapped_directories(found) == {0: 1, 1: 0}
-    assert [each.belongs_to for each in found[:3]] == [1, 0, None]
+    assert [each.common_home_partition for each in found[:3]] == [1, 0, None]
     first = found[0]
-    assert first.misplaced == first.groups == first.elsewhere[Partition(1)] > 1
+    assert first.misplaced_group_count == first.groups == first.elsewhere[Partition(1)] > 1
     assert first.names == [name for name in names(groups) if partition_for(name, 8) == 1][:20]
 
 

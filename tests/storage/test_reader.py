@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.names import LeaderEpoch, Offset, Partition
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -20,13 +20,13 @@ from storage.partition.log import PartitionLog
 from storage.partition.reader import (
     NOWHERE,
     READ_BYTES_MAX,
+    EmptyReadReason,
+    FetchQuery,
     LogReader,
     OffsetQuery,
     OffsetSpec,
-    ReadError,
     ReadResult,
     TimestampAndOffset,
-    WantedBatches,
 )
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay
@@ -55,9 +55,9 @@ class Reading:
 
     def fetch(
         self, offset: int, max_bytes: int = MUCH, *, at_least_one: bool = True, **wanted: Any
-    ) -> ReadResult | ReadError:
+    ) -> ReadResult | EmptyReadReason:
         """One fetch, after as many slices of the search for transactions as it takes."""
-        asked = WantedBatches(
+        asked = FetchQuery(
             partition=Partition(0),
             offset=Offset(offset),
             max_bytes=max_bytes,
@@ -70,7 +70,7 @@ class Reading:
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
                 fresh=True,
             )
-            if found is not ReadError.NOT_YET:
+            if found is not EmptyReadReason.NOT_YET:
                 return found
 
     def found(self, offset: int, max_bytes: int = MUCH, **wanted: Any) -> ReadResult:
@@ -88,7 +88,7 @@ class Reading:
 
     def locate(
         self, place: OffsetSpec, timestamp: int = -1, *, committed: bool = False
-    ) -> TimestampAndOffset | ReadError:
+    ) -> TimestampAndOffset | EmptyReadReason:
         sought = OffsetQuery(
             Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
         )
@@ -118,15 +118,15 @@ def test_every_byte_of_a_log_is_read_whatever_comes_at_once(max_bytes: int) -> N
 def test_an_empty_log_is_read_from_its_start_and_nowhere_else() -> None:
     reading = Reading()
     assert reading.found(0) == ReadResult(b"", Offset(0), Offset(0), Offset(0))
-    assert reading.fetch(1) is ReadError.OUT_OF_RANGE
+    assert reading.fetch(1) is EmptyReadReason.OUT_OF_RANGE
 
 
 def test_an_offset_before_the_start_or_behind_the_end_is_out_of_range() -> None:
     reading = Reading()
     reading.history.value("a", "1")
     assert reading.found(1) == ReadResult(b"", Offset(0), Offset(1), Offset(1))
-    assert reading.fetch(2) is ReadError.OUT_OF_RANGE
-    assert reading.fetch(-1) is ReadError.OUT_OF_RANGE
+    assert reading.fetch(2) is EmptyReadReason.OUT_OF_RANGE
+    assert reading.fetch(-1) is EmptyReadReason.OUT_OF_RANGE
 
 
 def test_the_first_batch_comes_however_long_it_is_and_others_only_if_they_fit() -> None:
@@ -145,7 +145,7 @@ def test_less_than_no_bytes_are_refused_where_there_are_some() -> None:
     reading = Reading()
     assert reading.fetch(0, -1) == ReadResult(b"", Offset(0), Offset(0), Offset(0))
     reading.history.value("a", "1")
-    assert reading.fetch(0, -1) is ReadError.NEGATIVE_SIZE
+    assert reading.fetch(0, -1) is EmptyReadReason.NEGATIVE_SIZE
 
 
 def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
@@ -158,7 +158,7 @@ def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
 def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_is_durable() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    wanted = WantedBatches(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
+    wanted = FetchQuery(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
         found = reading.manager.read_from_log(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
@@ -330,11 +330,11 @@ def with_epochs() -> Reading:
         (0, 0, None),
         (0, 1, (0, 0)),
         (3, 3, None),
-        (4, 3, ReadError.OUT_OF_RANGE),  # it is not known here
+        (4, 3, EmptyReadReason.OUT_OF_RANGE),  # it is not known here
     ],
 )
 def test_logs_that_diverge_are_told_where(
-    last_epoch: int, offset: int, expected: tuple[int, int] | ReadError | None
+    last_epoch: int, offset: int, expected: tuple[int, int] | EmptyReadReason | None
 ) -> None:
     found = with_epochs().fetch(offset, last_epoch=last_epoch)
     assert (found.diverging if isinstance(found, ReadResult) else found) == expected
@@ -426,7 +426,7 @@ def test_who_reads_committed_data_waits_at_a_gap_before_an_open_transaction() ->
     log.append(build(10, [(b"k", b"v")], attributes=TRANSACTIONAL, producer_id=9))
     reader = LogReader()
     for offset in (1, 5, 10):
-        asked = WantedBatches(
+        asked = FetchQuery(
             partition=Partition(0),
             offset=Offset(offset),
             max_bytes=MUCH,

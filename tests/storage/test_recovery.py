@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, JOURNAL_DIR, TAKEN_OVER_FILE
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
-from storage.journal.journal_registry import write_note
+from storage.journal.journal_registry import write_registry_file
 from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
 from storage.recovery.recovery import UNKNOWN_END
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
@@ -42,7 +42,7 @@ def log_of(batches: list[bytes], *, point: int | None) -> FaultyFileSystem:
 
 def ours(fs: FaultyFileSystem) -> FaultyFileSystem:
     """The directory as one that a node of this kind has written alone."""
-    write_note(fs, ROOT / JOURNAL_DIR, {})
+    write_registry_file(fs, ROOT / JOURNAL_DIR, {})
     return fs
 
 

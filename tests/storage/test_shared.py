@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
@@ -17,7 +17,7 @@ from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.storage.cleaning import History, content, replay
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
@@ -63,7 +63,7 @@ def take(machine: SharingMachine, name: str, arguments: list[object]) -> None:
             machine.append(partitions, sync=sync, count=count)
         case "attempt", [int(node), str(step)]:
             chosen = machine.existing(node)
-            if step != "repair" or machine.managers[chosen].failed is not None:
+            if step != "repair" or machine.managers[chosen].append_failure is not None:
                 machine.attempt(chosen, step)
         case "move", [int(partition), int(to)]:
             machine.move(partition, to)
@@ -112,7 +112,7 @@ def test_a_node_opens_no_partition_that_it_was_not_given() -> None:
             step()
     with pytest.raises(NotOwned):
         manager.append([Entry(Partition(0), Offset(1), batch(9, 1))], sync=True)
-    assert manager.failed is None, "what is not ours is no fault of the disk"
+    assert manager.append_failure is None, "what is not ours is no fault of the disk"
     manager.append(
         [Entry(Partition(p), Offset(1), batch(9, 1)) for p, owner in machine.owners.items() if owner == node],
         sync=True,
@@ -153,7 +153,7 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     settled = machine.shared.replay_node_journal(1, [Partition(0)])
     assert list(settled.failed) == [0]
     assert [name for name in machine.fs.listdir(ROOT / "journal.1") if name.endswith(".journal")]
-    replacement = LogManager.open_share(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
+    replacement = LogManager.open_in_shared_directory(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
     with pytest.raises(CorruptLog, match="offsets up to 1 were on disk"):
         replacement.adopt(Partition(0), *machine.shared.recovery_state(Partition(0)))
     assert 0 in replacement.failed_partitions
@@ -200,7 +200,7 @@ def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None
 def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) -> None:
     fs = FaultyFileSystem(ROOT)
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
-    first = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 1, fs)
+    first = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 1, fs)
     first.adopt(Partition(3), *shared.recovery_state(Partition(3)))
     history = History(first, 3)
     for number in range(100):
@@ -225,7 +225,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         first.close()
         shared.replay_node_journal(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
-    second = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 2, fs)
+    second = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 2, fs)
     second.adopt(Partition(3), *shared.recovery_state(Partition(3)))
     assert replay(content(second, 3)) == history.state
     jobs: list[CleaningJob] = []

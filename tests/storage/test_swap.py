@@ -58,7 +58,7 @@ def test_any_operation_of_a_cleaning_may_fail(fault: Fault, power_loss: bool) ->
         try:
             cleaner_of(manager, fs, NOW + RETENTION).clean_dirtiest()
         except StorageError:
-            if manager.failed is not None:
+            if manager.append_failure is not None:
                 manager.repair()
             assert replay(content(manager, 0)) == history.state, fs.log
         except Crash:
@@ -151,4 +151,4 @@ def test_a_log_that_was_opened_again_is_not_swapped_into() -> None:
     settings = CleanerSettings(min_cleanable_dirty_ratio=0)
     assert LogCleaner(manager, settings, run, lambda: NOW).clean_dirtiest() is None  # type: ignore[arg-type]
     assert replay(content(manager, 0)) == history.state
-    assert not fs.exists(ROOT / "cleaner-offset-checkpoint") or manager.failed is None
+    assert not fs.exists(ROOT / "cleaner-offset-checkpoint") or manager.append_failure is None

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format.batch import check_batch
-from storage.format.loader import RecordLoader
+from storage.format.batch import read_checked_batch
+from storage.format.loader import RecordDecoder
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -35,10 +35,10 @@ def shown(*batches: bytes) -> dict[tuple[str, int], int]:
 
 
 def replayed(*batches: bytes) -> tuple[dict[tuple[str, int], int], LogReplay]:
-    replay = LogReplay(RecordLoader())
+    replay = LogReplay(RecordDecoder())
     offsets: dict[tuple[str, int], int] = {}
     for batch in batches:
-        for record in replay.replay(check_batch(batch)):
+        for record in replay.replay(read_checked_batch(batch)):
             if isinstance(record, OffsetCommits):
                 offsets |= {(record.group, each): value.offset for each, value in record.values.items()}
                 continue
@@ -71,7 +71,7 @@ def test_a_transaction_without_an_end_is_counted_and_not_shown() -> None:
         marker(5, 11, commit=True),
     )
     assert offsets == {("g", 0): 4, ("g", 3): 8}
-    assert replay.open == (2, 3)
+    assert replay.open_transaction_counts == (2, 3)
 
 
 def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
@@ -120,18 +120,18 @@ def test_within_a_transaction_the_last_word_counts() -> None:
 def test_records_of_other_kinds_wait_for_nothing() -> None:
     group = GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 1, None, None, NOW, ()))
     unknown = UnknownRecord(3, b"\0\3\0\1g", b"\0\0")
-    replay = LogReplay(RecordLoader())
-    batch = check_batch(transactional([group, unknown, offset(5)], 0, 9))
+    replay = LogReplay(RecordDecoder())
+    batch = read_checked_batch(transactional([group, unknown, offset(5)], 0, 9))
     assert replay.replay(batch) == [group, unknown]
 
 
 def test_damage_in_a_transaction_is_named() -> None:
-    replay = LogReplay(RecordLoader())
-    bad = check_batch(transactional([UnknownRecord(1, b"\0\1\0\1", b"")], 7, 9))
+    replay = LogReplay(RecordDecoder())
+    bad = read_checked_batch(transactional([UnknownRecord(1, b"\0\1\0\1", b"")], 7, 9))
     with pytest.raises(CorruptRecord, match="record of offset 7"):
         replay.replay(bad)
     with pytest.raises(CorruptBatch, match="control record is cut short"):
-        replay.replay(check_batch(control(8, 9, b"\0\0")))
+        replay.replay(read_checked_batch(control(8, 9, b"\0\0")))
 
 
 # --- against Kafka's rule, written down as Kafka has it: by the offset of each record ---

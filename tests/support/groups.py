@@ -3,10 +3,10 @@
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.partitions.manager import GroupMetadataManager
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 
 def classic(manager: GroupMetadataManager, group_id: str = "g") -> ClassicGroup | None:
     """The members of a group of an owned partition; None where there is no such group."""
     kept = manager.find(GroupId(group_id))
-    return None if kept is None else kept.classic
+    return None if kept is None else kept.classic_group

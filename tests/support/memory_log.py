@@ -19,8 +19,8 @@ from coordinator.partitions.group_log import (
     LogWriter,
     wait_for_ticket_end,
 )
-from coordinator.tickets import DURABLE, DurabilityTicket, settle
-from protocol.names import LeaderEpoch, Offset, Partition
+from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
+from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
 from storage.format.records import OffsetCommits, Record
@@ -115,7 +115,7 @@ class MemoryWriter:
         tickets += [self.gathering] if self.gathering else []
         self.under_way = self.gathering = None
         self.builder = self._log.new_builder()
-        settle(tickets, error.code)
+        end_tickets(tickets, error.code)
 
 
 class MemoryClaim:
@@ -140,11 +140,11 @@ class MemoryClaim:
             yield LogChunk(b"".join(batches), Offset(offset), Offset(next_offset))
             offset = next_offset
 
-    async def locate(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
         """The partition and the offset from which the piece was read."""
         return LogDamaged(error.reason, {"partition": self.partition, "offset": piece.offset})
 
-    def writer(self) -> LogWriter:
+    def open_writer(self) -> LogWriter:
         """Begin to write."""
         self._log.check_usable(self.partition)
         return self._log.new_writer(self.partition, self.leader_epoch)
@@ -287,7 +287,7 @@ class MemoryLog:
             self.on_failed([writer], error)
             return
         writer.under_way = None
-        settle([ticket])
+        end_tickets([ticket])
         self._begin_flush(writer)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordLoader
+from storage.format.loader import RecordDecoder
 from storage.format.records import OffsetCommitRecord, OffsetCommits
 from storage.format.transactions import LogReplay
 from tests.support.raw import NONE, RawConnection
@@ -95,7 +95,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.offsets: dict[str, dict[tuple[str, int], int]] = {}
-        self._replay = LogReplay(RecordLoader())
+        self._replay = LogReplay(RecordDecoder())
 
     def take(self, batches: Iterator[Batch]) -> None:
         """Apply what was read."""

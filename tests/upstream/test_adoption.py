@@ -23,21 +23,21 @@ from coordinator.upstream.adoption import (
     MAY_BE_WRITTEN,
     AdoptStatus,
     ClusterGroupState,
-    ClusterReading,
     GiveBackAnswer,
     GiveBackReadiness,
     GiveBackResult,
     GiveBackStatus,
-    Offset,
+    GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
     StoreResult,
     TopicPartition,
+    TransferredOffset,
     adopt_group,
     give_back_group,
 )
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 T = TypeVar("T")
 GROUP = GroupId("g")
@@ -54,8 +54,8 @@ def turn() -> Generator[None, None, None]:
 class World:
     """One group at the cluster and here; every question is two turns: its effect, and its answer."""
 
-    there: dict[TopicPartition, Offset] = field(default_factory=dict)
-    here: dict[TopicPartition, Offset] = field(default_factory=dict)
+    there: dict[TopicPartition, TransferredOffset] = field(default_factory=dict)
+    here: dict[TopicPartition, TransferredOffset] = field(default_factory=dict)
     marked: bool = False
     confirmed_absent: bool = False
     epoch: int = 0
@@ -70,13 +70,13 @@ class World:
 
     # --- the port to the coordinator ---
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
         return await self._asked(lambda: OwnershipMarker(self.marked, self.confirmed_absent, self.epoch))
 
-    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
+    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         return await self._asked(self._leaving)
 
-    async def close(self, group: GroupId) -> GiveBackReadiness:
+    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
         def close() -> GiveBackReadiness:
             leaving = self._leaving()
             self.closed = self.closed or leaving is GiveBackReadiness.READY
@@ -84,7 +84,7 @@ class World:
 
         return await self._asked(close)
 
-    async def reopen(self, group: GroupId) -> None:
+    async def reopen_group(self, group: GroupId) -> None:
         def reopen() -> None:
             self.closed = False
 
@@ -95,7 +95,7 @@ class World:
             return GiveBackReadiness.UNKNOWN
         return GiveBackReadiness.LIVE if self.members_here else GiveBackReadiness.READY
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
         def store() -> StoreResult:
             if self.marked:
                 return StoreResult.THERE
@@ -110,10 +110,10 @@ class World:
 
         return await self._asked(store)
 
-    async def offsets(self, group: GroupId) -> Offsets:
+    async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.here))
 
-    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         def remove() -> GiveBackAnswer:
             if not self.marked and not self.here:
                 return GiveBackAnswer.UNKNOWN
@@ -129,7 +129,7 @@ class World:
 
     # --- the port to the cluster ---
 
-    async def state(self, group: GroupId) -> ClusterGroupState:
+    async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         return await self._asked(
             lambda: (
                 ClusterGroupState(
@@ -143,10 +143,10 @@ class World:
     async def wait_for_open_transactions(self, group: GroupId) -> None:
         pass
 
-    async def committed(self, group: GroupId) -> Offsets:
+    async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.there))
 
-    async def would_refuse(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def probe_commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         return await self._asked(
             lambda: {place: self.refused[place] for place in offsets if place in self.refused}
         )
@@ -160,7 +160,9 @@ class World:
 
         return await self._asked(store)
 
-    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    async def delete_offsets(
+        self, group: GroupId, places: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, int]:
         def forget() -> dict[TopicPartition, int]:
             for place in places:
                 if place not in self.refused:
@@ -192,7 +194,7 @@ class Play:
 
     def __init__(self) -> None:
         self.world = World()
-        self.truth: dict[TopicPartition, Offset] = {}
+        self.truth: dict[TopicPartition, TransferredOffset] = {}
         self.adopting: list[Coroutine[Any, Any, Any]] = []
         self.heard: dict[Coroutine[Any, Any, Any], int] = {}
         """What the epoch was when a mover has last asked for it, or a turn before."""
@@ -336,10 +338,10 @@ class Play:
         for mover in (*self.adopting, *self.giving):
             mover.close()
 
-    def _commit(self, where: dict[TopicPartition, Offset], number: int) -> None:
+    def _commit(self, where: dict[TopicPartition, TransferredOffset], number: int) -> None:
         place = PLACES[number % 2]
-        before = self.truth.get(place, Offset(0)).offset
-        where[place] = self.truth[place] = Offset(before + 1, -1, f"commit {before + 1}")
+        before = self.truth.get(place, TransferredOffset(0)).offset
+        where[place] = self.truth[place] = TransferredOffset(before + 1, -1, f"commit {before + 1}")
 
 
 ACTIONS = [
@@ -375,7 +377,7 @@ def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> N
 
 @pytest.mark.parametrize("stopped_after", range(14))
 def test_an_adoption_that_is_stopped_anywhere_is_done_by_the_next(stopped_after: int) -> None:
-    world = World(there={PLACES[0]: Offset(5, 2, "m")})
+    world = World(there={PLACES[0]: TransferredOffset(5, 2, "m")})
     first = adopt_group(world, world, GROUP)
     for _ in range(stopped_after):
         try:
@@ -385,24 +387,26 @@ def test_an_adoption_that_is_stopped_anywhere_is_done_by_the_next(stopped_after:
     first.close()
     result = finish(adopt_group(world, world, GROUP))
     assert result.outcome.may_be_served
-    assert world.here == {PLACES[0]: Offset(5, 2, "m")}
+    assert world.here == {PLACES[0]: TransferredOffset(5, 2, "m")}
 
 
 def test_a_group_that_is_here_is_not_asked_of_the_cluster() -> None:
-    world = World(there={PLACES[0]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True)
+    world = World(
+        there={PLACES[0]: TransferredOffset(5)}, here={PLACES[0]: TransferredOffset(9)}, marked=True
+    )
     result = finish(adopt_group(world, world, GROUP))
     assert (result.outcome, result.state) == (AdoptStatus.ALREADY, None)
-    assert world.here == {PLACES[0]: Offset(9)}
+    assert world.here == {PLACES[0]: TransferredOffset(9)}
 
 
 @pytest.mark.parametrize("kind", ["classic", "consumer", "streams"])
 def test_a_live_group_stays_unless_it_is_taken_all_the_same(kind: str) -> None:
-    world = World(there={PLACES[0]: Offset(5)}, members_there=1, kind_there=kind)
+    world = World(there={PLACES[0]: TransferredOffset(5)}, members_there=1, kind_there=kind)
     result = finish(adopt_group(world, world, GROUP))
     assert (result.outcome, result.state) == (AdoptStatus.LIVE, ClusterGroupState(kind, "Stable", 1))
     assert not world.marked
     assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is AdoptStatus.ADOPTED
-    assert world.here == {PLACES[0]: Offset(5)}
+    assert world.here == {PLACES[0]: TransferredOffset(5)}
 
 
 @pytest.mark.parametrize("members", [0, 1])
@@ -417,13 +421,13 @@ def test_a_share_group_stays_with_members_or_without_unless_it_is_taken_all_the_
 
 
 def test_an_empty_streams_group_moves_in_as_a_broker_makes_it_a_classic_one() -> None:
-    world = World(there={PLACES[0]: Offset(5)}, kind_there="streams")
+    world = World(there={PLACES[0]: TransferredOffset(5)}, kind_there="streams")
     assert finish(adopt_group(world, world, GROUP)).outcome is AdoptStatus.ADOPTED
-    assert world.here == {PLACES[0]: Offset(5)}
+    assert world.here == {PLACES[0]: TransferredOffset(5)}
 
 
 def test_a_consumer_that_joins_while_the_offsets_are_read_keeps_the_group_there() -> None:
-    world = World(there={PLACES[0]: Offset(5)})
+    world = World(there={PLACES[0]: TransferredOffset(5)})
 
     def join(number: int) -> None:
         if number == 6:  # the offsets were read
@@ -434,32 +438,32 @@ def test_a_consumer_that_joins_while_the_offsets_are_read_keeps_the_group_there(
 
 
 def test_a_dry_run_changes_nothing() -> None:
-    world = World(there={PLACES[0]: Offset(5)})
+    world = World(there={PLACES[0]: TransferredOffset(5)})
     result = finish(adopt_group(world, world, GROUP, dry_run=True))
-    assert (result.outcome, result.offsets) == (AdoptStatus.ADOPTED, {PLACES[0]: Offset(5)})
-    assert world == World(there={PLACES[0]: Offset(5)})
+    assert (result.outcome, result.offsets) == (AdoptStatus.ADOPTED, {PLACES[0]: TransferredOffset(5)})
+    assert world == World(there={PLACES[0]: TransferredOffset(5)})
 
-    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP, dry_run=True))
-    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: Offset(5)})
-    assert world == World(here={PLACES[0]: Offset(5)}, marked=True)
+    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: TransferredOffset(5)})
+    assert world == World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
 
 
 def test_offsets_that_change_while_they_are_given_back_go_along() -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
 
     def commit(_: int) -> None:
         if world.writes == 1 and world.closed:  # it opens, as its mover was asleep
-            world.closed, world.here = False, {PLACES[0]: Offset(6)}
+            world.closed, world.here = False, {PLACES[0]: TransferredOffset(6)}
 
     result = finish(give_back_group(world, world, GROUP), commit)
-    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: Offset(6)})
-    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(6)}, {}, False)
+    assert (result.outcome, result.offsets) == (GiveBackStatus.GIVEN, {PLACES[0]: TransferredOffset(6)})
+    assert (world.there, world.here, world.marked) == ({PLACES[0]: TransferredOffset(6)}, {}, False)
     assert world.writes == 2
 
 
 def test_a_group_is_closed_while_its_offsets_are_read_and_written() -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     seen: list[tuple[bool, int, bool]] = []
     finish(
         give_back_group(world, world, GROUP),
@@ -471,10 +475,10 @@ def test_a_group_is_closed_while_its_offsets_are_read_and_written() -> None:
 
 
 def test_a_group_that_goes_on_committing_stays() -> None:
-    world = World(here={PLACES[0]: Offset(0)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(0)}, marked=True)
 
     def commit(number: int) -> None:
-        world.here = {PLACES[0]: Offset(number)}
+        world.here = {PLACES[0]: TransferredOffset(number)}
 
     assert finish(give_back_group(world, world, GROUP), commit).outcome is GiveBackStatus.BUSY
     assert world.writes == ATTEMPTS_MAX
@@ -483,7 +487,7 @@ def test_a_group_that_goes_on_committing_stays() -> None:
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_nothing_is_written_for_a_group_with_members_here(dry_run: bool) -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_here=1)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True, members_here=1)
     before = deepcopy(world)
     assert finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome is GiveBackStatus.LIVE_HERE
     assert world == before
@@ -501,17 +505,21 @@ def opens_when(world: World, is_time: Callable[[], bool]) -> Callable[[int], Non
 
 def test_nothing_is_written_for_a_group_that_has_members_again_before_that() -> None:
     """What the cluster was asked took so long."""
-    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: True))
     assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, ())
     assert (world.writes, world.there, world.marked) == (0, {}, True)
 
 
 def test_what_was_written_for_a_group_that_has_members_again_after_that_is_named() -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: world.writes > 0))
     assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, PLACES[:1])
-    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {PLACES[0]: Offset(5)}, True)
+    assert (world.there, world.here, world.marked) == (
+        {PLACES[0]: TransferredOffset(5)},
+        {PLACES[0]: TransferredOffset(5)},
+        True,
+    )
 
 
 @dataclass
@@ -528,10 +536,16 @@ class Failing(World):
 
 
 @pytest.mark.parametrize(
-    ("fails", "writes"), [("World.state", 0), ("would_refuse", 0), ("commit.", 1), ("World.committed", 1)]
+    ("fails", "writes"),
+    [
+        ("World.fetch_group_state", 0),
+        ("probe_commit", 0),
+        ("World.commit.", 1),
+        ("World.fetch_committed_offsets", 1),
+    ],
 )
 def test_a_group_is_open_again_when_the_cluster_goes_away(fails: str, writes: int) -> None:
-    world = Failing(here={PLACES[0]: Offset(5)}, marked=True, fails=fails)
+    world = Failing(here={PLACES[0]: TransferredOffset(5)}, marked=True, fails=fails)
     with pytest.raises(ConnectionError) as raised:
         finish(give_back_group(world, world, GROUP))
     assert (world.closed, world.marked, world.writes) == (False, True, writes)
@@ -542,7 +556,7 @@ def test_a_group_is_open_again_when_the_cluster_goes_away(fails: str, writes: in
 def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: int) -> None:
     """The group is closed, or not; and other offsets are committed once it has opened, or not."""
     for opens in (False, True):
-        world = World(here={PLACES[0]: Offset(5)}, marked=True)
+        world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
         first = give_back_group(world, world, GROUP)
         for _ in range(asked_before):
             try:
@@ -551,7 +565,10 @@ def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: 
                 break
         first.close()
         if opens and world.marked:
-            world.closed, world.here = False, {PLACES[0]: Offset(6), PLACES[1]: Offset(1)}
+            world.closed, world.here = (
+                False,
+                {PLACES[0]: TransferredOffset(6), PLACES[1]: TransferredOffset(1)},
+            )
         wanted = world.here or world.there
         result = finish(give_back_group(world, world, GROUP))
         assert result.outcome is (
@@ -563,8 +580,8 @@ def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: 
 CODE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 SITUATIONS = [
     World(
-        there=dict.fromkeys(there, Offset(3)),
-        here=dict.fromkeys(here, Offset(5)),
+        there=dict.fromkeys(there, TransferredOffset(3)),
+        here=dict.fromkeys(here, TransferredOffset(5)),
         marked=marked,
         members_there=members_there,
         kind_there=kind,
@@ -609,16 +626,18 @@ def test_a_dry_run_says_what_comes_of_it_in_every_situation(delete_rest: bool) -
 def test_a_group_is_not_given_back_to_a_live_one_of_any_kind_or_a_share_group(
     kind: str, members: int, outcome: GiveBackStatus, dry_run: bool
 ) -> None:
-    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_there=members, kind_there=kind)
+    world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True, members_there=members, kind_there=kind)
     result = finish(give_back_group(world, world, GROUP, dry_run=dry_run))
-    assert (result.outcome, result.offsets) == (outcome, {PLACES[0]: Offset(5)})
+    assert (result.outcome, result.offsets) == (outcome, {PLACES[0]: TransferredOffset(5)})
     assert (result.state.kind, result.state.members) == (kind, members)
-    assert (world.there, world.here, world.marked) == ({}, {PLACES[0]: Offset(5)}, True)
+    assert (world.there, world.here, world.marked) == ({}, {PLACES[0]: TransferredOffset(5)}, True)
 
 
 def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused={PLACES[1]: code})
+    world = World(
+        here={place: TransferredOffset(5) for place in PLACES}, marked=True, refused={PLACES[1]: code}
+    )
     result = finish(give_back_group(world, world, GROUP))
     assert (result.outcome, result.refused, result.written) == (GiveBackStatus.REFUSED, {PLACES[1]: code}, ())
     assert (world.marked, world.closed, world.there) == (True, False, {})
@@ -626,17 +645,19 @@ def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
 
 def test_what_the_cluster_took_and_what_it_refused_are_both_named() -> None:
     code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-    world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused_late={PLACES[1]: code})
+    world = World(
+        here={place: TransferredOffset(5) for place in PLACES}, marked=True, refused_late={PLACES[1]: code}
+    )
     result = finish(give_back_group(world, world, GROUP))
     assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, {PLACES[1]: code})
     assert result.written == PLACES[:1]
-    assert (world.marked, world.closed, world.there) == (True, False, {PLACES[0]: Offset(5)})
+    assert (world.marked, world.closed, world.there) == (True, False, {PLACES[0]: TransferredOffset(5)})
 
 
 def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:
-    world = World(here={PLACES[0]: Offset(5)})
+    world = World(here={PLACES[0]: TransferredOffset(5)})
     assert finish(give_back_group(world, world, GROUP)).outcome is GiveBackStatus.GIVEN
-    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {}, False)
+    assert (world.there, world.here, world.marked) == ({PLACES[0]: TransferredOffset(5)}, {}, False)
 
 
 def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
@@ -645,20 +666,29 @@ def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
 
 def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_asked_for() -> None:
     def world() -> World:
-        return World(there={place: Offset(5) for place in PLACES}, here={PLACES[0]: Offset(9)}, marked=True)
+        return World(
+            there={place: TransferredOffset(5) for place in PLACES},
+            here={PLACES[0]: TransferredOffset(9)},
+            marked=True,
+        )
 
     kept, deleted = world(), world()
     result = finish(give_back_group(kept, kept, GROUP))
     assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, PLACES[1:])
-    assert kept.there == {PLACES[0]: Offset(9), **dict.fromkeys(PLACES[1:], Offset(5))}
+    assert kept.there == {PLACES[0]: TransferredOffset(9), **dict.fromkeys(PLACES[1:], TransferredOffset(5))}
     result = finish(give_back_group(deleted, deleted, GROUP, delete_rest=True))
     assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, ())
-    assert deleted.there == {PLACES[0]: Offset(9)}
+    assert deleted.there == {PLACES[0]: TransferredOffset(9)}
 
 
 def test_a_deletion_that_the_cluster_refuses_keeps_the_group_here() -> None:
     refused: dict[TopicPartition, int] = {PLACES[1]: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
-    world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True, refused=refused)
+    world = World(
+        there={PLACES[1]: TransferredOffset(5)},
+        here={PLACES[0]: TransferredOffset(9)},
+        marked=True,
+        refused=refused,
+    )
     result = finish(give_back_group(world, world, GROUP, delete_rest=True))
     assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, refused)
     assert world.marked

@@ -10,18 +10,18 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from coordinator.upstream.adoption import ClusterGroupState, Offset, TopicPartition
+from coordinator.upstream.adoption import ClusterGroupState, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.ends import UpstreamEnds
-from coordinator.upstream.errors import PermissionDenied, RetryTimeout
+from coordinator.upstream.end_offsets import UpstreamEnds
+from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.upstream.open_offsets import in_portions
 from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicDiff
 from coordinator.upstream.topics import UpstreamTopics
+from coordinator.upstream.transactional_partitions import split_into_portions
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.wire import MAX_STRING_BYTES
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
@@ -68,11 +68,11 @@ async def test_topics_with_ids_and_partitions(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
 ) -> None:
     topics = UpstreamTopics(upstream)
-    look = await topics.look()
+    look = await topics.fetch_all_topics()
     assert look.topics[topic].partitions == 3
     assert any(look.topics[topic].topic_id)
-    assert await topics.look() is look, "the same bytes are not decoded again"
-    answers = await topics.by_name([topic, "nowhere"])
+    assert await topics.fetch_all_topics() is look, "the same bytes are not decoded again"
+    answers = await topics.fetch_topics_by_name([topic, "nowhere"])
     assert answers == {topic: look.topics[topic], "nowhere": ABSENT}
 
 
@@ -82,10 +82,12 @@ async def test_what_a_user_may_not_describe_is_no_absence(
     async with asyncio.timeout(120):
         bob = await as_user(kafka, tmp_path, "bob")
         topics = UpstreamTopics(bob)
-        assert topic not in (await topics.look()).topics
-        assert await topics.by_name([topic]) == {topic: UNSURE}
-        with pytest.raises(PermissionDenied, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"):
-            await UpstreamGroups(bob).committed(GroupId("any"))
+        assert topic not in (await topics.fetch_all_topics()).topics
+        assert await topics.fetch_topics_by_name([topic]) == {topic: UNSURE}
+        with pytest.raises(
+            UpstreamRequestRefused, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"
+        ):
+            await UpstreamGroups(bob).fetch_committed_offsets(GroupId("any"))
         await bob.close()
 
 
@@ -103,10 +105,10 @@ async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: Upstrea
         on_topics=note,
         on_brokers=lambda found: brokers.append(set(found)),
     )
-    await monitor.look()
+    await monitor.refresh_once()
     assert "was-here" in monitor.topics, "one denial is not enough"
     assert brokers == [{1}]
-    await monitor.look()
+    await monitor.refresh_once()
     assert changes[-1] == TopicDiff(deleted=("was-here",))
     kafka.create_topic("followed", 2)
     async with running(monitor):
@@ -133,13 +135,13 @@ async def test_a_topic_that_was_made_anew_between_two_looks(
 
     kafka.create_topic("anew", 1)
     monitor = UpstreamMonitor(upstream, {}, refresh_ms=60_000, on_topics=note, on_brokers=lambda _: None)
-    await monitor.look()
+    await monitor.refresh_once()
     old = monitor.topics["anew"]
     kafka.delete_topic("anew")
     kafka.create_topic("anew", 2)
-    await monitor.look()
+    await monitor.refresh_once()
     assert monitor.topics["anew"] == old, "one answer is not enough"
-    await monitor.look()
+    await monitor.refresh_once()
     assert changes[-1].deleted == ("anew",)
     assert changes[-1].created["anew"].topic_id != old.topic_id
     kafka.delete_topic("anew")
@@ -152,16 +154,16 @@ async def test_offsets_go_there_and_come_back(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
 ) -> None:
     groups = UpstreamGroups(upstream)
-    assert await groups.committed(GroupId("moved")) == {}
-    assert await groups.state(GroupId("moved")) == ClusterGroupState.none()
+    assert await groups.fetch_committed_offsets(GroupId("moved")) == {}
+    assert await groups.fetch_group_state(GroupId("moved")) == ClusterGroupState.none()
     offsets = {
-        TopicPartition(topic, 0): Offset(7, 0, "some metadata"),
-        TopicPartition(topic, 2): Offset(4),
+        TopicPartition(topic, 0): TransferredOffset(7, 0, "some metadata"),
+        TopicPartition(topic, 2): TransferredOffset(4),
     }
     assert await groups.commit(GroupId("moved"), offsets) == {}
-    assert await groups.committed(GroupId("moved")) == offsets
+    assert await groups.fetch_committed_offsets(GroupId("moved")) == offsets
     assert raw.fetch_offsets(kafka.address(1), "moved") == {(topic, 0): 7, (topic, 2): 4}
-    state = await groups.state(GroupId("moved"))
+    state = await groups.fetch_group_state(GroupId("moved"))
     assert (state.kind, state.is_live) == ("classic", False)
     listed = (await groups.list_groups())[GroupId("moved")]
     assert (listed.state, listed.kind) == ("Empty", "classic")
@@ -169,18 +171,18 @@ async def test_offsets_go_there_and_come_back(
 
 async def test_more_offsets_than_fit_into_one_commit(topic: str, upstream: UpstreamCluster) -> None:
     groups = UpstreamGroups(upstream, offsets_per_commit=2)
-    offsets = {TopicPartition(topic, index): Offset(index) for index in range(3)}
+    offsets = {TopicPartition(topic, index): TransferredOffset(index) for index in range(3)}
     assert await groups.commit(GroupId("many"), offsets) == {}
-    assert await groups.committed(GroupId("many")) == offsets
+    assert await groups.fetch_committed_offsets(GroupId("many")) == offsets
 
 
 async def test_a_partition_that_is_not_there_is_refused_alone(topic: str, upstream: UpstreamCluster) -> None:
     gone = TopicPartition("nowhere", 0)
-    offsets = {gone: Offset(1), TopicPartition(topic, 0): Offset(2)}
+    offsets = {gone: TransferredOffset(1), TopicPartition(topic, 0): TransferredOffset(2)}
     refused = await UpstreamGroups(upstream).commit(GroupId("partly"), offsets)
     assert refused == {gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert await UpstreamGroups(upstream).committed(GroupId("partly")) == {
-        TopicPartition(topic, 0): Offset(2)
+    assert await UpstreamGroups(upstream).fetch_committed_offsets(GroupId("partly")) == {
+        TopicPartition(topic, 0): TransferredOffset(2)
     }
 
 
@@ -197,13 +199,15 @@ async def test_what_would_be_refused_is_said_and_nothing_is_stored(
         with member(kafka, name, topic, **{"group.protocol": kind}):
             pass
         await until_async(groups, name)
-    before = await groups.state(name), await groups.committed(name)
+    before = await groups.fetch_group_state(name), await groups.fetch_committed_offsets(name)
     assert before[0].kind == kind
     gone = {TopicPartition("nowhere", 0), TopicPartition(topic, 3)}
-    offsets = dict.fromkeys([*gone, *(TopicPartition(topic, index) for index in range(3))], Offset(1))
+    offsets = dict.fromkeys(
+        [*gone, *(TopicPartition(topic, index) for index in range(3))], TransferredOffset(1)
+    )
     refused = dict.fromkeys(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert await groups.would_refuse(name, offsets) == refused
-    assert (await groups.state(name), await groups.committed(name)) == before
+    assert await groups.probe_commit(name, offsets) == refused
+    assert (await groups.fetch_group_state(name), await groups.fetch_committed_offsets(name)) == before
     assert await groups.commit(name, offsets) == refused
 
 
@@ -215,12 +219,12 @@ async def test_what_a_user_may_not_commit_would_be_refused(
     kafka.allow("alice", "DESCRIBE", "TOPIC", topic)
     async with asyncio.timeout(120):
         alice = await as_user(kafka, tmp_path, "alice")
-        groups, offsets = UpstreamGroups(alice), {TopicPartition(topic, 0): Offset(1)}
+        groups, offsets = UpstreamGroups(alice), {TopicPartition(topic, 0): TransferredOffset(1)}
         refused = dict.fromkeys(offsets, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        assert await groups.would_refuse(GroupId("of-alice"), offsets) == refused
+        assert await groups.probe_commit(GroupId("of-alice"), offsets) == refused
         assert await groups.commit(GroupId("of-alice"), offsets) == refused
-        for attempt in (groups.would_refuse, groups.commit):
-            with pytest.raises(PermissionDenied, match="GROUP_AUTHORIZATION_FAILED"):
+        for attempt in (groups.probe_commit, groups.commit):
+            with pytest.raises(UpstreamRequestRefused, match="GROUP_AUTHORIZATION_FAILED"):
                 await attempt(GroupId("of-others"), offsets)
         await alice.close()
 
@@ -231,29 +235,29 @@ async def test_a_live_group_is_seen_and_takes_no_offsets(
 ) -> None:
     groups, name = UpstreamGroups(upstream), GroupId(f"live-{protocol}")
     with member(kafka, name, topic, **{"group.protocol": protocol}):
-        state = await groups.state(name)
+        state = await groups.fetch_group_state(name)
         assert (state.kind, state.members, state.is_live) == (kind, 1, True)
         assert (await groups.list_groups())[name].kind == kind
-        with pytest.raises(PermissionDenied, match="UNKNOWN_MEMBER_ID"):
-            await groups.commit(name, {TopicPartition(topic, 0): Offset(1)})
+        with pytest.raises(UpstreamRequestRefused, match="UNKNOWN_MEMBER_ID"):
+            await groups.commit(name, {TopicPartition(topic, 0): TransferredOffset(1)})
     await until_async(groups, name)
-    assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
-    assert (await groups.committed(name))[TopicPartition(topic, 0)].offset == 1
+    assert await groups.commit(name, {TopicPartition(topic, 0): TransferredOffset(1)}) == {}
+    assert (await groups.fetch_committed_offsets(name))[TopicPartition(topic, 0)].offset == 1
 
 
 async def test_a_streams_group_is_seen_and_takes_offsets_once_it_is_empty(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
 ) -> None:
     groups, name = UpstreamGroups(upstream), GroupId("live-streams")
-    offsets = {TopicPartition(topic, 0): Offset(1)}
+    offsets = {TopicPartition(topic, 0): TransferredOffset(1)}
     with member_of("streams", kafka.address(1), name, topic):
-        state = await groups.state(name)
+        state = await groups.fetch_group_state(name)
         assert (state.kind, state.members, state.is_live) == ("streams", 1, True)
-        with pytest.raises(PermissionDenied, match="UNKNOWN_MEMBER_ID"):
+        with pytest.raises(UpstreamRequestRefused, match="UNKNOWN_MEMBER_ID"):
             await groups.commit(name, offsets)
-    assert await groups.state(name) == ClusterGroupState("streams", "Empty", 0)
+    assert await groups.fetch_group_state(name) == ClusterGroupState("streams", "Empty", 0)
     assert await groups.commit(name, offsets) == {}
-    assert await groups.committed(name) == offsets
+    assert await groups.fetch_committed_offsets(name) == offsets
 
 
 async def test_a_share_group_is_seen_and_takes_no_offsets(
@@ -262,11 +266,11 @@ async def test_a_share_group_is_seen_and_takes_no_offsets(
     groups, name, place = UpstreamGroups(upstream), GroupId("live-share"), TopicPartition(topic, 0)
     refused = {place: ErrorCode.GROUP_ID_NOT_FOUND}
     with member_of("share", kafka.address(1), name, topic):
-        assert await groups.state(name) == ClusterGroupState("share", "Stable", 1)
-        assert await groups.commit(name, {place: Offset(1)}) == refused
-    assert await groups.state(name) == ClusterGroupState("share", "Empty", 0)
-    assert await groups.commit(name, {place: Offset(1)}) == refused
-    assert await groups.committed(name) == {}
+        assert await groups.fetch_group_state(name) == ClusterGroupState("share", "Stable", 1)
+        assert await groups.commit(name, {place: TransferredOffset(1)}) == refused
+    assert await groups.fetch_group_state(name) == ClusterGroupState("share", "Empty", 0)
+    assert await groups.commit(name, {place: TransferredOffset(1)}) == refused
+    assert await groups.fetch_committed_offsets(name) == {}
 
 
 @pytest.mark.parametrize("kind", ["streams", "share"])
@@ -274,11 +278,11 @@ async def test_a_group_with_the_longest_id_is_seen_with_its_kind(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, kind: str
 ) -> None:
     groups, name = UpstreamGroups(upstream), GroupId(kind[1] * MAX_STRING_BYTES)
-    assert await groups.state(name) == ClusterGroupState.none()
+    assert await groups.fetch_group_state(name) == ClusterGroupState.none()
     with member_of(kind, kafka.address(1), name, topic):
-        state = await groups.state(name)
+        state = await groups.fetch_group_state(name)
         assert (state.kind, state.is_live) == (kind, True)
-    assert await groups.state(name) == ClusterGroupState(kind, "Empty", 0)
+    assert await groups.fetch_group_state(name) == ClusterGroupState(kind, "Empty", 0)
 
 
 async def test_a_classic_group_with_the_longest_id_or_none_is_seen(
@@ -286,9 +290,9 @@ async def test_a_classic_group_with_the_longest_id_or_none_is_seen(
 ) -> None:
     groups = UpstreamGroups(upstream)
     for name in (GroupId(""), GroupId("c" * MAX_STRING_BYTES)):
-        assert await groups.state(name) == ClusterGroupState.none()
-        assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
-        assert await groups.state(name) == ClusterGroupState("classic", "Empty", 0)
+        assert await groups.fetch_group_state(name) == ClusterGroupState.none()
+        assert await groups.commit(name, {TopicPartition(topic, 0): TransferredOffset(1)}) == {}
+        assert await groups.fetch_group_state(name) == ClusterGroupState("classic", "Empty", 0)
 
 
 async def test_offsets_of_an_open_transaction_are_waited_for(
@@ -309,9 +313,9 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
         with pytest.raises(
             RetryTimeout, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"
         ):
-            await UpstreamGroups(impatient).committed(GroupId("transactional"))
+            await UpstreamGroups(impatient).fetch_committed_offsets(GroupId("transactional"))
         await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 120)
-        found = await UpstreamGroups(impatient).committed(GroupId("transactional"))
+        found = await UpstreamGroups(impatient).fetch_committed_offsets(GroupId("transactional"))
     finally:
         await impatient.close()
     assert found[TopicPartition(topic, 0)].offset == 5
@@ -340,14 +344,18 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
     groups = UpstreamGroups(impatient)
     try:
         await impatient.connect()
-        state = await groups.state(name)
+        state = await groups.fetch_group_state(name)
         assert (state.is_known, state.is_live) == (True, False)
-        assert await groups.committed(name) == {}, "Kafka says nothing of it where all are asked for"
+        assert await groups.fetch_committed_offsets(name) == {}, (
+            "Kafka says nothing of it where all are asked for"
+        )
         with pytest.raises(RetryTimeout, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
             await groups.wait_for_open_transactions(name)
         await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 120)
         await groups.wait_for_open_transactions(name)
-        assert (await groups.committed(name)) == ({place: Offset(5)} if is_committed else {})
+        assert (await groups.fetch_committed_offsets(name)) == (
+            {place: TransferredOffset(5)} if is_committed else {}
+        )
     finally:
         await impatient.close()
 
@@ -355,7 +363,7 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_every_partition_is_in_one_portion(size: int) -> None:
     partitions = {"a": 5, "b": 1, "none": 0, "c": 7}
-    portions = list(in_portions(partitions, size))
+    portions = list(split_into_portions(partitions, size))
     found = [(name, part) for portion in portions for name, parts in portion.items() for part in parts]
     assert found == [(name, part) for name, count in partitions.items() for part in range(count)]
     assert all(sum(map(len, portion.values())) <= size for portion in portions)
@@ -367,7 +375,7 @@ def test_every_partition_is_in_one_portion(size: int) -> None:
 async def test_ends(kafka: KafkaCluster, topic: str, upstream: UpstreamCluster) -> None:
     ends = UpstreamEnds(upstream)
     asked = [TopicPartition(topic, index) for index in (0, 1, 2, 9)] + [TopicPartition("nowhere", 0)]
-    assert await ends.ends(asked) == {
+    assert await ends.fetch_end_offsets(asked) == {
         TopicPartition(topic, 0): 10,
         TopicPartition(topic, 1): 0,
         TopicPartition(topic, 2): 4,
@@ -386,8 +394,8 @@ async def test_an_open_transaction_holds_back_the_stable_end(
     producer.flush(30)
     place = TopicPartition("transacted", 0)
     ends = UpstreamEnds(upstream)
-    assert await ends.ends([place]) == {place: 4}
-    assert await ends.ends([place], read_committed=True) == {place: 3}
+    assert await ends.fetch_end_offsets([place]) == {place: 4}
+    assert await ends.fetch_end_offsets([place], read_committed=True) == {place: 3}
     producer.abort_transaction(30)
     kafka.delete_topic("transacted")
 
@@ -422,10 +430,10 @@ async def until(condition: Callable[[], Any]) -> Any:
 async def until_async(groups: UpstreamGroups, name: GroupId) -> None:
     """Return once the group has no members any more."""
     async with asyncio.timeout(120):
-        state = await groups.state(name)
+        state = await groups.fetch_group_state(name)
         while state.is_live:
             await asyncio.sleep(0.02)
-            state = await groups.state(name)
+            state = await groups.fetch_group_state(name)
 
 
 async def as_user(kafka: KafkaCluster, tmp_path: Path, user: str) -> UpstreamCluster:

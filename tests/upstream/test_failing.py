@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.upstream.adoption import Offset, TopicPartition
+from coordinator.upstream.adoption import TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.ends import UpstreamEnds
+from coordinator.upstream.end_offsets import UpstreamEnds
 from coordinator.upstream.errors import Unreachable, UpstreamError
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.kafka.cluster import KafkaCluster
 from tests.upstream.servers import servers
 
@@ -69,10 +69,10 @@ async def upstream(healthy: KafkaCluster) -> AsyncIterator[UpstreamCluster]:
 async def committed(upstream: UpstreamCluster, offset: int) -> None:
     """Commit for groups at all coordinators, and read it again."""
     groups = UpstreamGroups(upstream)
-    wanted = {TopicPartition("t", 0): Offset(offset)}
+    wanted = {TopicPartition("t", 0): TransferredOffset(offset)}
     for group in GROUPS:
         assert await groups.commit(group, wanted) == {}
-        found = await groups.committed(group)
+        found = await groups.fetch_committed_offsets(group)
         assert found[TopicPartition("t", 0)].offset == offset, group
     assert set(GROUPS) <= set(await groups.list_groups())
 
@@ -80,7 +80,7 @@ async def committed(upstream: UpstreamCluster, offset: int) -> None:
 async def ends_are_known(upstream: UpstreamCluster, ends: UpstreamEnds) -> None:
     wanted = {TopicPartition("t", partition): 10 for partition in range(PARTITIONS)}
     async with asyncio.timeout(120):
-        while await ends.ends(wanted) != wanted:  # noqa: ASYNC110 - the cluster has no event for us
+        while await ends.fetch_end_offsets(wanted) != wanted:  # noqa: ASYNC110 - the cluster has no event for us
             await asyncio.sleep(0.1)
 
 
@@ -157,7 +157,7 @@ async def test_the_monitor_follows_a_broker_that_is_replaced(
     monitor = UpstreamMonitor(
         upstream, {}, refresh_ms=200, on_topics=note, on_brokers=lambda found: seen.append(set(found))
     )
-    await monitor.look()
+    await monitor.refresh_once()
     running = asyncio.create_task(monitor.run())
     try:
         three.replace(3, 9)

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamAnswer
+from coordinator.upstream.cluster_requests import UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
@@ -19,9 +19,11 @@ from protocol.apis import ApiKey
 class Garbling(UpstreamCluster):
     """Its brokers answer Metadata with bytes that are none."""
 
-    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def fetch_encoded_metadata(
+        self, topics: list[str] | None, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         """Some bytes."""
-        return UpstreamAnswer(ApiKey.METADATA, 12, b"\xff" * 50, 0)
+        return UpstreamResponse(ApiKey.METADATA, 12, b"\xff" * 50, 0)
 
 
 def read(path: Path) -> bytes:
@@ -36,7 +38,7 @@ async def test_a_look_at_what_is_no_metadata_fails_as_any_other() -> None:
     cluster = Garbling(UpstreamConfig((Address("127.0.0.1", 1),)), read=read)
     monitor = UpstreamMonitor(cluster, {}, refresh_ms=1, on_topics=changed, on_brokers=lambda _: None)
     with pytest.raises(UpstreamNotKafka, match=r"upstream.bootstrap.servers: .* no METADATA response"):
-        await monitor.look()
+        await monitor.refresh_once()
     following = asyncio.create_task(monitor.run())
     while monitor.failing is None:
         await asyncio.sleep(0)

@@ -9,16 +9,16 @@ import pytest
 from coordinator.config import Address
 from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import OPTIONAL, UpstreamQuestion
+from coordinator.upstream.cluster_requests import OPTIONAL, UpstreamRequest
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.errors import PermissionDenied, UpstreamError, UpstreamTooOld
+from coordinator.upstream.errors import UpstreamError, UpstreamRequestRefused, UpstreamTooOld
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.apis import ApiKey, VersionRange
 from protocol.consumer_groups import ConsumerGroupDescribeResponse
 from protocol.errors import ErrorCode
-from protocol.group_kinds import ShareGroupDescribeResponse, StreamsGroupDescribeResponse
 from protocol.messages import DescribeGroupsResponse
-from protocol.names import GroupId
+from protocol.named_types import GroupId
+from protocol.streams_and_share_groups import ShareGroupDescribeResponse, StreamsGroupDescribeResponse
 from tests.upstream.test_odd_clusters import read
 
 ADDRESS: Final = Address("127.0.0.1", 1)
@@ -40,7 +40,7 @@ class Played(UpstreamCluster):
         self._said = {api: list(answers) for api, answers in said.items()}
         self.asked: list[ApiKey] = []
 
-    async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
+    async def call_coordinator(self, group: str, question: UpstreamRequest) -> Any:
         """The next answer to this api."""
         assert question.build(0).__class__.__name__.startswith(RESPONSES[question.api].name[:-8])
         self.asked.append(question.api)
@@ -64,7 +64,7 @@ def too_old(api: ApiKey, offered: VersionRange | None = None) -> UpstreamTooOld:
 async def test_the_kinds_are_asked_about_one_after_the_other_until_one_is_it(kind: str) -> None:
     state = ClusterGroupState(kind, "Stable", 2)
     cluster = Played({KINDS[kind]: [state]})
-    assert await UpstreamGroups(cluster).state(GROUP) == state
+    assert await UpstreamGroups(cluster).fetch_group_state(GROUP) == state
     assert cluster.asked == list(RESPONSES)[: list(KINDS).index(kind) + 1]
 
 
@@ -77,7 +77,7 @@ async def test_a_group_that_no_kind_is_known_of_is_nowhere(refusal: str) -> None
         "no such group": lambda _: ErrorCode.GROUP_ID_NOT_FOUND,
     }
     cluster = Played({api: [answers[refusal](api)] for api in list(RESPONSES)[1:]})
-    assert await UpstreamGroups(cluster).state(GROUP) == ClusterGroupState.none()
+    assert await UpstreamGroups(cluster).fetch_group_state(GROUP) == ClusterGroupState.none()
     assert cluster.asked == list(RESPONSES), "one request of each kind"
 
 
@@ -86,8 +86,8 @@ async def test_a_group_that_no_kind_is_known_of_is_nowhere(refusal: str) -> None
     "error", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 )
 async def test_an_error_of_any_kind_is_no_absence(api: ApiKey, error: ErrorCode) -> None:
-    with pytest.raises(PermissionDenied, match=error.name):
-        await UpstreamGroups(Played({api: [error]})).state(GROUP)
+    with pytest.raises(UpstreamRequestRefused, match=error.name):
+        await UpstreamGroups(Played({api: [error]})).fetch_group_state(GROUP)
 
 
 @pytest.mark.parametrize("api", list(RESPONSES)[1:])
@@ -95,14 +95,17 @@ async def test_a_broker_that_has_given_up_our_version_does_not_say_that_there_is
     api: ApiKey,
 ) -> None:
     with pytest.raises(UpstreamTooOld):
-        await UpstreamGroups(Played({api: [too_old(api, VersionRange(9, 9))]})).state(GROUP)
+        await UpstreamGroups(Played({api: [too_old(api, VersionRange(9, 9))]})).fetch_group_state(GROUP)
     older = VersionRange(OPTIONAL[api].min - 1, OPTIONAL[api].min - 1)
-    assert await UpstreamGroups(Played({api: [too_old(api, older)]})).state(GROUP) == ClusterGroupState.none()
+    assert (
+        await UpstreamGroups(Played({api: [too_old(api, older)]})).fetch_group_state(GROUP)
+        == ClusterGroupState.none()
+    )
 
 
 @pytest.mark.parametrize("api", RESPONSES)
 async def test_all_of_it_is_asked_again_where_a_coordinator_asks_for_patience(api: ApiKey) -> None:
     cluster = Played({api: [ErrorCode.NOT_COORDINATOR]})
-    assert await UpstreamGroups(cluster).state(GROUP) == ClusterGroupState.none()
+    assert await UpstreamGroups(cluster).fetch_group_state(GROUP) == ClusterGroupState.none()
     asked = list(RESPONSES)
     assert cluster.asked == [*asked[: asked.index(api) + 1], *asked]

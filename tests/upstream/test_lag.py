@@ -16,13 +16,13 @@ from coordinator.upstream.lag import (
     Detail,
     GroupLag,
     LagBook,
-    LagEnd,
     Lags,
+    PartitionEnd,
     PartitionLag,
     TopicLag,
     empty_in_steps,
 )
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 ROOT = Path(__file__).parents[2]
 G, H = GroupId("g"), GroupId("h")
@@ -32,22 +32,22 @@ Offsets = Mapping[tuple[str, int], int]
 def measure(
     book: LagBook,
     groups: Mapping[GroupId, Offsets],
-    ends: Mapping[tuple[str, int], LagEnd],
+    ends: Mapping[tuple[str, int], PartitionEnd],
     now_ms: int = 1_000,
 ) -> Lags:
-    by_topic: dict[str, dict[int, LagEnd]] = {}
+    by_topic: dict[str, dict[int, PartitionEnd]] = {}
     for (topic, partition), end in ends.items():
         by_topic.setdefault(topic, {})[partition] = end
     committed = [
         (group, [(topic, part, offset) for (topic, part), offset in offsets.items()])
         for group, offsets in groups.items()
     ]
-    for _ in book.measure(committed, by_topic, now_ms):
+    for _ in book.measure_in_steps(committed, by_topic, now_ms):
         pass
     return book.newest
 
 
-ENDS = {("t", 0): LagEnd(10, 8), ("t", 1): LagEnd(5, 5), ("u", 0): LagEnd(7, 7)}
+ENDS = {("t", 0): PartitionEnd(10, 8), ("t", 1): PartitionEnd(5, 5), ("u", 0): PartitionEnd(7, 7)}
 
 
 def test_each_detail_has_what_the_coarser_ones_have() -> None:
@@ -73,7 +73,7 @@ def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
     book = LagBook("group")
 
     def since(offset: int, end: int, now_ms: int) -> int:
-        lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): LagEnd(end, end)}, now_ms)
+        lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): PartitionEnd(end, end)}, now_ms)
         return lags.groups[0].since_ms
 
     assert since(10, 10, 1_000) == 0
@@ -93,7 +93,12 @@ SORTED = 3
 def test_it_gives_way_within_a_large_group() -> None:
     offsets = [("t", number, 0) for number in range(10 * OFFSETS_PER_STEP)]
     book = LagBook("group")
-    steps = sum(1 for _ in book.measure([(G, offsets), (H, offsets[:1])], {"t": {0: LagEnd(1, 1)}}, 1_000))
+    steps = sum(
+        1
+        for _ in book.measure_in_steps(
+            [(G, offsets), (H, offsets[:1])], {"t": {0: PartitionEnd(1, 1)}}, 1_000
+        )
+    )
     assert steps == 11 + SORTED
     assert {row.group for row in book.newest.groups} == {G, H}
 
@@ -101,10 +106,10 @@ def test_it_gives_way_within_a_large_group() -> None:
 def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
     parts = 10
     offsets = [("t", number, 0) for number in range(parts * OFFSETS_PER_STEP)]
-    ends = {"t": dict.fromkeys(range(len(offsets)), LagEnd(1, 1))}
+    ends = {"t": dict.fromkeys(range(len(offsets)), PartitionEnd(1, 1))}
     book = LagBook("group")
     for freed in (0, parts, parts):
-        steps = sum(1 for _ in book.measure([(G, offsets)], ends, 1_000))
+        steps = sum(1 for _ in book.measure_in_steps([(G, offsets)], ends, 1_000))
         assert steps == parts + SORTED + freed
     assert sum(1 for _ in empty_in_steps(ends)) == parts
     assert not ends
@@ -124,7 +129,7 @@ OFFSETS = st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), s
 @given(st.dictionaries(st.sampled_from([G, H]), OFFSETS), OFFSETS)
 def test_the_sums_are_those_of_the_partitions(groups: dict[GroupId, Offsets], ends: Offsets) -> None:
     lags = measure(
-        LagBook("partition"), groups, {place: LagEnd(end, end // 2) for place, end in ends.items()}
+        LagBook("partition"), groups, {place: PartitionEnd(end, end // 2) for place, end in ends.items()}
     )
     for group in lags.groups:
         rows = [row for row in lags.partitions if row.group == group.group]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from coordinator.config import Address
-from coordinator.upstream.adoption import Offset, TopicPartition
+from coordinator.upstream.adoption import TopicPartition, TransferredOffset
 from coordinator.upstream.broker_connection import LONG_BYTES
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_requests import NEEDED, UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
-from protocol import names
+from protocol import named_types
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.codecs import codec_for
@@ -26,7 +26,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.messages import FindCoordinatorResponse
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.reader import ITEMS_PER_STEP
 
 COUNT = 10_000
@@ -42,7 +42,9 @@ class Large(UpstreamCluster):
         self.brokers = {1: UpstreamBroker(1, "h", 1, None)}
         self.asked: Counter[ApiKey] = Counter()
 
-    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def send_request(
+        self, question: UpstreamRequest, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         """The answer of its only broker."""
         self.asked[question.api] += 1
         version = NEEDED[question.api].max
@@ -53,7 +55,7 @@ class Large(UpstreamCluster):
         else:
             response = _offsets(version)
         body = codec_for(question.api, version).encode_response(response)
-        return UpstreamAnswer(question.api, version, body, 0)
+        return UpstreamResponse(question.api, version, body, 0)
 
 
 def _read(path: Path) -> bytes:
@@ -73,7 +75,7 @@ def _offsets(_version: int) -> OffsetFetchResponse:
             partitions=[
                 OffsetFetchResponsePartitions(
                     partition_index=each,
-                    committed_offset=names.Offset(number if each % 2 else -1),
+                    committed_offset=named_types.Offset(number if each % 2 else -1),
                     committed_leader_epoch=each,
                     metadata="m" if each % 3 else None,
                 )
@@ -87,15 +89,15 @@ def _offsets(_version: int) -> OffsetFetchResponse:
 
 async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> None:
     cluster = Large()
-    answer = await cluster.ask(UpstreamQuestion.of(ApiKey.OFFSET_FETCH, None))
+    answer = await cluster.send_request(UpstreamRequest.with_fixed_message(ApiKey.OFFSET_FETCH, None))
     assert len(answer.frame) > LONG_BYTES
     turns = 0
-    reading = asyncio.create_task(UpstreamGroups(cluster).committed(GROUP))
+    reading = asyncio.create_task(UpstreamGroups(cluster).fetch_committed_offsets(GROUP))
     while not reading.done():
         turns += 1
         await asyncio.sleep(0)
     assert reading.result() == {
-        TopicPartition(f"topic-{number}", each): Offset(number, each, "m" if each % 3 else "")
+        TopicPartition(f"topic-{number}", each): TransferredOffset(number, each, "m" if each % 3 else "")
         for number in range(COUNT // PER_TOPIC)
         for each in range(1, PER_TOPIC, 2)
     }
@@ -108,5 +110,7 @@ async def test_the_coordinator_of_a_group_with_a_very_long_id_is_not_remembered(
 ) -> None:
     cluster = Large()
     for _ in range(2):
-        await cluster.call_coordinator("g" * length, UpstreamQuestion.of(ApiKey.OFFSET_FETCH, None))
+        await cluster.call_coordinator(
+            "g" * length, UpstreamRequest.with_fixed_message(ApiKey.OFFSET_FETCH, None)
+        )
     assert cluster.asked[ApiKey.FIND_COORDINATOR] == times

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamAnswer, UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from protocol.apis import ApiKey
 from tests.simulation.gateway.messages import answer
@@ -23,7 +23,9 @@ class Moving(UpstreamCluster):
     port = 1
     looks = 0
 
-    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def send_request(
+        self, question: UpstreamRequest, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         """What the broker says."""
         place: dict[str, Any] = {"node_id": 3, "host": "localhost", "port": self.port}
         if question.api is ApiKey.METADATA:
@@ -34,9 +36,9 @@ class Moving(UpstreamCluster):
         return said(ApiKey.FIND_COORDINATOR, FIND_COORDINATOR, {"coordinators": [row]})
 
 
-def said(api: ApiKey, version: int, fields: dict[str, Any]) -> UpstreamAnswer:
+def said(api: ApiKey, version: int, fields: dict[str, Any]) -> UpstreamResponse:
     """An answer with these fields."""
-    return UpstreamAnswer(api, version, answer(api, version, 1, fields), FRAME_AT)
+    return UpstreamResponse(api, version, answer(api, version, 1, fields), FRAME_AT)
 
 
 def read(path: Path) -> bytes:
@@ -45,12 +47,12 @@ def read(path: Path) -> bytes:
 
 async def test_a_coordinator_at_another_address_is_found_there() -> None:
     cluster = Moving(UpstreamConfig((Address("localhost", 1),)), read=read)
-    assert await cluster.coordinator("g") == 3
+    assert await cluster.look_up_coordinator("g") == 3
     assert cluster.brokers[3].address == Address("localhost", 1)
     cluster.port = 2
     cluster.forget_coordinator("g")
-    assert await cluster.coordinator("g") == 3
+    assert await cluster.look_up_coordinator("g") == 3
     assert cluster.brokers[3].address == Address("localhost", 2)
     cluster.forget_coordinator("g")
-    await cluster.coordinator("g")
+    await cluster.look_up_coordinator("g")
     assert cluster.looks == 2, "one that is where it was is not looked for"

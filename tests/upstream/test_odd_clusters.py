@@ -11,19 +11,19 @@ import pytest
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import BROKERS_MAX, UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamAnswer
+from coordinator.upstream.cluster_requests import UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import TopicDiff
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
-from protocol.messages import classes
+from protocol.messages import find_message_classes
 from tests.partitions.running import eventually
 from tests.support.log_lines import LogLines
 
 VERSION = 12
-RESPONSE: Any = classes(ApiKey.METADATA)[1]
+RESPONSE: Any = find_message_classes(ApiKey.METADATA)[1]
 
 
 def topic(name: str | None, number: int, partitions: int = 1) -> Any:
@@ -52,7 +52,7 @@ def topic(name: str | None, number: int, partitions: int = 1) -> Any:
     )
 
 
-def metadata(topics: Sequence[Any] = (), brokers: int = 1) -> UpstreamAnswer:
+def metadata(topics: Sequence[Any] = (), brokers: int = 1) -> UpstreamResponse:
     """The answer of a cluster with these topics and so many brokers."""
     response = RESPONSE(
         version=VERSION,
@@ -67,7 +67,7 @@ def metadata(topics: Sequence[Any] = (), brokers: int = 1) -> UpstreamAnswer:
         controller_id=1,
         topics=list(topics),
     )
-    return UpstreamAnswer(
+    return UpstreamResponse(
         ApiKey.METADATA, VERSION, codec_for(ApiKey.METADATA, VERSION).encode_response(response), 0
     )
 
@@ -75,9 +75,11 @@ def metadata(topics: Sequence[Any] = (), brokers: int = 1) -> UpstreamAnswer:
 class Odd(UpstreamCluster):
     """Answers Metadata with what a test gives it."""
 
-    said: UpstreamAnswer | Exception
+    said: UpstreamResponse | Exception
 
-    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
+    async def fetch_encoded_metadata(
+        self, topics: list[str] | None, *, node_id: int | None = None
+    ) -> UpstreamResponse:
         """What the test says."""
         if isinstance(self.said, Exception):
             raise self.said
@@ -88,7 +90,7 @@ def read(path: Path) -> bytes:
     raise AssertionError(f"{path} is not read")
 
 
-def odd(said: UpstreamAnswer | Exception) -> Odd:
+def odd(said: UpstreamResponse | Exception) -> Odd:
     cluster = Odd(UpstreamConfig((Address("127.0.0.1", 1),)), read=read)
     cluster.said = said
     return cluster
@@ -105,7 +107,7 @@ async def test_more_brokers_than_can_be_served_are_no_cluster() -> None:
     with pytest.raises(
         UpstreamNotKafka, match=f"names {BROKERS_MAX + 1} brokers; {BROKERS_MAX} can be served"
     ):
-        await following(odd(metadata(brokers=BROKERS_MAX + 1)), []).look()
+        await following(odd(metadata(brokers=BROKERS_MAX + 1)), []).refresh_once()
 
 
 async def test_a_look_that_fails_at_something_unforeseen_is_followed_by_others(lines: LogLines) -> None:
@@ -119,7 +121,7 @@ async def test_a_look_that_fails_at_something_unforeseen_is_followed_by_others(l
     assert "not foreseen" in monitor.failing
     assert "a look at the cluster has failed at what was not foreseen" in lines.events
     cluster.said = metadata([topic("t", 1)])
-    monitor.look_soon()
+    monitor.refresh_soon()
     await eventually(lambda: seen or run.done(), "the topic")
     assert not run.done()
     assert seen[0].created.keys() == {"t"}

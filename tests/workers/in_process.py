@@ -78,7 +78,7 @@ class LoopThread:
     def submit(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
         self._loop.call_soon(self._run, call, on_done)
 
-    async def run(self, call: Callable[[], Any]) -> Any:
+    async def run_blocking(self, call: Callable[[], Any]) -> Any:
         done: asyncio.Future[Any] = self._loop.create_future()
 
         def settle(result: Any) -> None:
@@ -149,7 +149,7 @@ class Launched:
 
     # --- as the supervisor sees it ---
 
-    def facts(self) -> ProcessFacts | None:
+    def read_system_state(self) -> ProcessFacts | None:
         return ProcessFacts("T" if self.pulse.stopped else "S", 0)
 
     def kill(self) -> None:
@@ -182,10 +182,10 @@ class Launched:
     def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the test's."""
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Nothing holds a loop whose time stands still meanwhile."""
 
-    def handle_orphaned(self, reason: str) -> None:
+    def end_orphaned_worker(self, reason: str) -> None:
         self.kill()
 
 

@@ -6,7 +6,7 @@ from coordinator.catalogue.changes import Changes, PartitionsAdded
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
-from coordinator.workers.cluster_changes import add_left_out, compute_changes
+from coordinator.workers.cluster_changes import compute_changes, with_left_out_topics
 
 
 def topic(name: str, number: int, partitions: int = 1) -> Topic:
@@ -63,14 +63,14 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
         (TopicDiff(grown={"a_b": seen(2, 5)}), {"a.b", "a-b_c"}, {"a_b": seen(2, 5)}),
         (TopicDiff(deleted=("a.b",)), {"a_b", "a-b_c"}, {}),
     ):
-        wanted = add_left_out(left_out, change)
+        wanted = with_left_out_topics(left_out, change)
         changes, still = compute_changes(known, wanted)
         known.apply(changes)
         left_out = {name: wanted.created[name] for name in still}
         assert {each.name for each in known.snapshot_topics()} == names
         assert left_out == waiting
     assert {each.name: each.partitions for each in known.snapshot_topics()} == {"a_b": 5, "a-b_c": 1}
-    assert add_left_out({"a_b": seen(2)}, TopicDiff(deleted=("a_b",))).created == {}
+    assert with_left_out_topics({"a_b": seen(2)}, TopicDiff(deleted=("a_b",))).created == {}
 
 
 def test_the_clusters_own_offsets_topic_is_not_ours() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from coordinator.config import Settings
 from coordinator.runtime.tasks import Tasks
-from coordinator.topology.gateway_view import GatewayView, OwnNode
+from coordinator.topology.gateway_view import GatewayView, ServingNode
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
 from coordinator.workers.gateways import SPARE, Gateways
@@ -21,7 +21,7 @@ from coordinator.workers.liveness import ProcessFacts
 from tests.partitions.running import eventually
 from tests.workers.in_process import KILLED, Pulse, connect
 
-VIEW: Final = GatewayView((OwnNode(1_000_001, "gateway.example", 9092, "/private.sock"),))
+VIEW: Final = GatewayView((ServingNode(1_000_001, "gateway.example", 9092, "/private.sock"),))
 SETTINGS: Final = Settings(gateway_workers=2, gateway_spare=True)
 
 
@@ -49,7 +49,7 @@ class Launched:
             self._ended.set_result(status)
             self.channel.close()
 
-    def facts(self) -> ProcessFacts | None:
+    def read_system_state(self) -> ProcessFacts | None:
         return ProcessFacts("S", 0)
 
     def kill(self) -> None:
@@ -81,7 +81,7 @@ class InMemory:
             self.tasks,
             self.launch,
             on_broker_seen=lambda: None,
-            on_changed=lambda: self.serving.append(self.gateways.serving),
+            on_changed=lambda: self.serving.append(self.gateways.serving_count),
         )
 
     async def launch(self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Launched:
@@ -110,7 +110,7 @@ class InMemory:
 @asynccontextmanager
 async def gateways(settings: Settings = SETTINGS) -> AsyncIterator[InMemory]:
     memory = InMemory(settings)
-    memory.gateways.show(VIEW)
+    memory.gateways.send_view(VIEW)
     await memory.gateways.start()
     try:
         yield memory
@@ -124,10 +124,10 @@ async def test_the_spare_takes_the_place_of_one_that_dies() -> None:
     async with gateways() as memory:
         spare = await memory.spare()
         assert spare.heard == [messages.GatewayStandBy(SETTINGS)]
-        assert memory.gateways.serving == 2
+        assert memory.gateways.serving_count == 2
         memory.numbered(1).kill()
         await eventually(
-            lambda: memory.gateways.serving == 2 and memory.numbered(1) is spare, "the spare to serve"
+            lambda: memory.gateways.serving_count == 2 and memory.numbered(1) is spare, "the spare to serve"
         )
         welcome = spare.heard[1]
         assert isinstance(welcome, messages.GatewayStart)

@@ -15,15 +15,15 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.file import FILE_NAME
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host import HostResources
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.named_types import GroupId, Partition
 from protocol.placement import partition_for
 from storage.cleaner.work import clean
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, partition_dir
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import commit_error, fetched
 from tests.partitions.test_deleted_topics import deletions_in, keep_deletion
@@ -88,7 +88,7 @@ class Host:
 
     async def start(self) -> None:
         """Start the supervisor, and wait until every partition is served."""
-        self.shared, _ = SharedDirectory.open(ROOT, log_settings(SETTINGS), self.fs)
+        self.shared, _ = SharedDirectory.open(ROOT, make_storage_settings(SETTINGS), self.fs)
         machine = self._machine(0, asyncio.Event())
         self.supervisor = Supervisor(SETTINGS, self.loop, machine, self.launch, self.shared, "cluster")
         await self.supervisor.start()
@@ -97,7 +97,7 @@ class Host:
         def create(draft: Draft) -> None:
             draft.create(requests.TOPIC, 100, topic_id=machine.new_topic_id())
 
-        self.supervisor.store.change(create, created.set_result)
+        self.supervisor.store.submit_edit(create, created.set_result)
         assert await created is None
         await self.until_served()
 
@@ -207,7 +207,7 @@ def test_what_a_killed_worker_acknowledged_is_served_by_its_replacement() -> Non
             assert await host.fetch(partition) == {0: 10 + partition}
             more = host.supervisor.assignment.places[partition].epoch - epochs[partition]
             assert more == (1 if partition in had else 0)
-        assert host.supervisor.restarts.total(1) == 1
+        assert host.supervisor.restarts.death_count(1) == 1
 
     simulate(story)
 
@@ -233,7 +233,7 @@ def test_a_partition_moves_and_keeps_what_was_acknowledged() -> None:
         for offset in range(20):
             assert await host.commit(0, offset) is ErrorCode.NONE
         host.supervisor.assignment.move(Partition(0), 3 - before)
-        host.supervisor.advance()
+        host.supervisor.apply_assignment()
         await host.until_served()
         assert host.leader(0) == 3 - before
         assert await host.fetch(0) == {0: 19}
@@ -276,8 +276,8 @@ def test_a_topic_made_anew_takes_no_commit_before_it_is_noted_that_the_old_ones_
                 host.fs.refused = FILE_NAME
 
         store.on_changed = refuse_from_now_on
-        store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
-        store.change(lambda draft: draft.create(requests.TOPIC, 100, topic_id=b"n" * 16), told.append)
+        store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
+        store.submit_edit(lambda draft: draft.create(requests.TOPIC, 100, topic_id=b"n" * 16), told.append)
         await host.until(lambda: len(told) == 2 and host.fs.refusals > 3, "the disk to refuse the notes")
         assert requests.TOPIC in store.catalogue
         assert len(deletions_in(host.fs, ROOT)) == 1

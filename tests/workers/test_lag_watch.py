@@ -8,7 +8,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.upstream.lag import Committed, LagBook
 from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, LagWatch
 from coordinator.workers.messages import AskClusterEnds, ClusterEnds
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.support.log_lines import LogLines
 
 WIDE = 2 * PARTITIONS_PER_QUESTION + 1
@@ -26,11 +26,11 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
     def send(question: Any) -> None:
         asked.append(question)
         ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
-        watch.take_cluster_ends(ClusterEnds(question.request, ends))
+        watch.receive_cluster_ends(ClusterEnds(question.request, ends))
 
     book = LagBook("group")
     watch = LagWatch(book, committed, SystemClock(), send, 120)
-    await watch.run()
+    await watch.measure_once()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
     assert {(row.group, row.lag, row.stable_lag) for row in book.newest.groups} == {
@@ -43,7 +43,7 @@ async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(l
     asked: list[Any] = []
     book = LagBook("group")
     watch = LagWatch(book, committed, SystemClock(), asked.append, 0)
-    await watch.run()
+    await watch.measure_once()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
-    watch.take_cluster_ends(ClusterEnds(asked[0].request, {}))  # too late: does no harm
+    watch.receive_cluster_ends(ClusterEnds(asked[0].request, {}))  # too late: does no harm

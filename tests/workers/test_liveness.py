@@ -25,7 +25,7 @@ from coordinator.workers.liveness import (
 )
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.messages import FromWorker
-from coordinator.workers.subprocesses import Subprocesses
+from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.worker_process import WorkerProcess
 from tests.partitions.running import eventually
 from tests.workers import held_worker
@@ -44,7 +44,7 @@ def liveness() -> Liveness:
 def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[LivenessVerdict]:
     """What each ping finds when nothing is answered; the last facts stay."""
     worker = liveness()
-    worker.answered(1, 0)
+    worker.record_answer(1, 0)
     return [worker.record_ping(facts[min(number, len(facts) - 1)]) for number in range(pings)]
 
 
@@ -77,13 +77,13 @@ def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
     worker = liveness()
     found = []
     for number in range(10 * PINGS_UNTIL_STUCK):
-        worker.answered(1, number * INTERVAL_NS // 10)  # a tenth of a processor is work enough
+        worker.record_answer(1, number * INTERVAL_NS // 10)  # a tenth of a processor is work enough
         found.append(worker.record_ping(IDLE))
     assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
     assert set(found) == {LivenessVerdict.FINE, LivenessVerdict.SLOW}
     assert found.count(LivenessVerdict.SLOW) == 1
     assert worker.slow_ms == 10 * STUCK_MS
-    worker.answered(2, 0)
+    worker.record_answer(2, 0)
     assert [worker.record_ping(IDLE), worker.record_ping(IDLE)] == [
         LivenessVerdict.RECOVERED,
         LivenessVerdict.FINE,
@@ -94,7 +94,7 @@ def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
     worker = liveness()
     found = []
     for _ in range(PINGS_UNTIL_STUCK + 1):
-        worker.answered(1, 5)
+        worker.record_answer(1, 5)
         found.append(worker.record_ping(IDLE))
     assert found.index(LivenessVerdict.STUCK) == PINGS_UNTIL_STUCK
 
@@ -102,7 +102,7 @@ def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
 def test_a_loop_that_turns_now_and_then_is_not_stuck() -> None:
     worker = liveness()
     for number in range(5 * PINGS_UNTIL_STUCK):
-        worker.answered(number // PINGS_UNTIL_STUCK, 0)
+        worker.record_answer(number // PINGS_UNTIL_STUCK, 0)
         assert worker.record_ping(IDLE) is not LivenessVerdict.STUCK
 
 
@@ -111,7 +111,7 @@ async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
     with ours, theirs:
         stalled = asyncio.Event()
         pulse = LoopHeartbeat(asyncio.get_running_loop(), theirs)
-        pulse.watch(TIMEOUT_MS, stalled.set)
+        pulse.set_stall_callback(TIMEOUT_MS, stalled.set)
         pulse.start()
         threading.Event().wait(2 * TIMEOUT_MS / 1000)  # holds the loop
         assert not stalled.is_set()
@@ -137,7 +137,9 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], async
     )
     reader, writer = os.pipe()
     try:
-        launch = Subprocesses(lambda: (reader,), held_worker.__name__, {"GIVEN": "value", "PATH": "lost"})
+        launch = SubprocessLauncher(
+            lambda: (reader,), held_worker.__name__, {"GIVEN": "value", "PATH": "lost"}
+        )
         await worker.start(launch, Tasks())
         await first_answer(worker)
         worker.serves = True
@@ -153,7 +155,7 @@ async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
     """Return once the process has been started, and answers."""
 
     def answers() -> bool:
-        worker.ping()
+        worker.ping_or_kill()
         return bool(worker.has_answered_ping)
 
     await eventually(answers, "an answer of the process")
@@ -162,7 +164,7 @@ async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
 async def ping(worker: WorkerProcess[FromWorker], ended: asyncio.Future[int], times: int) -> None:
     """As the supervisor does, but no more often than `times`; ends when the worker does."""
     for _ in range(times):
-        worker.ping()
+        worker.ping_or_kill()
         await asyncio.wait([ended], timeout=TIMEOUT_MS / 1000 / PINGS_PER_TIMEOUT)
         if ended.done():
             return

@@ -11,7 +11,7 @@ import msgspec
 
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host import real_machine
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology.view import Leader
@@ -19,8 +19,8 @@ from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
 from coordinator.workers.order_queue import NAMES_PER_MESSAGE, OrderQueue
 from coordinator.workers.topic_feed import TopicFeed
-from protocol.names import LeaderEpoch, Partition
-from storage.recovery.shared import SharedDirectory
+from protocol.named_types import LeaderEpoch, Partition
+from storage.recovery.shared_directory import SharedDirectory
 from tests.partitions.running import eventually
 from tests.support.idle import idle
 
@@ -53,7 +53,7 @@ class Heard:
     @property
     def gone(self) -> list[tuple[int, list[str]]]:
         """Partitions and the topics that went."""
-        told = [each for each in self.all if isinstance(each, messages.TopicsDeleted)]
+        told = [each for each in self.all if isinstance(each, messages.PendingOffsetDrops)]
         return [(each.partition, list(each.topics)) for each in told]
 
     @property
@@ -82,11 +82,11 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     loop, machine = asyncio.get_running_loop(), real_machine()
     io = machine.thread(loop, "test-io")
     settings = Settings(data_dir=tmp_path, offsets_topic_num_partitions=PARTITIONS)
-    shared, _ = SharedDirectory.open(tmp_path, log_settings(settings), machine.fs)
+    shared, _ = SharedDirectory.open(tmp_path, make_storage_settings(settings), machine.fs)
     store = CatalogueStore(tmp_path, io.submit, fs=machine.fs, new_topic_id=machine.new_topic_id)
     store.load(PARTITIONS)
     feed = TopicFeed(lambda: store.catalogue)
-    store.on_changed, store.topics_version = feed.changed, lambda: feed.version
+    store.on_changed, store.topics_version = feed.publish_changes, lambda: feed.version
     assignment = Assignment([Leader(1, LeaderEpoch(0))] * PARTITIONS, sorted(workers))
     dispatch = OrderQueue(loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get, Tasks())
     try:
@@ -102,8 +102,8 @@ async def test_an_order_to_lead_names_the_topics_that_went_and_the_version_witho
     worker = Heard()
     async with dispatching(tmp_path, {1: worker}) as played:
         store = played.store
-        store.change(lambda draft: draft.create("t", 1, topic_id=b"t" * 16), lambda _made: None)
-        store.change(lambda draft: draft.delete("t"), lambda _gone: None)
+        store.submit_edit(lambda draft: draft.create("t", 1, topic_id=b"t" * 16), lambda _made: None)
+        store.submit_edit(lambda draft: draft.delete("t"), lambda _gone: None)
         await eventually(lambda: store.deletions.number == 1, "the deletion")
         played.assignment.note_serving(1)
         played.order()
@@ -139,11 +139,11 @@ async def test_many_topics_that_went_are_told_as_fast_as_a_worker_reads(tmp_path
         assert [name for _, told in slow.gone for name in told] == [*names, "meanwhile"]
         assert [name for _, told in other.gone for name in told] == names
         assert slow.kinds == [
-            (messages.TopicsDeleted, 0),
+            (messages.PendingOffsetDrops, 0),
             (messages.LeadPartition, 0),
             (messages.ResignPartition, 0),
         ]
-        assert other.kinds == [(messages.TopicsDeleted, 1), (messages.LeadPartition, 1)]
+        assert other.kinds == [(messages.PendingOffsetDrops, 1), (messages.LeadPartition, 1)]
         assert played.dispatch.handed == [len(names) + 1, len(names)]
         assert max(slow.most_in_a_turn, other.most_in_a_turn) <= 2, (
             "names, and the order behind the last of them"

@@ -16,18 +16,18 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
-from coordinator.config.log_settings import log_settings
+from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host import real_machine
-from coordinator.runtime.sockets import private_path
+from coordinator.runtime.sockets import private_socket_path
 from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, LeaderEpoch, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
 from tests.support.idle import idle
@@ -69,7 +69,9 @@ class Played:
         self.led.add(partition)
         self.epochs[partition] += 1
         if deleted_topics:
-            self.app.share.note_deleted_topics(messages.TopicsDeleted(Partition(partition), deleted_topics))
+            self.app.share.note_deleted_topics(
+                messages.PendingOffsetDrops(Partition(partition), deleted_topics)
+            )
         known = self.shared.recovery_state(Partition(partition))
         epoch = LeaderEpoch(self.epochs[partition])
         self.app.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))
@@ -104,13 +106,13 @@ class Played:
 
     async def all_loaded(self) -> None:
         await eventually(
-            lambda: self.app.manager.owned_partitions.keys() >= self.led and self.app.leadership.ready,
+            lambda: self.app.manager.owned_partitions.keys() >= self.led and self.app.leadership.is_ready,
             "all loads",
         )
 
     async def private_client(self, greeting: bytes) -> Client:
         """A connection to the private socket that begins with these bytes."""
-        path = private_path(self.app.settings.data_dir, self.app.settings.node_id)
+        path = private_socket_path(self.app.settings.data_dir, self.app.settings.node_id)
         client = Client(*await asyncio.open_unix_connection(path))
         client.send(greeting)
         self.clients.append(client)
@@ -143,7 +145,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
         **chosen,
     }
     settings = Settings(**given)
-    shared, _ = SharedDirectory.open(data_dir, log_settings(settings), RealFileSystem())
+    shared, _ = SharedDirectory.open(data_dir, make_storage_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, LeaderEpoch(1)),) * PARTITIONS)
@@ -157,7 +159,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     played = Played(app, shared)
     heard.append(played.heard)
     topics = list(catalogue.snapshot_topics())
-    app.catalogue_store.queue_message(messages.AllTopics(0, topics, is_first=True, is_last=True))
+    app.catalogue_store.queue_message(messages.AllTopicsPiece(0, topics, is_first=True, is_last=True))
     try:
         await app.start()
         yield played
@@ -267,7 +269,7 @@ async def test_topics_that_came_and_went_unheard_are_known_to_be_dropped(tmp_pat
         await played.all_loaded()
         played.said.clear()
         store.queue_message(
-            messages.AllTopics(6, list(store.catalogue.snapshot_topics()), is_first=True, is_last=True)
+            messages.AllTopicsPiece(6, list(store.catalogue.snapshot_topics()), is_first=True, is_last=True)
         )
         await eventually(lambda: store.version == 6, "all topics")
         assert [

@@ -22,14 +22,14 @@ from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft, Topics
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partitions import ask
+from coordinator.cli.partitions import send_order
 from coordinator.config import Address, Settings
 from coordinator.host import real_machine
 from coordinator.node import EndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView
-from coordinator.topology.view import NO_NODE, Broker, Cluster, Leader, View
+from coordinator.topology.view import NO_NODE, Broker, ClusterTopology, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
 from coordinator.workers.control import ControlSocket
@@ -39,23 +39,23 @@ from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
 from coordinator.workers.process_settings import worker_settings
-from coordinator.workers.remote_catalogue import RemoteCatalogueStore
+from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
-from coordinator.workers.subprocesses import Subprocesses
+from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
-from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopics
+from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopicRefresher
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
-from protocol.names import GroupId, LeaderEpoch, Offset, Partition
+from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC, TAKEN_OVER_FILE
 from storage.errors import StorageError
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from storage.settings import LogSettings
 from tests.support.idle import idle
 from tests.support.ids import new_topic_id
@@ -95,7 +95,7 @@ def test_a_difference_makes_the_same_topics_or_changes_nothing(
 ) -> None:
     before = new_catalogue()
     edit(before, start, 100)
-    after, master, raced = before.draft(), before.draft(), before.draft()
+    after, master, raced = before.make_draft(), before.make_draft(), before.make_draft()
     edit(after, ours, 200)
     changes = after.changes()
     assert made(list(changes.pieces()), master)
@@ -117,10 +117,10 @@ def test_a_difference_makes_the_same_topics_or_changes_nothing(
 def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_leave_room_for() -> None:
     limits = msgspec.structs.replace(DEFAULT_LIMITS, topics=1)
     catalogue = Catalogue(new_catalogue().offsets_topic, limits=limits)
-    first, second = catalogue.draft(), catalogue.draft()
+    first, second = catalogue.make_draft(), catalogue.make_draft()
     first.create("a", 1, topic_id=topic_id(1))
     second.create("b", 1, topic_id=topic_id(2))
-    draft = catalogue.draft()
+    draft = catalogue.make_draft()
     assert made([first.changes()], draft)
     assert not made([second.changes()], draft)
     assert [topic.name for topic in draft.changes().created] == ["a"]
@@ -146,9 +146,7 @@ class Master:
         self.stores = []
         for index in range(workers):
             send = partial(self._got, index)
-            self.stores.append(
-                RemoteCatalogueStore(tmp_path, self.catalogue.offsets_topic, send, new_topic_id)
-            )
+            self.stores.append(CatalogueReplica(tmp_path, self.catalogue.offsets_topic, send, new_topic_id))
             self.send_everything(index)
 
     def _got(self, index: int, message: Any) -> None:
@@ -157,14 +155,14 @@ class Master:
     def send_everything(self, index: int) -> None:
         """Send all topics to a worker."""
         topics = list(self.catalogue.snapshot_topics())
-        self.stores[index].queue_message(messages.AllTopics(self.version, is_first=True))
-        self.stores[index].queue_message(messages.AllTopics(self.version, topics))
-        self.stores[index].queue_message(messages.AllTopics(self.version, is_last=True))
+        self.stores[index].queue_message(messages.AllTopicsPiece(self.version, is_first=True))
+        self.stores[index].queue_message(messages.AllTopicsPiece(self.version, topics))
+        self.stores[index].queue_message(messages.AllTopicsPiece(self.version, is_last=True))
 
     def answer(self, error: str = "", *, answer_first: bool = False) -> None:
         """Do what was asked first; in whatever order that and the answer arrive."""
         index, question = self.asked.pop(0)
-        draft = self.catalogue.draft()
+        draft = self.catalogue.make_draft()
         told: list[Any] = []
         done = False if error else made([question.changes], draft)
         if done:
@@ -181,11 +179,11 @@ class Master:
             self.stores[index].queue_message(answer)
 
 
-def create(store: RemoteCatalogueStore, name: str, outcomes: list[Any]) -> None:
+def create(store: CatalogueReplica, name: str, outcomes: list[Any]) -> None:
     def edit_one(draft: Draft) -> Topic | Refusal:
         return draft.create(name, 2, topic_id=store.new_topic_id())
 
-    store.change(edit_one, outcomes.append)
+    store.submit_edit(edit_one, outcomes.append)
 
 
 def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -> None:
@@ -194,7 +192,7 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     master.stores[1].on_topics_deleted = gone.extend
     create(master.stores[0], "old", [])
     master.answer()
-    master.stores[0].change(lambda draft: draft.delete("old"), lambda _outcome: None)
+    master.stores[0].submit_edit(lambda draft: draft.delete("old"), lambda _outcome: None)
     second = master.stores.pop()
     master.answer()  # which the second does not get
     master.stores.append(second)
@@ -236,8 +234,8 @@ def test_what_comes_while_an_edit_is_tried_waits_for_its_end(tmp_path: Path) -> 
             yield
         return grown
 
-    store.change_in_steps(grow, outcomes.append)
-    master.stores[0].change(lambda draft: draft.delete("t"), lambda _outcome: None)
+    store.submit_edit_in_steps(grow, outcomes.append)
+    master.stores[0].submit_edit(lambda draft: draft.delete("t"), lambda _outcome: None)
     master.answer()
     assert "t" in store.catalogue
     run_all(turns)
@@ -270,10 +268,10 @@ def test_many_topics_that_come_at_once_are_taken_over_in_slices(tmp_path: Path) 
 def test_a_worker_that_cannot_take_a_change_over_asks_for_all_topics(tmp_path: Path) -> None:
     master = Master(tmp_path, 1)
     store = master.stores[0]
-    store.queue_message(messages.AllTopics(0, is_first=True))  # of a list that ends before it is whole
+    store.queue_message(messages.AllTopicsPiece(0, is_first=True))  # of a list that ends before it is whole
     store.queue_message(messages.TopicsChanged(1, Changes(deleted=[b"x" * 16])))
     assert master.asked == [(0, messages.AskTopics())]
-    store.queue_message(messages.AllTopics(0, is_last=True))
+    store.queue_message(messages.AllTopicsPiece(0, is_last=True))
     assert len(store.catalogue) == len(master.catalogue)
     master.asked.clear()
     master.send_everything(0)
@@ -304,7 +302,7 @@ class FakeReader:
     def messages(self) -> list[Any]:
         """What has come since the last time."""
         frames, self.frames = self.frames, []
-        decoder = msgspec.msgpack.Decoder(messages.AllTopics | messages.TopicsChanged)
+        decoder = msgspec.msgpack.Decoder(messages.AllTopicsPiece | messages.TopicsChanged)
         return [decoder.decode(frame[LENGTH_BYTES:]) for frame in frames]
 
 
@@ -321,14 +319,14 @@ class Fed:
         self.running = asyncio.create_task(self.subscription.run())
 
     def create(self, *names: str) -> None:
-        draft = self.catalogue.draft()
+        draft = self.catalogue.make_draft()
         for name in names:
             draft.create(name, 1, topic_id=new_topic_id())
         changes = draft.changes()
         self.catalogue.apply(changes)
-        self.feed.changed(changes)
+        self.feed.publish_changes(changes)
 
-    async def has_read(self, store: RemoteCatalogueStore) -> None:
+    async def has_read(self, store: CatalogueReplica) -> None:
         """Return once everything that is sent has come to a worker's copy."""
         while store.catalogue != self.catalogue:
             await asyncio.sleep(0)
@@ -344,7 +342,7 @@ class Fed:
 async def test_topics_are_sent_in_pieces_and_then_a_change_costs_what_it_changes(tmp_path: Path) -> None:
     fed = Fed(20_000)
     sizes: list[int] = []
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
+    store = CatalogueReplica(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     while not store.arrived.is_set():
         await asyncio.sleep(0)
         sizes += map(len, fed.reader.frames)
@@ -366,7 +364,7 @@ async def test_one_who_reads_nothing_gets_no_more_and_everything_anew_if_too_muc
     tmp_path: Path,
 ) -> None:
     fed = Fed(10)
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
+    store = CatalogueReplica(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     await fed.has_read(store)
     fed.reader.room.clear()
     fed.create("first")
@@ -383,7 +381,7 @@ async def test_one_who_reads_nothing_gets_no_more_and_everything_anew_if_too_muc
 
 async def test_changes_during_the_first_sending_come_after_it(tmp_path: Path) -> None:
     fed = Fed(2_000)
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
+    store = CatalogueReplica(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     turns = 0
     while not store.arrived.is_set():
         fed.create(f"new{turns}")
@@ -437,7 +435,7 @@ def test_deleted_topics_are_told_at_every_worker(tmp_path: Path) -> None:
         store.on_topics_deleted = names.extend
     create(master.stores[0], "t", [])
     master.answer()
-    master.stores[0].change(lambda catalogue: catalogue.delete("t"), lambda _outcome: None)
+    master.stores[0].submit_edit(lambda catalogue: catalogue.delete("t"), lambda _outcome: None)
     master.answer()
     assert gone == [["t"], ["t"]]
 
@@ -447,8 +445,8 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
     restarts = Restarts(lambda: now[0])
     pauses = [restarts.record_death(1) for _ in range(6)]
     assert pauses == [0.0, 1.0, 2.0, None, None, None]
-    assert restarts.pause_s(1) == PAUSE_S_MAX
-    assert restarts.total(1) == 6
+    assert restarts.restart_delay_s(1) == PAUSE_S_MAX
+    assert restarts.death_count(1) == 6
     now[0] += WITHIN_S + 1
     assert restarts.record_death(1) == 0.0
 
@@ -457,8 +455,8 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
-    ends.ask(1, messages.AskEndOffsets(9, GroupId("g"), partitions), 2)
-    ends.ask(3, messages.AskEndOffsets(4, GroupId("h"), partitions), 2)
+    ends.ask(1, messages.RelayEndOffsetsQuery(9, GroupId("g"), partitions), 2)
+    ends.ask(3, messages.RelayEndOffsetsQuery(4, GroupId("h"), partitions), 2)
     assert told == [
         (2, messages.EndOffsetsQuery(1, GroupId("g"), partitions)),
         (2, messages.EndOffsetsQuery(2, GroupId("h"), partitions)),
@@ -468,33 +466,33 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
     ends.forward_reply(3, messages.EndOffsetsReply(2, {}))  # was not asked
     ends.forward_reply(2, messages.EndOffsetsReply(2, known))
     ends.forward_reply(2, messages.EndOffsetsReply(2, {}))  # twice: does not count
-    assert told == [(3, messages.EndOffsetsAnswer(4, known))]
+    assert told == [(3, messages.RelayedEndOffsetsReply(4, known))]
 
 
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEndOffsets(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
+    ends.ask(1, messages.RelayEndOffsetsQuery(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
         ends.forward_reply(2, messages.EndOffsetsReply(1, None))
     elif how == "gone":
-        ends.forget(3)
+        ends.fail_queries_of_node(3)
         assert len(told) == 1
-        ends.forget(2)
-    assert told[-1] == (1, messages.EndOffsetsAnswer(9, None))
+        ends.fail_queries_of_node(2)
+    assert told[-1] == (1, messages.RelayedEndOffsetsReply(9, None))
 
 
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEndOffsets(1, GroupId("g"), {"t": (0,)}), 2)
-    ends.forget(1)
-    ends.ask(1, messages.AskEndOffsets(1, GroupId("h"), {"u": (0,)}), 2)
+    ends.ask(1, messages.RelayEndOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
+    ends.fail_queries_of_node(1)
+    ends.ask(1, messages.RelayEndOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
     ends.forward_reply(2, messages.EndOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
     ends.forward_reply(2, messages.EndOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
-    assert told[2:] == [(1, messages.EndOffsetsAnswer(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))]
+    assert told[2:] == [(1, messages.RelayedEndOffsetsReply(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))]
 
 
 async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_gone() -> None:
@@ -506,7 +504,7 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
     class Ended:
         pid = 1
 
-        def facts(self) -> None:
+        def read_system_state(self) -> None:
             return None
 
         def kill(self) -> None:
@@ -535,10 +533,10 @@ class Unsupervised:
     def configure(self, settings: Settings, name: int | str) -> None:
         pass
 
-    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         pass
 
-    def handle_orphaned(self, reason: str) -> None:
+    def end_orphaned_worker(self, reason: str) -> None:
         raise AssertionError(reason)
 
 
@@ -570,7 +568,7 @@ class HearingWorker(WorkerProcess[messages.FromWorker]):
 def supervisor_of(shared: SharedDirectory) -> Supervisor:
     """A supervisor that was not started."""
     settings = Settings(data_dir=shared.data_dir, workers=2)
-    launch = Subprocesses(shared.lock_descriptors)
+    launch = SubprocessLauncher(shared.lock_descriptors)
     return Supervisor(settings, asyncio.get_running_loop(), real_machine(), launch, shared, "cluster")
 
 
@@ -579,7 +577,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
     supervisor = supervisor_of(shared)
     try:
         last, following = HearingWorker(), HearingWorker()
-        draft = supervisor.store.catalogue.draft()
+        draft = supervisor.store.catalogue.make_draft()
         draft.create("new", 1, topic_id=topic_id(1))
         supervisor.workers[1] = last
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
@@ -597,7 +595,7 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
     now_s = [100.0]
     sent: list[messages.FromWorker] = []
     due: list[Callable[[], None]] = []
-    missed = UnknownTopics(
+    missed = UnknownTopicRefresher(
         lambda: now_s[0], lambda _seconds, call: due.append(call), sent.append
     ).refresh_for_topic
 
@@ -627,10 +625,14 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
 
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
-        messages.AskEndOffsets(9, GroupId("g"), {"t": (0, 1)}),
-        messages.EndOffsetsAnswer(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
+        messages.RelayEndOffsetsQuery(9, GroupId("g"), {"t": (0, 1)}),
+        messages.RelayedEndOffsetsReply(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
     ):
-        kind = messages.FromWorker if isinstance(message, messages.AskEndOffsets) else messages.FromSupervisor
+        kind = (
+            messages.FromWorker
+            if isinstance(message, messages.RelayEndOffsetsQuery)
+            else messages.FromSupervisor
+        )
         assert msgspec.msgpack.decode(encode(message)[4:], type=kind) == message
 
 
@@ -642,7 +644,7 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
         Leader(NO_NODE, LeaderEpoch(7)),
         Leader(9, LeaderEpoch(8)),
     )
-    cluster = Cluster(View(brokers, leaders))
+    cluster = ClusterTopology(View(brokers, leaders))
     offsets = Topic(name="__consumer_offsets", id=bytes(16), partitions=4)
     assert [cluster.leader(offsets, index) for index in range(4)] == [
         Leader(1, LeaderEpoch(3)),
@@ -652,7 +654,7 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     ]
     for number in range(40):
         expected = {0: brokers[0], 1: brokers[1]}.get(partition_for(GroupId(f"g{number}"), 4))
-        assert cluster.coordinator(GroupId(f"g{number}")) == expected
+        assert cluster.look_up_coordinator(GroupId(f"g{number}")) == expected
     topic = Topic(name="t", id=topic_id(1), partitions=6)
     assert {cluster.leader(topic, index).node_id for index in range(6)} == {1, 2}
     cluster.update(View(brokers[1:], leaders))
@@ -677,10 +679,10 @@ def test_each_worker_has_an_id_and_ports_of_its_own(tmp_path: Path, monkeypatch:
 
 def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_were(tmp_path: Path) -> None:
     fs = RealFileSystem()
-    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [0, 0, 0]
+    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 3) == [0, 0, 0]
     assert leaders_file.read(fs, tmp_path) is None
     leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(5)), Leader(NO_NODE, LeaderEpoch(1))])
-    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [6, 2, 1]
+    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 3) == [6, 2, 1]
     assert leaders_file.read(fs, tmp_path) == [
         Leader(1, LeaderEpoch(6)),
         Leader(1, LeaderEpoch(2)),
@@ -696,15 +698,15 @@ def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:
         text = f"0\n2\n1 0\n{epoch} {first_offset}\n"
         (tmp_path / f"{OFFSETS_TOPIC}-{partition}" / "leader-epoch-checkpoint").write_text(text)
     # Nothing was taken over: these are epochs of our own.
-    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [10, 4, 4, 0]
+    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [10, 4, 4, 0]
     # A broker wrote up to 100: the first is its, and the others began behind it.
     ends = {(OFFSETS_TOPIC, Partition(partition)): Offset(100) for partition in range(3)}
     write_offsets(fs, tmp_path / TAKEN_OVER_FILE, ends)
     for _ in range(2):
-        assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
+        assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
     assert [each.epoch for each in leaders_file.read_partition_leaders(fs, tmp_path, 4)] == [11, 4, 4, 0]
     leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(3)), Leader(2, LeaderEpoch(7))])
-    assert leaders_file.next_single_epochs(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
+    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
 
 
 @pytest.mark.parametrize(
@@ -779,6 +781,6 @@ async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> N
 
 def test_orders_without_a_supervisor_say_why(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="nothing runs there, or it is a single node"):
-        ask(tmp_path, ListPartitions())
+        send_order(tmp_path, ListPartitions())
     with pytest.raises(CommandError, match="at most 103 bytes; choose a shorter"):
-        ask(tmp_path / ("x" * 100), ListPartitions())
+        send_order(tmp_path / ("x" * 100), ListPartitions())

@@ -13,7 +13,7 @@ from bench.ports import free_ports
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Address
 from coordinator.data_directory import CannotStart
-from coordinator.runtime.sockets import private_path
+from coordinator.runtime.sockets import private_socket_path
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.workers import messages
 from protocol.apis import ApiKey
@@ -25,7 +25,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.messages import DescribeGroupsRequest
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 from protocol.proxy_header import (
     HEAD_BYTES,
     REST_BYTES_MAX,
@@ -168,9 +168,9 @@ async def test_the_clusters_own_offsets_topic_is_known_by_its_id(tmp_path: Path)
         store, seen = played.app.catalogue_store, (b"c" * 16, 60)
         ours = store.catalogue.offsets_topic.id
         topics = list(store.catalogue.snapshot_topics())
-        store.queue_message(messages.AllTopics(1, topics, is_first=True, is_last=False))
+        store.queue_message(messages.AllTopicsPiece(1, topics, is_first=True, is_last=False))
         played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
-        store.queue_message(messages.AllTopics(1, [], is_first=False, is_last=True))
+        store.queue_message(messages.AllTopicsPiece(1, [], is_first=False, is_last=True))
         played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)
         found = store.catalogue.by_id(seen[0])
         assert found is not None
@@ -198,7 +198,7 @@ async def client_answer(client: Client, frame: bytes) -> Any:
 
 
 async def test_the_socket_is_this_users_alone_and_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
-    path = private_path(tmp_path, NODE)
+    path = private_socket_path(tmp_path, NODE)
     path.parent.mkdir(mode=0o755)
     path.write_text("of a process that was killed")
     async with private_worker(tmp_path) as played:

@@ -36,7 +36,7 @@ class Client(Background):
         super().__init__()
         with Cluster(bootstrap, timeout_s=TIMEOUT_S) as cluster:
             (self._member,) = cluster.join_all(topic, [GROUP])
-            self._address = cluster.coordinators([GROUP])[GROUP]
+            self._address = cluster.look_up_coordinators([GROUP])[GROUP]
         self._dialect = cluster.dialect
         self._topic = topic
         self._offset = 0

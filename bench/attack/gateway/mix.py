@@ -20,7 +20,7 @@ from protocol.messages import (
     MetadataRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, MemberId, Offset
+from protocol.named_types import GroupId, MemberId, Offset
 
 TOPIC: Final = "wide-1"
 PARTITIONS: Final = 2_000

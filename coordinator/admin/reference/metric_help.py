@@ -34,7 +34,7 @@ class CounterHelp(MetricHelp):
 
     kind = "counter"
 
-    def family(self, value: float | None = None) -> CounterMetricFamily:
+    def make_family(self, value: float | None = None) -> CounterMetricFamily:
         """Return a family of samples: empty, or with one sample for a metric without labels."""
         family = CounterMetricFamily(self.name, self.text, labels=self.labels)
         if value is not None:
@@ -47,7 +47,7 @@ class GaugeHelp(MetricHelp):
 
     kind = "gauge"
 
-    def family(self, value: float | None = None) -> GaugeMetricFamily:
+    def make_family(self, value: float | None = None) -> GaugeMetricFamily:
         """Return a family of samples: empty, or with one sample for a metric without labels."""
         family = GaugeMetricFamily(self.name, self.text, labels=self.labels)
         if value is not None:
@@ -60,7 +60,7 @@ class HistogramHelp(MetricHelp):
 
     kind = "histogram"
 
-    def family(self) -> HistogramMetricFamily:
+    def make_family(self) -> HistogramMetricFamily:
         """Return a family without samples."""
         return HistogramMetricFamily(self.name, self.text, labels=self.labels)
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
+from coordinator.admin.reference import gateway, groups, log, node, offsets, requests
 from coordinator.admin.reference.metric_help import MetricHelp, Section
 
 BAR: Final = "\\|"
@@ -41,8 +41,8 @@ SECTIONS: Final = (
     offsets.SECTION,
     log.SECTION,
     node.SECTION,
-    cluster.OF_LAG,
-    cluster.OF_PROCESSES,
+    gateway.OF_LAG,
+    gateway.OF_PROCESSES,
 )
 
 

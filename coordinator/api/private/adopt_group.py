@@ -14,8 +14,8 @@ from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, Adop
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
-from protocol.messages import schema_of
-from protocol.names import GroupId
+from protocol.messages import build_schema
+from protocol.named_types import GroupId
 
 
 class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
@@ -60,7 +60,7 @@ def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> Adopt
 def _adopt(
     node: Node, request: AdoptGroupRequest, ctx: RequestContext
 ) -> Generator[None, None, AdoptGroupResponse]:
-    offsets = yield from offsets_of(request.offsets or [])
+    offsets = yield from parse_offsets_in_steps(request.offsets or [])
     adopted = AdoptionOutcome(ErrorCode.INVALID_REQUEST)
     if offsets is not None and not (offsets and request.unknown):
         reading = AdoptionReading(offsets, request.epoch, request.asked_ms, request.unknown)
@@ -68,7 +68,7 @@ def _adopt(
     return _response(adopted, ctx.api_version)
 
 
-def offsets_of(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] | None]:
+def parse_offsets_in_steps(topics: list[Any]) -> Generator[None, None, list[AdoptedOffset] | None]:
     """Read the offsets in a request, in steps; return None if one is invalid, or a partition is in it twice.
 
     A topic may be in the request several times.
@@ -121,7 +121,7 @@ def error_response(request: AdoptGroupRequest, error: ErrorCode, version: int) -
 
 
 API: Final = Api(
-    schema_of(AdoptGroupRequest, AdoptGroupResponse),
+    build_schema(AdoptGroupRequest, AdoptGroupResponse),
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,

@@ -12,11 +12,11 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import schema_of
-from protocol.names import GroupId
+from protocol.messages import build_schema
+from protocol.named_types import GroupId
 
 
-class Step(IntEnum):
+class CloseGroupStep(IntEnum):
     """A step of giving a group back."""
 
     ASK = 0
@@ -28,7 +28,7 @@ class Step(IntEnum):
 
 
 class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A request to take one `Step` for a group."""
+    """A request to take one `CloseGroupStep` for a group."""
 
     group_id: GroupId
     step: int
@@ -46,11 +46,11 @@ class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
 def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> CloseGroupResponse:
     """Report whether a group could be given back, close it, or open it again."""
     adoptions, group_id, step = node.group_access.adoptions, request.group_id, request.step
-    if step == Step.ASK:
+    if step == CloseGroupStep.ASK:
         error = adoptions.check_give_back(ctx, group_id)
-    elif step == Step.CLOSE:
+    elif step == CloseGroupStep.CLOSE:
         error = adoptions.close_for_give_back(ctx, group_id)
-    elif step == Step.REOPEN:
+    elif step == CloseGroupStep.REOPEN:
         error = adoptions.reopen(group_id)
     else:
         error = ErrorCode.INVALID_REQUEST
@@ -65,7 +65,7 @@ def error_response(request: CloseGroupRequest, error: ErrorCode, version: int) -
 
 
 API: Final = Api(
-    schema_of(CloseGroupRequest, CloseGroupResponse),
+    build_schema(CloseGroupRequest, CloseGroupResponse),
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,

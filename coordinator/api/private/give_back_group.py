@@ -8,14 +8,14 @@ from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.private.adopt_group import offsets_of
+from coordinator.api.private.adopt_group import parse_offsets_in_steps
 from coordinator.api.slices import work_in_slices
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
-from protocol.messages import schema_of
-from protocol.names import GroupId
+from protocol.messages import build_schema
+from protocol.named_types import GroupId
 
 
 class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
@@ -40,7 +40,7 @@ def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> Pa
 def _give_back(
     node: Node, request: GiveBackGroupRequest, ctx: RequestContext
 ) -> Generator[None, None, GiveBackGroupResponse]:
-    offsets = yield from offsets_of(request.offsets)
+    offsets = yield from parse_offsets_in_steps(request.offsets)
     error = ErrorCode.INVALID_REQUEST
     if offsets is not None:
         error = yield from node.group_access.adoptions.give_back(ctx, request.group_id, offsets)
@@ -55,7 +55,7 @@ def error_response(request: GiveBackGroupRequest, error: ErrorCode, version: int
 
 
 API: Final = Api(
-    schema_of(GiveBackGroupRequest, GiveBackGroupResponse),
+    build_schema(GiveBackGroupRequest, GiveBackGroupResponse),
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,

@@ -13,8 +13,8 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import schema_of
-from protocol.names import GroupId
+from protocol.messages import build_schema
+from protocol.named_types import GroupId
 
 
 class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
@@ -49,7 +49,9 @@ def _locate(
         if group_id is None:
             yield
         else:
-            here.append(adoptions.locate(ctx, group_id, discard_readings=request.discard_readings))
+            here.append(
+                adoptions.check_group_is_here(ctx, group_id, discard_readings=request.discard_readings)
+            )
     return _response(ErrorCode.NONE, here)
 
 
@@ -65,7 +67,7 @@ def error_response(request: LocateGroupsRequest, error: ErrorCode, version: int)
 
 
 API: Final = Api(
-    schema_of(LocateGroupsRequest, LocateGroupsResponse),
+    build_schema(LocateGroupsRequest, LocateGroupsResponse),
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,

@@ -103,7 +103,7 @@ class Client:
             self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def connection(self, address: Address) -> ClusterConnection:
+    def connect(self, address: Address) -> ClusterConnection:
         """Return the connection to a node. Raises CommandError if there can be none."""
         if address not in self._connections:
             self._connections[address] = ClusterConnection(address, self._left_s, self._security)
@@ -122,14 +122,14 @@ class Client:
         failed = []
         for address in self._bootstrap:
             try:
-                return self.connection(address)
+                return self.connect(address)
             except CommandError as error:
                 failed.append(error)
         if len(failed) == 1:
             raise failed[0]
         raise CommandError("; ".join(map(str, failed)), failed[0].exit_code)
 
-    def metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
+    def fetch_metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
         """Return the metadata of these topics, or of all; the request creates no topic."""
         from protocol.messages import MetadataRequest
 
@@ -142,9 +142,9 @@ class Client:
         )
         return response
 
-    def nodes(self) -> list[Address]:
+    def fetch_node_addresses(self) -> list[Address]:
         """Return the addresses of all nodes of the cluster."""
-        return list(self.addresses(self.metadata([])).values())
+        return list(self.addresses(self.fetch_metadata([])).values())
 
     def addresses(self, metadata: "MetadataResponse") -> dict[int, Address]:
         """Return the address of each node in a MetadataResponse, by node id."""
@@ -153,11 +153,11 @@ class Client:
             return dict.fromkeys(brokers or (-1,), self.bootstrap_connection().address)
         return brokers
 
-    def controller(self) -> ClusterConnection:
+    def connect_to_controller(self) -> ClusterConnection:
         """Return the connection to the node that changes topics."""
-        metadata = self.metadata([])
+        metadata = self.fetch_metadata([])
         address = self.addresses(metadata).get(metadata.controller_id)
-        return self.connection(address) if address else self.bootstrap_connection()
+        return self.connect(address) if address else self.bootstrap_connection()
 
     def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
         """Return FindCoordinator's result for each of the groups, in their order."""
@@ -207,7 +207,7 @@ class Client:
         by_node: dict[ClusterConnection, list[str]] = {}
         for group, found in zip(groups, self.find_coordinators(groups), strict=True):
             if found.error_code == ErrorCode.NONE:
-                connection = self.connection(Address(found.host, found.port))
+                connection = self.connect(Address(found.host, found.port))
                 connection.node_id = found.node_id
                 by_node.setdefault(connection, []).append(group)
             else:

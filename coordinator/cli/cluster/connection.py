@@ -84,7 +84,7 @@ class ClusterConnection:
         """Close the socket of the connection."""
         self._socket.close()
 
-    def version(self, api: ApiKey, known: KnownVersions) -> int:
+    def choose_version(self, api: ApiKey, known: KnownVersions) -> int:
         """Return the highest version of `api` that caller and server know. Raises CommandError if there is none."""
         offered = self._offered.get(api)
         if offered is None or offered.min > known.max or offered.max < known.min:
@@ -100,7 +100,7 @@ class ClusterConnection:
 
     def ask(self, api: ApiKey, known: KnownVersions, request: object) -> Any:
         """Send one request in the highest version that both know, and return the response. Raises CommandError."""
-        return self.call(api, self.version(api, known), request)
+        return self.call(api, self.choose_version(api, known), request)
 
     def call(self, api: ApiKey, version: int, request: object) -> Any:
         """Send one request and return the decoded response. Raises CommandError if that fails."""
@@ -149,7 +149,7 @@ class ClusterConnection:
                 f"{self.name} refused {security.mechanism}: {error_name(offered.error_code)}; "
                 f"it offers {', '.join(offered.mechanisms) or 'no mechanism'}"
             )
-        login = security.login()
+        login = security.make_sasl_mechanism()
         while not login.is_done():
             request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
             answer = self.ask(ApiKey.SASL_AUTHENTICATE, KnownVersions(0, 1), request)

@@ -11,9 +11,9 @@ from typing import Final
 from coordinator.cli.cluster import groups
 from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, raise_if_refused
 from coordinator.cli.cluster.connection import ClusterConnection
-from coordinator.cli.cluster.membership import leaving_identity, remove_on
+from coordinator.cli.cluster.membership import leaving_identity, remove_at_coordinator
 from coordinator.cli.cluster.model import CommittedOffset
-from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_on
+from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_at_coordinator
 from coordinator.cli.errors import CommandError
 from protocol.errors import ErrorCode
 
@@ -43,13 +43,15 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
 def _once(
     connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
 ) -> Failures | ServerRefusal:
-    described = groups.describe_on(connection, [group])[group]
+    described = groups.describe_at_coordinator(connection, [group])[group]
     if described is not groups.NOT_FOUND:
         if isinstance(described, ServerRefusal):
             return described
         members = [leaving_identity(member) for member in described.members]
         refused = (
-            raise_if_refused(remove_on(connection, group, members), f"removing members of group {group}")
+            raise_if_refused(
+                remove_at_coordinator(connection, group, members), f"removing members of group {group}"
+            )
             if members
             else {}
         )
@@ -58,4 +60,4 @@ def _once(
             raise CommandError(
                 f"not removed from group {group}: {', '.join(map(str, kept))}; nothing was set"
             )
-    return commit_on(connection, group, offsets)
+    return commit_at_coordinator(connection, group, offsets)

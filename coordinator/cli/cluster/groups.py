@@ -18,9 +18,9 @@ from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions,
 from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
-from protocol.embedded import decode_assignment
+from protocol.consumer_protocol import decode_assignment
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 
@@ -40,7 +40,9 @@ NOT_FOUND: Final = ServerRefusal(ErrorCode.GROUP_ID_NOT_FOUND)
 
 def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
     """Return the groups of the cluster by id; only those in `states` and of `types` if these are given."""
-    found = (group for node in client.nodes() for group in _list_on(client, node, states, types))
+    found = (
+        group for node in client.fetch_node_addresses() for group in _list_on(client, node, states, types)
+    )
     return sorted(found, key=lambda group: group.group)
 
 
@@ -54,7 +56,7 @@ def _list_on(
     def ask() -> "ListGroupsResponse":
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         versions = KnownVersions(5 if types else 4, 5)
-        response: ListGroupsResponse = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
+        response: ListGroupsResponse = client.connect(node).ask(ApiKey.LIST_GROUPS, versions, request)
         raise_for_error_code(response.error_code, None, doing)
         return response
 
@@ -86,9 +88,9 @@ def is_pattern(name: str) -> bool:
     return not WILDCARDS.isdisjoint(name)
 
 
-def missing_partitions(client: Client) -> dict[int, str]:
+def find_unserved_partitions(client: Client) -> dict[int, str]:
     """Return the partitions of groups that are not served now, with the name of the coordinator's error."""
-    (topic,) = client.metadata([OFFSETS_TOPIC]).topics
+    (topic,) = client.fetch_metadata([OFFSETS_TOPIC]).topics
     count = len(topic.partitions)
     if not count:
         return {}
@@ -97,7 +99,7 @@ def missing_partitions(client: Client) -> dict[int, str]:
     asked: dict[ClusterConnection, list[str]] = {}
     for key, found in zip(keys, client.find_coordinators(keys), strict=True):
         if found.error_code == ErrorCode.NONE:
-            asked.setdefault(client.connection(Address(found.host, found.port)), []).append(key)
+            asked.setdefault(client.connect(Address(found.host, found.port)), []).append(key)
         else:
             missing[partition_for(GroupId(key), count)] = error_name(found.error_code)
     for connection, groups in asked.items():
@@ -123,10 +125,10 @@ def _groups_by_partition(count: int) -> list[str]:
 
 def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | ServerRefusal]:
     """Return state and members of each group, NOT_FOUND if there is no such group."""
-    return client.ask_group_coordinators("describing", groups, describe_on)
+    return client.ask_group_coordinators("describing", groups, describe_at_coordinator)
 
 
-def describe_on(
+def describe_at_coordinator(
     connection: ClusterConnection, groups: Sequence[str]
 ) -> Mapping[str, GroupDetails | ServerRefusal]:
     """Describe groups over the connection to their coordinator.

@@ -10,7 +10,7 @@ from coordinator.cli.cluster.model import GroupDetails, Member
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 
 REASON = "removed by groupkeeper's command"
 
@@ -49,11 +49,11 @@ def remove_members(
 ) -> dict[LeavingMember, ServerRefusal]:
     """Remove members from a group; return those that were refused. Raises CommandError for the whole group."""
     return client.ask_group_coordinator(
-        "removing members of", group, lambda connection: remove_on(connection, group, members)
+        "removing members of", group, lambda connection: remove_at_coordinator(connection, group, members)
     )
 
 
-def remove_on(
+def remove_at_coordinator(
     connection: ClusterConnection, group: str, members: Sequence[LeavingMember]
 ) -> dict[LeavingMember, ServerRefusal] | ServerRefusal:
     """Remove members from a group over the connection to its coordinator."""

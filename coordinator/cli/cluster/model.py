@@ -49,7 +49,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     is_classic: bool | None = None
 
     @property
-    def places(self) -> list[PartitionRef]:
+    def assigned_partitions(self) -> list[PartitionRef]:
         """The partitions that are assigned to the member."""
         return [PartitionRef(of.topic, partition) for of in self.assignment for partition in of.partitions]
 
@@ -84,7 +84,7 @@ class CommittedOffset(msgspec.Struct, frozen=True, order=True):
         return PartitionRef(self.topic, self.partition)
 
 
-class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
+class GroupView(msgspec.Struct, frozen=True, omit_defaults=True):
     """The group in one line; `lag` is the sum of all known lags of its partitions, None if none is known."""
 
     state: str
@@ -129,15 +129,15 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     """The requested parts of `groups describe`."""
 
     group: str
-    state: StateView | None = None
+    state: GroupView | None = None
     members: list[Member] | None = None
     offsets: list[OffsetView] | None = None
     topics: list[TopicView] | None = None
 
 
-def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateView:
+def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> GroupView:
     """Return the group in one line, with the lag of these partitions."""
-    return StateView(
+    return GroupView(
         details.state,
         len(details.members),
         details.type,
@@ -168,9 +168,9 @@ def _lag(offsets: Iterable[OffsetView]) -> int | None:
     return sum(lags) if lags else None
 
 
-def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[PartitionRef]:
+def list_group_partitions(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[PartitionRef]:
     """Return every partition that has an offset or a reader, in order."""
-    assigned = {place for member in details.members for place in member.places}
+    assigned = {place for member in details.members for place in member.assigned_partitions}
     return sorted(assigned | {offset.place for offset in committed})
 
 
@@ -178,10 +178,10 @@ def offset_views(
     details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[PartitionRef, int]
 ) -> list[OffsetView]:
     """Return every partition that has an offset or a reader, in order; `ends` has the known ends."""
-    owners = {place: member for member in details.members for place in member.places}
+    owners = {place: member for member in details.members for place in member.assigned_partitions}
     offsets = {offset.place: offset for offset in committed}
     views = []
-    for place in places_of(details, committed):
+    for place in list_group_partitions(details, committed):
         offset, owner, end = offsets.get(place), owners.get(place), ends.get(place)
         views.append(
             OffsetView(

@@ -25,7 +25,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 
 if TYPE_CHECKING:
     from protocol.messages import OffsetDeleteResponse
@@ -76,12 +76,12 @@ def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Fa
     for start in range(0, len(rows), OFFSETS_AT_ONCE):
         part = rows[start : start + OFFSETS_AT_ONCE]
         failures |= client.ask_group_coordinator(
-            "setting offsets of", group, partial(commit_on, group=group, offsets=part)
+            "setting offsets of", group, partial(commit_at_coordinator, group=group, offsets=part)
         )
     return failures
 
 
-def commit_on(
+def commit_at_coordinator(
     connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
 ) -> Failures | ServerRefusal:
     """Commit offsets over the connection to the group's coordinator."""

@@ -46,7 +46,7 @@ class Security(msgspec.Struct, frozen=True):
             plain.close()
             raise
 
-    def login(self) -> "SaslMechanism":
+    def make_sasl_mechanism(self) -> "SaslMechanism":
         """Return kafka-python's SASL mechanism, which makes the messages of the login."""
         from kafka.net.sasl import get_sasl_mechanism
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from coordinator.cli.cluster import ends
+from coordinator.cli.cluster import partition_offsets
 from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
 from coordinator.cli.cluster.model import PartitionRef
@@ -88,7 +88,7 @@ def _usable(client: Client, names: Sequence[str] | None) -> "dict[str, SeenTopic
     """Return the existing topics of these names, or all topics, by name."""
     from protocol.messages import topics_by_name
 
-    found = topics_by_name(client.metadata(names))
+    found = topics_by_name(client.fetch_metadata(names))
     return {name: topic for name, topic in found.items() if topic.error_code in _USABLE}
 
 
@@ -97,7 +97,7 @@ def partition_counts(client: Client) -> dict[str, int]:
     return {each.topic: each.partitions for each in list_topics(client)}
 
 
-def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
+def find_matching_topics(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
     """Return the topics that each name or pattern stands for, none if there is no such topic."""
     known = partition_counts(client)
     return {
@@ -112,8 +112,12 @@ def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     places = [
         PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
     ]
-    starts = ends.select_known_offsets(ends.offsets_at(client, places, ends.START))
-    ended = ends.select_known_offsets(ends.offsets_at(client, places, ends.END))
+    starts = partition_offsets.select_known_offsets(
+        partition_offsets.fetch_offsets_at(client, places, partition_offsets.START)
+    )
+    ended = partition_offsets.select_known_offsets(
+        partition_offsets.fetch_offsets_at(client, places, partition_offsets.END)
+    )
     configs = _configs(client, list(topics))
     return [
         TopicDetails(
@@ -227,7 +231,7 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
 
 def _change(client: Client, doing: str, ask: Any) -> Answers:
     def attempt() -> Answers:
-        controller: ClusterConnection = client.controller()
+        controller: ClusterConnection = client.connect_to_controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
             raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)

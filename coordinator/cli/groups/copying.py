@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.errors import CommandError, exit_on_errors
 from coordinator.cli.flags import flatten_parameters
-from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics, addresses
+from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics, parse_addresses
 
 
 @flatten_parameters
@@ -35,11 +35,11 @@ def copy(
     The other may be on another cluster. What TO has committed in other partitions stays. Exit code 1: something
     was not set.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import raise_if_refused
         from coordinator.cli.groups import changes
-        from coordinator.cli.resets.scope import is_wanted, parse_topics
+        from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
@@ -52,7 +52,7 @@ def copy(
             raise CommandError(f"group {source} has no such offsets")
         there = at
         if to_bootstrap is not None:
-            addresses(to_bootstrap, "--to-bootstrap")
+            parse_addresses(to_bootstrap, "--to-bootstrap")
             there = ClusterOptions(to_bootstrap, to_command_config, at.timeout)
             chosen = [
                 msgspec.structs.replace(row, leader_epoch=-1) for row in chosen

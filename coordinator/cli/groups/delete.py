@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING
 
-from coordinator.cli.errors import CommandError, one_line_errors, print_line
+from coordinator.cli.errors import CommandError, exit_on_errors, print_line
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, GroupsToChange
 from protocol.errors import ErrorCode
@@ -23,7 +23,7 @@ def delete(
 
     Exit code 1 where a group was not deleted, or could not be.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import groups, membership
         from coordinator.cli.cluster.client import ServerRefusal
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
 from protocol.errors import ErrorCode
@@ -35,18 +35,18 @@ def delete_offsets(
 
     Those in topics that members of the group consume are refused. Exit code 1 where there are none, or one was refused.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import raise_if_refused
-        from coordinator.cli.resets.offsets_file import of_group, read_offsets
-        from coordinator.cli.resets.scope import is_wanted, parse_topics
+        from coordinator.cli.resets.offsets_file import get_group_offsets, read_offsets
+        from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
         if (all_topics, bool(topic), from_file is not None).count(True) != 1:
             raise CommandError("expected one of --topic, --all-topics, --from-file", EXIT_USAGE)
         wanted = parse_topics(topic or ())
-        named = (
-            {row.place for row in of_group(from_file, read_offsets(from_file), group)} if from_file else ()
-        )
+        named = set()
+        if from_file:
+            named = {row.place for row in get_group_offsets(from_file, read_offsets(from_file), group)}
         with at.connect() as client:
             found = offsets.fetch_committed_offsets(client, [group])[group]
             rows = raise_if_refused(found, f"reading the offsets of group {group}")

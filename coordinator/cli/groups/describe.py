@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import CommandError, one_line_errors, say
+from coordinator.cli.errors import CommandError, exit_on_errors, print_error
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
@@ -39,7 +39,7 @@ def describe(
     Prints the state, the members with their assignments, the committed offsets and the lag, or only some of these. Exit
     code 1 if a group does not exist, after the others have been described.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli import render
         from coordinator.cli.groups import text
         from coordinator.cli.watch import show_repeatedly
@@ -49,9 +49,9 @@ def describe(
 
         def show() -> None:
             with at.connect() as client:
-                found, failed = descriptions(client, which.resolve_group_ids(client), parts)
-            if json and not (which.is_one and failed):
-                render.print_json(found[0] if which.is_one else found)
+                found, failed = fetch_descriptions(client, which.resolve_group_ids(client), parts)
+            if json and not (which.is_single_group_id and failed):
+                render.print_json(found[0] if which.is_single_group_id else found)
             elif not json:
                 text.print_descriptions(found)
             if failed:
@@ -75,14 +75,14 @@ class DescribedParts:
         return self.offsets or self.topics
 
 
-def descriptions(
+def fetch_descriptions(
     client: "Client", groups: Sequence[str], parts: DescribedParts
 ) -> "tuple[list[Description], list[str]]":
     """Return the descriptions of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import ServerRefusal
-    from coordinator.cli.cluster.model import places_of
+    from coordinator.cli.cluster.model import list_group_partitions
 
     found: dict[str, GroupDetails] = {}
     failed = []
@@ -100,19 +100,23 @@ def descriptions(
                 failed.append(f"reading the offsets of group {group}: {offered}")
             else:
                 committed[group] = offered
-    places = {place for group, rows in committed.items() for place in places_of(found[group], rows)}
-    ends = known_ends(client, places)
+    places = {
+        place for group, rows in committed.items() for place in list_group_partitions(found[group], rows)
+    }
+    ends = fetch_known_ends(client, places)
     return [_view(details, committed.get(group), ends, parts) for group, details in found.items()], failed
 
 
-def known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
+def fetch_known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
     """Return the known ends of partitions; report an error, since a description goes on without them."""
-    from coordinator.cli.cluster import ends
+    from coordinator.cli.cluster import partition_offsets
 
     try:
-        return ends.select_known_offsets(ends.offsets_at(client, sorted(places), ends.END))
+        return partition_offsets.select_known_offsets(
+            partition_offsets.fetch_offsets_at(client, sorted(places), partition_offsets.END)
+        )
     except CommandError as error:
-        say(f"no lag: {error}")
+        print_error(f"no lag: {error}")
         return {}
 
 

@@ -3,7 +3,7 @@
 
 import typer
 
-from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.errors import CommandError, exit_on_errors
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Topics
 
@@ -22,12 +22,12 @@ def export(
     partition and offset; of several, the group before them. JSON has leader epochs and metadata as well. Exit
     code 1: there is nothing to print.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import raise_if_refused
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
-        from coordinator.cli.resets.scope import is_wanted, parse_topics
+        from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
@@ -43,4 +43,4 @@ def export(
         if json:
             print_json(found)
         else:
-            typer.echo(to_csv(found, named=not which.is_one), nl=False)
+            typer.echo(to_csv(found, named=not which.is_single_group_id), nl=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics
 
@@ -32,15 +32,15 @@ def import_offsets(
     Forward or backward, without a look at where partitions end. Groups need not exist. Where ends are not
     known, Kafka's own tool refuses to do this. Exit code 1: something was not set.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.groups import changes
-        from coordinator.cli.resets.offsets_file import of_group, read_offsets
-        from coordinator.cli.resets.scope import is_wanted, parse_topics
+        from coordinator.cli.resets.offsets_file import get_group_offsets, read_offsets
+        from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
         found = read_offsets(file)
         if None in found and group is None:
             raise CommandError(f"{file}: it names no groups: say with --group which it is for", EXIT_USAGE)
-        by_group = {group: of_group(file, found, group)} if group is not None else found
+        by_group = {group: get_group_offsets(file, found, group)} if group is not None else found
         wanted = parse_topics(topic) if topic else None
         offsets = {
             str(name): [row for row in rows if wanted is None or is_wanted(row.place, wanted)]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
@@ -50,7 +50,7 @@ def list_groups(
 
     Exit code 1, after the list of the other groups, if partitions of groups fail or load.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli import render
         from coordinator.cli.cluster import groups
         from coordinator.cli.groups import text
@@ -61,7 +61,7 @@ def list_groups(
         def show() -> None:
             with at.connect() as client:
                 found = _like(groups.list_groups(client, states, types), pattern or ())
-                missing = groups.missing_partitions(client)
+                missing = groups.find_unserved_partitions(client)
             if json:
                 render.print_json(found)
             elif found or not missing:

@@ -8,15 +8,14 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cli.cluster import ends
+from coordinator.cli.cluster import partition_offsets
 from coordinator.cli.cluster.client import Client
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 from coordinator.cli.groups.changes import CurrentGroup, OffsetChange
 from coordinator.cli.resets import times
-from coordinator.cli.resets.offsets_file import ByGroup, of_group, read_offsets
-from coordinator.cli.resets.scope import WantedPartitions, parse_topics, select
+from coordinator.cli.resets.offsets_file import ByGroup, get_group_offsets, read_offsets
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
@@ -35,6 +34,7 @@ from coordinator.cli.resets.strategy import (
     plan,
     required_facts,
 )
+from coordinator.cli.resets.wanted_partitions import WantedPartitions, parse_topics, select
 
 _SIMPLE: Mapping[str, Strategy] = {
     "--to-earliest": ToEarliest(),
@@ -99,7 +99,7 @@ def _strategies(asked: RequestedOffsets, groups: Sequence[str]) -> dict[str, Str
         return dict.fromkeys(groups, asked.strategy)
     if None in asked.file and len(groups) > 1:
         raise CommandError(f"{asked.path}: it names no groups, so it can be for one only", EXIT_USAGE)
-    rows = {group: of_group(asked.path, asked.file, group) for group in groups}
+    rows = {group: get_group_offsets(asked.path, asked.file, group) for group in groups}
     return {group: ToGiven({row.place: row.offset for row in given}) for group, given in rows.items()}
 
 
@@ -145,7 +145,7 @@ def _facts(
     }
     found: dict[Fact, Mapping[PartitionRef, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:
-        found[fact] = ends.offsets_at(client, places, _timestamp(fact, strategies))
+        found[fact] = partition_offsets.fetch_offsets_at(client, places, _timestamp(fact, strategies))
     return PartitionFacts(
         starts=found.get(Fact.START, {}), ends=found.get(Fact.END, {}), at_time=found.get(Fact.AT_TIME, {})
     )
@@ -153,8 +153,8 @@ def _facts(
 
 def _timestamp(fact: Fact, strategies: Mapping[str, Strategy]) -> int:
     if fact is Fact.START:
-        return ends.START
+        return partition_offsets.START
     if fact is Fact.END:
-        return ends.END
+        return partition_offsets.END
     (at_ms,) = {each.at_ms for each in strategies.values() if isinstance(each, ToTime)}
     return at_ms

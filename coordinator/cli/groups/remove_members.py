@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 
@@ -33,7 +33,7 @@ def remove_members(
     A client that still runs notices at its next heartbeat, and joins again. Exit code 1 where a member is not
     there, or was refused.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import groups, membership
         from coordinator.cli.cluster.client import raise_if_refused
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, GroupsToChange, Json, TopicSelection
 
 
 @dataclass(frozen=True)
-class ResetTarget:
+class ResetStrategyFlags:
     """The strategies of a reset, of which one is given."""
 
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To where partitions start.")] = False
@@ -53,7 +53,7 @@ class ResetTarget:
 def reset(
     which: GroupsToChange,
     topics: TopicSelection,
-    where: ResetTarget,
+    where: ResetStrategyFlags,
     unchecked: Annotated[
         bool,
         typer.Option(
@@ -74,7 +74,7 @@ def reset(
     The strategies do what they do in kafka-consumer-groups.sh. Offsets by number are kept between the start and
     the end of their partitions. Exit code 1: something was not set.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.groups import changes
         from coordinator.cli.groups.planning import parse_flags, plan_changes
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv

@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, print_line, say
+from coordinator.cli.errors import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    CommandError,
+    exit_on_errors,
+    print_error,
+    print_line,
+)
 from coordinator.cli.options import Json
 from coordinator.config import Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 if TYPE_CHECKING:
-    from coordinator.cli.moving.private import PrivateNodes
-    from coordinator.cli.moving.results import MovedGroup
+    from coordinator.cli.moving.private_nodes import PrivateNodes
+    from coordinator.cli.moving.results import GroupMoveResult
     from coordinator.upstream.groups import UpstreamGroups
 
 LOCK_FILE: Final = "moving.lock"
@@ -74,7 +81,7 @@ def adopt(
     """
     from coordinator.cli.moving.moves import MoveRequest, adopt_all
 
-    with one_line_errors():
+    with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
         move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
         _run(settings, timeout, json, lambda here, there, done: adopt_all(here, there, move, done))
@@ -107,14 +114,14 @@ def give_back(
     """
     from coordinator.cli.moving.moves import MoveRequest, give_back_all
 
-    with one_line_errors():
+    with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
         move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
         with _alone(settings.data_dir):
             _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
 
 
-Work = Callable[["PrivateNodes", "UpstreamGroups", "list[MovedGroup]"], Awaitable[None]]
+Work = Callable[["PrivateNodes", "UpstreamGroups", "list[GroupMoveResult]"], Awaitable[None]]
 
 
 def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
@@ -125,7 +132,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     from coordinator.upstream.errors import UpstreamError
     from storage.errors import StorageError
 
-    done: list[MovedGroup] = []
+    done: list[GroupMoveResult] = []
     stopped: str | None = None
     try:
         asyncio.run(_with_both(settings, timeout_s, work, done))
@@ -139,13 +146,13 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
         raise CommandError(stopped)
     left = sum(not each.moved for each in done)
     if left:
-        say(f"{left} of {len(done)} groups were not moved")
+        print_error(f"{left} of {len(done)} groups were not moved")
         raise typer.Exit(EXIT_FAILED)
 
 
-async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[MovedGroup]") -> None:
+async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[GroupMoveResult]") -> None:
     from coordinator.catalogue import known_cluster
-    from coordinator.cli.moving.private import PrivateNodes
+    from coordinator.cli.moving.private_nodes import PrivateNodes
     from coordinator.upstream.cluster import UpstreamCluster
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.cli.errors import CommandError
-from coordinator.cli.moving.private import PrivateNodes
-from coordinator.cli.moving.results import MovedGroup, adopt_outcome, failure_outcome, give_back_outcome
+from coordinator.cli.moving.private_nodes import PrivateNodes
+from coordinator.cli.moving.results import (
+    GroupMoveResult,
+    summarize_adoption,
+    summarize_failure,
+    summarize_give_back,
+)
 from coordinator.upstream.adoption import adopt_group, give_back_group
-from coordinator.upstream.errors import PermissionDenied, RetryTimeout
+from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 
 OF_CONSUMERS: Final = ("", "classic", "consumer")
 """The kinds of groups that `adopt --all` takes; old brokers name none.
@@ -32,7 +37,7 @@ class MoveRequest:
 
 
 async def adopt_all(
-    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
+    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Take groups over, and add each to `done`. Raises UpstreamError and CommandError if none can be taken over."""
     groups = move.groups
@@ -40,31 +45,31 @@ async def adopt_all(
         listed = await there.list_groups()
         groups = sorted(group for group, each in listed.items() if each.kind in OF_CONSUMERS)
 
-    async def one(group: GroupId) -> MovedGroup:
+    async def one(group: GroupId) -> GroupMoveResult:
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
-        return adopt_outcome(result, dry_run=move.dry_run)
+        return summarize_adoption(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
 
 async def give_back_all(
-    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[MovedGroup]
+    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Give groups back, and add each to `done`. Raises UpstreamError and CommandError if none can be given back."""
     groups = here.list_groups() if move.groups is None else move.groups
 
-    async def one(group: GroupId) -> MovedGroup:
+    async def one(group: GroupId) -> GroupMoveResult:
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
-        return give_back_outcome(result, dry_run=move.dry_run)
+        return summarize_give_back(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
 
 async def _each(
-    groups: list[GroupId], one: Callable[[GroupId], Awaitable[MovedGroup]], done: list[MovedGroup]
+    groups: list[GroupId], one: Callable[[GroupId], Awaitable[GroupMoveResult]], done: list[GroupMoveResult]
 ) -> None:
     for group in groups:
         try:
             done.append(await one(group))
-        except (PermissionDenied, RetryTimeout, CommandError) as error:
-            done.append(failure_outcome(group, error))
+        except (UpstreamRequestRefused, RetryTimeout, CommandError) as error:
+            done.append(summarize_failure(group, error))

@@ -52,7 +52,7 @@ class MovedOffset(msgspec.Struct, frozen=True):
     metadata: str
 
 
-class MovedGroup(msgspec.Struct, frozen=True):
+class GroupMoveResult(msgspec.Struct, frozen=True):
     """The result for one group: `result` in words, `moved` is true if the group is where it was to go."""
 
     group: str
@@ -64,15 +64,15 @@ class MovedGroup(msgspec.Struct, frozen=True):
     """The offsets that the cluster has taken although the group is not given back."""
 
 
-def adopt_outcome(result: AdoptResult, *, dry_run: bool) -> MovedGroup:
+def summarize_adoption(result: AdoptResult, *, dry_run: bool) -> GroupMoveResult:
     """Return the result of `adopt` for a group."""
     outcome = result.outcome
     words = "would be adopted" if dry_run and outcome is AdoptStatus.ADOPTED else outcome.value
     reason = _there(result.state, TO_ADOPT[outcome]) if outcome in TO_ADOPT else None
-    return MovedGroup(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
+    return GroupMoveResult(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
-def give_back_outcome(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
+def summarize_give_back(result: GiveBackResult, *, dry_run: bool) -> GroupMoveResult:
     """Return the result of `give-back` for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
@@ -83,7 +83,7 @@ def give_back_outcome(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
         _named("not here, and still at the cluster", result.rest),
     ]
     written = {place: result.offsets[place] for place in result.written if place in result.offsets}
-    return MovedGroup(
+    return GroupMoveResult(
         result.group,
         words,
         outcome in DONE,
@@ -93,9 +93,9 @@ def give_back_outcome(result: GiveBackResult, *, dry_run: bool) -> MovedGroup:
     )
 
 
-def failure_outcome(group: str, error: Exception) -> MovedGroup:
+def summarize_failure(group: str, error: Exception) -> GroupMoveResult:
     """Return the result for a group that an error kept from being moved."""
-    return MovedGroup(group, FAILED, False, describe_error(error), [])
+    return GroupMoveResult(group, FAILED, False, describe_error(error), [])
 
 
 def describe_error(error: Exception) -> str:
@@ -103,7 +103,7 @@ def describe_error(error: Exception) -> str:
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
-def print_results(results: Sequence[MovedGroup], *, json: bool) -> None:
+def print_results(results: Sequence[GroupMoveResult], *, json: bool) -> None:
     """Print a table, or one JSON document with the offsets, too."""
     from coordinator.cli import render
 

@@ -45,7 +45,7 @@ def read_offsets(path: Path) -> ByGroup:
     return found
 
 
-def of_group(path: Path, offsets: ByGroup, group: str) -> list[CommittedOffset]:
+def get_group_offsets(path: Path, offsets: ByGroup, group: str) -> list[CommittedOffset]:
     """Return the offsets of one group, or those of a file without groups. Raises CommandError if there are none."""
     rows = offsets.get(None, offsets.get(group))
     if rows is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 from protocol.errors import ErrorCode
@@ -36,7 +36,7 @@ def create(
     at: ClusterOptions,
 ) -> None:
     """Create topics, at once. Exit code 1 where one was refused."""
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import topics
 
         configs = _configs(config or [])
@@ -74,7 +74,7 @@ def add_partitions(
 
     They can never be taken away again. Exit code 1 where one was refused.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import topics
 
         with at.connect() as client:
@@ -95,11 +95,11 @@ def delete(
 
     Exit code 1 where one is not there, or was refused.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import topics
 
         with at.connect() as client:
-            chosen = topics.matching(client, topic)
+            chosen = topics.find_matching_topics(client, topic)
             names = sorted({name for each in chosen.values() for name in each})
             answers: Answers = dict.fromkeys(names)
             if execute and names:

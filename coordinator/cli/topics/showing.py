@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, print_line
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
@@ -33,7 +33,7 @@ def list_topics(
     watch: Watch = None,
 ) -> None:
     """List topics, with how many partitions they have."""
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json, print_table
         from coordinator.cli.watch import show_repeatedly
@@ -72,7 +72,7 @@ def describe(
     Ids, settings that were chosen, and each partition with leader, replicas, start and end. Exit code 1 where a
     topic is not there, after the others have been described.
     """
-    with one_line_errors():
+    with exit_on_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json
         from coordinator.cli.watch import show_repeatedly
@@ -82,7 +82,7 @@ def describe(
 
         def show() -> None:
             with at.connect() as client:
-                chosen = topics.matching(client, topic or ())
+                chosen = topics.find_matching_topics(client, topic or ())
                 found = topics.describe(client, sorted({name for each in chosen.values() for name in each}))
             if json:
                 print_json(found)

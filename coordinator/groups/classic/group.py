@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.groups.classic import rebalance, timeouts
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group import Since
 from coordinator.groups.outcome import Instant, Outcome, Reply
 from protocol.errors import ErrorCode
@@ -59,21 +59,23 @@ class ClassicGroup(GroupMetadata):
 
     # --- steps ---
 
-    def on_loaded(self, env: Environment, now: Instant) -> Outcome:
+    def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
         """Give the members a full session after the group was loaded from the log."""
         return timeouts.on_loaded(env, self, now)
 
-    def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
+    def expire_due_deadlines(self, env: GroupEnvironment, now: Instant, due_ms: int) -> Outcome:
         """Expire everything that was due by `due_ms`, and set `wakeup_ms`."""
-        return timeouts.expire(env, self, now, due_ms)
+        return timeouts.handle_due_deadlines(env, self, now, due_ms)
 
-    def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
+    def replace_refused_outcome(
+        self, env: GroupEnvironment, outcome: Outcome, error: ErrorCode, now: Instant
+    ) -> Outcome:
         """Return the outcome that replaces one whose records the log refused."""
-        return rebalance.refuse(env, self, outcome, error, now)
+        return rebalance.replace_refused_outcome(env, self, outcome, error, now)
 
-    def abandon(self, error: ErrorCode) -> list[Reply]:
+    def unload_and_fail_requests(self, error: ErrorCode) -> list[Reply]:
         """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""
-        self.leave_memory()
+        self.mark_dead_and_uncount()
         replies = []
         for member in self.members.values():
             joining, syncing = member.awaiting_join, member.awaiting_sync
@@ -85,11 +87,11 @@ class ClassicGroup(GroupMetadata):
             member.awaiting_join = member.awaiting_sync = None
         return replies
 
-    def begin_deletion(self) -> None:
+    def suspend_as_dead(self) -> None:
         """Make the group Dead while its offsets are deleted in steps: joins and commits have to be tried again."""
         self.state = _DEAD
 
-    def end_deletion(self) -> None:
+    def return_to_empty(self) -> None:
         """Make the group Empty again, with the offsets that remain."""
         self.state = _EMPTY
 
@@ -132,7 +134,7 @@ class ClassicGroup(GroupMetadata):
             return ErrorCode.NON_EMPTY_GROUP
         return _NONE
 
-    def retention(self) -> tuple[Since | None, frozenset[str]]:
+    def offset_expiration_condition(self) -> tuple[Since | None, frozenset[str]]:
         """Return the start of an offset's retention time, None for never, and the topics that do not expire.
 
         ClassicGroup.offsetExpirationCondition:

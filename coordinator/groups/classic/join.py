@@ -7,19 +7,19 @@ The caller has validated the group id and the session timeout, which needs no gr
 from sys import intern
 from typing import Final
 
-from coordinator.groups.classic.member import MemberMetadata, protocols_bytes, shared_protocols
+from coordinator.groups.classic.member import MemberMetadata, count_protocols_bytes, intern_protocols
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
     answer_join,
     join_response,
     maybe_complete_join,
-    prepare_or_complete,
     prepare_rebalance,
+    rebalance_or_complete_join,
     reset_session,
 )
-from coordinator.groups.classic.replay import replaced_record
+from coordinator.groups.classic.replay import make_replaced_member_record
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.limits import (
     check_member_bytes_limits,
     check_member_limits,
@@ -30,7 +30,7 @@ from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 from storage.format.records import GroupMetadataValue, MemberValue
 
 _NONE: Final = ErrorCode.NONE
@@ -46,7 +46,7 @@ SKIPS_ASSIGNMENT_FROM: Final = 9  # KIP-814
 
 
 def join(
-    env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: RequestRef, now: Instant
+    env: GroupEnvironment, group: GroupMetadata, request: JoinGroupRequest, caller: RequestRef, now: Instant
 ) -> Outcome:
     """Handle a JoinGroup request (GroupMetadataManager.classicGroupJoinToClassicGroup).
 
@@ -60,7 +60,7 @@ def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
     first: dict[str, bytes] = {}
     for protocol in request.protocols:
         first.setdefault(intern(protocol.name), protocol.metadata)
-    return shared_protocols(list(first.items()))
+    return intern_protocols(list(first.items()))
 
 
 class _Join:
@@ -70,7 +70,7 @@ class _Join:
 
     def __init__(
         self,
-        env: Environment,
+        env: GroupEnvironment,
         group: GroupMetadata,
         request: JoinGroupRequest,
         caller: RequestRef,
@@ -143,7 +143,7 @@ class _Join:
         error = check_pending_member_limits(self.env.config.limits, self.env.usage, member_id)
         if error is not _NONE:
             return self._refuse(error)
-        self.group.expect(member_id, self.now.mono + self.request.session_timeout_ms)
+        self.group.add_pending_member(member_id, self.now.mono + self.request.session_timeout_ms)
         return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
 
     def _add(self, member_id: MemberId) -> Outcome:
@@ -167,7 +167,7 @@ class _Join:
             group.new_member_added = True
         group.add(member)
         self._came()
-        self.out.report(
+        self.out.add_notable_event(
             "member joined",
             group=group.group_id,
             member=member_id,
@@ -179,7 +179,7 @@ class _Join:
         member.session_deadline_ms = now.mono + self.env.config.new_member_join_timeout_ms
         group.wake_at(member.session_deadline_ms)
         reason = f"adding new member {member_id}; client reason: {self._client_reason()}"
-        prepare_or_complete(self.env, group, RebalanceCause.MEMBER_JOINED, reason, now, self.out)
+        rebalance_or_complete_join(self.env, group, RebalanceCause.MEMBER_JOINED, reason, now, self.out)
         return self.out
 
     def _replace_static(self, old_member_id: MemberId, member_id: MemberId) -> Outcome:
@@ -189,14 +189,16 @@ class _Join:
         error = self._room_for_change(old)
         if error is not _NONE:
             return self._refuse(error)
-        self.out.note(
+        self.out.add_event(
             "static member replaced",
             group=group.group_id,
             instance=old.group_instance_id,
             old_member=old_member_id,
             check_member_limits=member_id,
         )
-        stays = group.state is _STABLE and (group.protocol_with(old, self.protocols) == group.protocol_name)
+        stays = group.state is _STABLE and (
+            group.predict_selected_protocol(old, self.protocols) == group.protocol_name
+        )
         if stays:
             return self._replace_stored(old, member_id)
         return self._replace_and_rebalance(old, member_id)
@@ -215,7 +217,7 @@ class _Join:
             subscription=dict(self.protocols)[kept or ""],
             assignment=old.assignment,
         )
-        record, value = replaced_record(group, old.member_id, new)
+        record, value = make_replaced_member_record(group, old.member_id, new)
         self.out.records.append(record)
         # The protocols that it offers, other than the generation's, are not in the log.
         others = [(name, old.metadata(kept) if name == kept else data) for name, data in self.protocols]
@@ -312,12 +314,12 @@ class _Join:
         self._update(member)
         self._wait(member)
         reason = f"{cause.value} {member.member_id} in {state.value}; client reason: {self._client_reason()}"
-        prepare_or_complete(self.env, group, cause, reason, self.now, self.out)
+        rebalance_or_complete_join(self.env, group, cause, reason, self.now, self.out)
         return self.out
 
     def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
         """Return NONE if the limits allow the member's new protocols in place of the old ones, else an error."""
-        more_bytes = protocols_bytes(self.protocols) - protocols_bytes(member.supported_protocols)
+        more_bytes = count_protocols_bytes(self.protocols) - count_protocols_bytes(member.supported_protocols)
         return check_member_bytes_limits(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
     def _update(self, member: MemberMetadata) -> None:

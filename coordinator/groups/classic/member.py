@@ -9,7 +9,7 @@ import msgspec
 from coordinator.groups.group_totals import text_bytes
 from coordinator.groups.outcome import RequestRef
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 
 NEVER: Final = 1 << 61  # a deadline that never comes; compiled code needs no object for this number
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -35,16 +35,16 @@ SHARED_BYTES_MAX: Final = 512
 _shared_protocols: Final[dict[tuple[tuple[str, bytes], ...], Protocols]] = {}
 
 
-def shared_protocols(protocols: Protocols) -> Protocols:
+def intern_protocols(protocols: Protocols) -> Protocols:
     """Return an equal list, which members with the same few bytes share and which must not be changed."""
-    if protocols_bytes(protocols) > SHARED_BYTES_MAX:
+    if count_protocols_bytes(protocols) > SHARED_BYTES_MAX:
         return protocols
     if len(_shared_protocols) >= SHARED_PROTOCOLS_MAX:
         _shared_protocols.clear()
     return _shared_protocols.setdefault(tuple(protocols), protocols)
 
 
-def protocols_bytes(protocols: Protocols) -> int:
+def count_protocols_bytes(protocols: Protocols) -> int:
     """Return the bytes that a member's protocols take, with their metadata."""
     return sum([text_bytes(name) + len(metadata) for name, metadata in protocols])
 
@@ -120,7 +120,7 @@ class MemberMetadata:
     def count_bytes(self) -> int:
         """Return the bytes that clients have sent for the member: its metadata, assignment and names."""
         return (
-            protocols_bytes(self.supported_protocols)
+            count_protocols_bytes(self.supported_protocols)
             + len(self.assignment)
             + text_bytes(self.member_id)
             + text_bytes(self.client_id)

@@ -4,16 +4,16 @@
 from typing import Final
 
 from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.rebalance import answer_join, maybe_complete_join, prepare_or_complete
+from coordinator.groups.classic.rebalance import answer_join, maybe_complete_join, rebalance_or_complete_join
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
@@ -55,7 +55,7 @@ def prolong_session(group: GroupMetadata, member_id: MemberId, now_mono_ms: int)
         member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
 
 
-def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant) -> Outcome:
+def leave(env: GroupEnvironment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant) -> Outcome:
     """Remove members, by id or by instance id (KIP-345), and rebalance the rest.
 
     The answer is a list of MemberResponse in the order of the request; a member named twice fails the second time.
@@ -74,7 +74,7 @@ def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, no
         reason = f"members left: {', '.join(left)}"
         state = group.state
         if state is _STABLE or state is _COMPLETING:
-            prepare_or_complete(env, group, RebalanceCause.MEMBER_LEFT, reason, now, out)
+            rebalance_or_complete_join(env, group, RebalanceCause.MEMBER_LEFT, reason, now, out)
         elif state is _PREPARING:
             maybe_complete_join(group, now, out)
     out.answer = answers
@@ -93,14 +93,16 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
         member_id = static_id
     elif member_id in group.pending_members:
         group.remove(member_id)
-        out.note("pending member left", group=group.group_id, member=member_id)
+        out.add_event("pending member left", group=group.group_id, member=member_id)
         return _NONE
     else:
         error = group.validate_member(member_id, leaving.group_instance_id)
         if error is not _NONE:
             return error
     remove_member(group, member_id, out)
-    out.report("member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided")
+    out.add_notable_event(
+        "member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided"
+    )
     return _NONE
 
 

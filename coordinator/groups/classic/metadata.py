@@ -10,16 +10,16 @@ from coordinator.groups.classic.member import (
     MemberMetadata,
     Protocols,
 )
-from coordinator.groups.classic.protocol_votes import count_protocols, find_winning_protocol
+from coordinator.groups.classic.protocol_votes import change_protocol_counts, find_winning_protocol
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
-from coordinator.groups.classic.subscriptions import share_topics
+from coordinator.groups.classic.subscriptions import intern_topics
 from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.progress import RebalanceProgress
-from protocol.embedded import subscribed_topics
+from protocol.consumer_protocol import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.mypyc_shim import mypyc_attr
-from protocol.names import GroupId, MemberId
+from protocol.named_types import GroupId, MemberId
 
 _NONE: Final = ErrorCode.NONE
 _UNKNOWN: Final = ErrorCode.UNKNOWN_MEMBER_ID
@@ -91,7 +91,7 @@ class GroupMetadata:
         )
         self.pending_sync_members: set[MemberId] = NO_MEMBERS
         self.num_members_awaiting_join = 0
-        self._votes: dict[str, int] | None = None  # see `supported_protocols`
+        self._votes: dict[str, int] | None = None  # see `protocol_counts`
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
         self.member_bytes = 0  # of members' metadata, assignments and names, and of ids that were given out
@@ -105,7 +105,7 @@ class GroupMetadata:
 
     # --- state ---
 
-    def is_in(self, *states: GroupState) -> bool:
+    def is_in_state(self, *states: GroupState) -> bool:
         """Return whether the group is in one of these states."""
         return self.state in states
 
@@ -192,7 +192,7 @@ class GroupMetadata:
         self._forget_pending(member_id)
         self.pending_sync_members.discard(member_id)
 
-    def expect(self, member_id: MemberId, deadline_ms: int) -> None:
+    def add_pending_member(self, member_id: MemberId, deadline_ms: int) -> None:
         """Record an id that was given out: its member may join with it until `deadline_ms`."""
         assert member_id not in self.pending_members, f"{member_id} is given out twice"
         if not self.pending_members:
@@ -277,19 +277,19 @@ class GroupMetadata:
     # --- protocols ---
 
     @property
-    def supported_protocols(self) -> dict[str, int]:
+    def protocol_counts(self) -> dict[str, int]:
         """The number of members that offer each protocol, kept until the group is Stable."""
         votes = self._votes
         if votes is None:
             votes = self._votes = {}
             for member in self.members.values():
-                count_protocols(votes, member, 1)
+                change_protocol_counts(votes, member, 1)
         return votes
 
     def _vote(self, member: MemberMetadata, step: int) -> None:
         votes = self._votes
         if votes is not None:
-            count_protocols(votes, member, step)
+            change_protocol_counts(votes, member, step)
 
     def forget_votes(self) -> None:
         """Free the memory of the votes once the group is at rest; the next join counts them again."""
@@ -299,7 +299,7 @@ class GroupMetadata:
     def candidate_protocols(self) -> set[str]:
         """The names of the protocols that every member offers."""
         size = len(self.members)
-        return {name for name, votes in self.supported_protocols.items() if votes == size}
+        return {name for name, votes in self.protocol_counts.items() if votes == size}
 
     def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether a member with this type and these protocols may join (ClassicGroup.supportsProtocols).
@@ -310,7 +310,7 @@ class GroupMetadata:
             return bool(protocol_type) and bool(names)
         size = len(self.members)
         return self.protocol_type == protocol_type and any(
-            self.supported_protocols.get(name, 0) == size for name in names
+            self.protocol_counts.get(name, 0) == size for name in names
         )
 
     def select_protocol(self) -> str:
@@ -322,7 +322,7 @@ class GroupMetadata:
         offers = [member.supported_protocols for member in self.members.values()]
         return find_winning_protocol(offers, self.candidate_protocols)
 
-    def protocol_with(self, member: MemberMetadata, protocols: Protocols) -> str:
+    def predict_selected_protocol(self, member: MemberMetadata, protocols: Protocols) -> str:
         """Return the protocol that would win if this member offered these; all others must support one of them."""
         offers = [protocols if each is member else each.supported_protocols for each in self.members.values()]
         candidates = set.intersection(*[{name for name, _ in offer} for offer in offers])
@@ -351,7 +351,7 @@ class GroupMetadata:
             if subscribed is None:
                 return None
             topics |= subscribed
-        return share_topics(frozenset(topics))
+        return intern_topics(frozenset(topics))
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member consumes `topic` now; if the topics are unknown, True for any consumer group."""
@@ -371,12 +371,12 @@ class GroupMetadata:
         self.member_bytes += more_bytes
         self.usage.member_bytes += more_bytes
 
-    def enter_memory(self) -> None:
+    def add_to_totals(self) -> None:
         """Count the group in the node's totals: it is in the cache."""
         self.usage.groups += 1
         self.usage.group_id_bytes += text_bytes(self.group_id)
 
-    def leave_memory(self) -> None:
+    def mark_dead_and_uncount(self) -> None:
         """Make the group, which has left the cache, Dead, and subtract it and its members from the node's totals."""
         self.previous_state, self.state = self.state, _DEAD
         usage, self.usage = self.usage, GroupTotals()

@@ -23,7 +23,7 @@ def find_winning_protocol(offers: Iterable[Protocols], candidates: Collection[st
     return max(hash_map_order(votes), key=lambda name: votes[name])
 
 
-def count_protocols(votes: dict[str, int], member: MemberMetadata, step: int) -> None:
+def change_protocol_counts(votes: dict[str, int], member: MemberMetadata, step: int) -> None:
     """Add `step` to the votes of each protocol that a member offers, and remove protocols without votes."""
     for name, _ in member.supported_protocols:
         count = votes.get(name, 0) + step

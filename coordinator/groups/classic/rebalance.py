@@ -5,15 +5,15 @@ from typing import Final
 
 from coordinator.groups.classic.member import NEVER, MemberMetadata
 from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
-from coordinator.groups.classic.replay import empty_record
+from coordinator.groups.classic.replay import make_empty_group_record
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.progress import RebalanceCause, RebalanceProgress
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 
 _EMPTY: Final = GroupState.EMPTY
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
@@ -72,7 +72,12 @@ def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: O
 
 
 def prepare_rebalance(
-    env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
+    env: GroupEnvironment,
+    group: GroupMetadata,
+    cause: RebalanceCause,
+    reason: str,
+    now: Instant,
+    out: Outcome,
 ) -> None:
     """Enter PreparingRebalance: the response to their next heartbeat asks the members to rejoin.
 
@@ -89,7 +94,7 @@ def prepare_rebalance(
         group.rebalance = RebalanceProgress(cause, now.mono)
     else:
         group.rebalance.begin_again(now.mono)
-    out.note(
+    out.add_event(
         "preparing to rebalance",
         cause,
         group=group.group_id,
@@ -98,18 +103,22 @@ def prepare_rebalance(
         reason=reason,
     )
     if initial:
-        delay_ms = env.config.initial_rebalance_delay_ms
-        group.new_member_added = False
-        group.initial_delay_ms = delay_ms
-        group.extension_left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
-        set_join_deadline(group, now.mono + delay_ms)
-        if delay_ms == 0:
-            complete_join(group, now, out)
+        _wait_initial_delay(env, group, now, out)
     elif group.has_all_members_joined:
         complete_join(group, now, out)
     else:
         group.initial_delay_ms = 0
         set_join_deadline(group, now.mono + group.rebalance_timeout_ms)
+
+
+def _wait_initial_delay(env: GroupEnvironment, group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    delay_ms = env.config.initial_rebalance_delay_ms
+    group.new_member_added = False
+    group.initial_delay_ms = delay_ms
+    group.extension_left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+    set_join_deadline(group, now.mono + delay_ms)
+    if delay_ms == 0:
+        complete_join(group, now, out)
 
 
 def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
@@ -118,8 +127,13 @@ def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
     group.wake_at(deadline_ms)
 
 
-def prepare_or_complete(
-    env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
+def rebalance_or_complete_join(
+    env: GroupEnvironment,
+    group: GroupMetadata,
+    cause: RebalanceCause,
+    reason: str,
+    now: Instant,
+    out: Outcome,
 ) -> None:
     """Begin a rebalance if one may begin, or else complete the one under way if all members have joined."""
     if group.can_rebalance:
@@ -145,7 +159,7 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     for member in missing:
         group.remove(member.member_id)
     if missing:
-        out.report(
+        out.add_notable_event(
             "removed members that did not rejoin",
             group=group.group_id,
             members=[member.member_id for member in missing],
@@ -165,15 +179,15 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     assert not out.records, f"group {group.group_id} becomes empty twice"
     group.check_transition_to(_EMPTY)
     group.pending_sync_members = NO_MEMBERS
-    out.records.append(empty_record(group, now.wall))
+    out.records.append(make_empty_group_record(group, now.wall))
     out.starts_over = True
     if group.rebalance is not None:
         group.rebalance.note_formed(now.mono, waited=False)
-    end_rebalance(group, now, out)
-    out.report("group is now empty", group=group.group_id, generation=group.generation_id + 1)
+    set_ended_rebalance(group, now, out)
+    out.add_notable_event("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
 
-def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+def set_ended_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """Note in `out` that the rebalance is over once the outcome's records are appended."""
     progress = group.rebalance
     if progress is not None:
@@ -191,7 +205,7 @@ def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     group.pending_sync_members = set(group.members)
     group.sync_deadline_ms = now.mono + group.rebalance_timeout_ms
     group.wake_at(group.sync_deadline_ms)
-    out.note(
+    out.add_event(
         "formed generation",
         group=group.group_id,
         generation=group.generation_id,
@@ -207,7 +221,7 @@ def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 
 def extend_or_complete_initial_rebalance(
-    env: Environment, group: GroupMetadata, now: Instant, out: Outcome
+    env: GroupEnvironment, group: GroupMetadata, now: Instant, out: Outcome
 ) -> None:
     """Prolong the initial delay if a new member has joined and time is left, else form the generation."""
     if group.new_member_added and group.extension_left_ms:
@@ -220,8 +234,8 @@ def extend_or_complete_initial_rebalance(
         complete_join(group, now, out)
 
 
-def refuse(
-    env: Environment, group: GroupMetadata, outcome: Outcome, error: ErrorCode, now: Instant
+def replace_refused_outcome(
+    env: GroupEnvironment, group: GroupMetadata, outcome: Outcome, error: ErrorCode, now: Instant
 ) -> Outcome:
     """Return the outcome that replaces one whose records the log refused: replies with `error`, and a new rebalance.
 

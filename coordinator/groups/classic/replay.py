@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a group's hard state, and the only functions that change that state, live and while loading.
 
-A group at rest, Empty or Stable, equals its newest record in every field (`stored_value`), and only applying another
-record changes it. A group that rebalances differs from the log: the generation that is being formed is soft state,
-and lost after a restart. Only a record brings a group to rest.
+A group at rest, Empty or Stable, equals its newest record in every field (`rebuild_newest_record_value`), and only
+applying another record changes it. A group that rebalances differs from the log: the generation that is being formed is
+soft state, and lost after a restart. Only a record brings a group to rest.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec import structs
 
-from coordinator.groups.classic.member import MemberMetadata, shared_protocols
+from coordinator.groups.classic.member import MemberMetadata, intern_protocols
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -27,7 +27,7 @@ _STABLE: Final = GroupState.STABLE
 """Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
-def stored_value(group: GroupMetadata) -> GroupMetadataValue:
+def rebuild_newest_record_value(group: GroupMetadata) -> GroupMetadataValue:
     """Return the value of the newest record of a group that is at rest, Empty or Stable."""
     timestamp = group.current_state_timestamp
     members = [_stored_member(group, member, member.assignment) for member in group.members.values()]
@@ -36,12 +36,12 @@ def stored_value(group: GroupMetadata) -> GroupMetadataValue:
     )
 
 
-def empty_record(group: GroupMetadata, wall_ms: int) -> GroupMetadataRecord:
+def make_empty_group_record(group: GroupMetadata, wall_ms: int) -> GroupMetadataRecord:
     """Return the record that makes a group without members Empty, in the next generation."""
     return GroupMetadataRecord(group.group_id, _value(group, group.generation_id + 1, None, [], wall_ms))
 
 
-def stable_record(
+def make_stable_group_record(
     group: GroupMetadata, assignments: Mapping[MemberId, bytes], wall_ms: int
 ) -> GroupMetadataRecord:
     """Return the record that makes the formed generation Stable, with these assignments by member id."""
@@ -53,11 +53,11 @@ def stable_record(
     return GroupMetadataRecord(group.group_id, value)
 
 
-def replaced_record(
+def make_replaced_member_record(
     group: GroupMetadata, old_member_id: MemberId, new: MemberValue
 ) -> tuple[GroupMetadataRecord, GroupMetadataValue]:
     """Return the record, and its value, that replaces a static member of a Stable group with `new`."""
-    value = stored_value(group)
+    value = rebuild_newest_record_value(group)
     members = [member for member in value.members if member.member_id != old_member_id]
     leader = new.member_id if value.leader == old_member_id else value.leader
     value = structs.replace(value, leader=leader, members=(*members, new))
@@ -152,7 +152,7 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
         rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
         session_timeout_ms=recorded.session_timeout,
         protocol_type=intern(value.protocol_type),
-        supported_protocols=shared_protocols([(intern(value.protocol or ""), recorded.subscription)]),
+        supported_protocols=intern_protocols([(intern(value.protocol or ""), recorded.subscription)]),
         assignment=recorded.assignment,
     )
 

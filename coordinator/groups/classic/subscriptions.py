@@ -7,7 +7,7 @@ SHARED_TOPICS_MAX: Final = 1_000
 _shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
 
 
-def share_topics(topics: frozenset[str]) -> frozenset[str]:
+def intern_topics(topics: frozenset[str]) -> frozenset[str]:
     """Return an equal set, which all groups with these few topics share."""
     if len(topics) > 10:
         return topics

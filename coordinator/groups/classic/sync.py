@@ -5,13 +5,13 @@ from typing import Final
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
-from coordinator.groups.classic.rebalance import end_rebalance, reset_session
-from coordinator.groups.classic.replay import stable_record
+from coordinator.groups.classic.rebalance import reset_session, set_ended_rebalance
+from coordinator.groups.classic.replay import make_stable_group_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.names import MemberId
+from protocol.named_types import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
@@ -83,11 +83,11 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
     """
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     group.check_transition_to(_STABLE)
-    out.records.append(stable_record(group, assignments, now.wall))
+    out.records.append(make_stable_group_record(group, assignments, now.wall))
     out.starts_over = True
-    end_rebalance(group, now, out)
+    set_ended_rebalance(group, now, out)
     progress = group.rebalance
-    out.report(
+    out.add_notable_event(
         "stabilized group",
         group=group.group_id,
         generation=group.generation_id,

@@ -10,12 +10,12 @@ from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
     complete_join,
     extend_or_complete_initial_rebalance,
-    prepare_or_complete,
     prepare_rebalance,
+    rebalance_or_complete_join,
     reset_session,
 )
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import Environment
+from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.progress import RebalanceCause
 
@@ -23,7 +23,7 @@ EXPIRED_AT_ONCE: Final = 1_000
 """The number of sessions that may expire in one step; the rest expire in the next, which is due at once."""
 
 
-def expire(env: Environment, group: GroupMetadata, now: Instant, due_ms: int) -> Outcome:
+def handle_due_deadlines(env: GroupEnvironment, group: GroupMetadata, now: Instant, due_ms: int) -> Outcome:
     """Expire everything that is due, and set `group.wakeup_ms` to the next deadline.
 
     Deadlines up to `due_ms` are due, monotonic milliseconds and not after `now`; all requests received by then have
@@ -56,7 +56,7 @@ def next_deadline(group: GroupMetadata) -> int:
     )
 
 
-def on_loaded(env: Environment, group: GroupMetadata, now: Instant) -> Outcome:
+def on_loaded(env: GroupEnvironment, group: GroupMetadata, now: Instant) -> Outcome:
     """Give the members of a group that was loaded from the log a full session before they expire.
 
     A group that is larger than a lowered `group.max.size` rebalances, so that its members may commit before some
@@ -75,12 +75,14 @@ def _expire_pending_members(group: GroupMetadata, now: Instant, due_ms: int, out
     expired = [member_id for member_id, deadline in group.pending_members.items() if deadline <= due_ms]
     for member_id in expired:
         group.remove(member_id)
-        out.note("pending member did not join in time", group=group.group_id, member=member_id)
+        out.add_event("pending member did not join in time", group=group.group_id, member=member_id)
     if expired:
         _complete_join_if_all_came(group, now, out)
 
 
-def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, due_ms: int, out: Outcome) -> None:
+def _expire_sessions(
+    env: GroupEnvironment, group: GroupMetadata, now: Instant, due_ms: int, out: Outcome
+) -> None:
     silent = (member for member in group.members.values() if member.session_deadline_ms <= due_ms)
     for member in list(islice(silent, EXPIRED_AT_ONCE)):
         if member.has_satisfied_heartbeat:
@@ -90,10 +92,10 @@ def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, due_m
         if member.member_id not in group.members:
             continue  # removed in the rebalance that the expiry of an earlier one has begun
         remove_member(group, member.member_id, out)
-        out.report("member's session has expired", group=group.group_id, member=member.member_id)
-        if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        out.add_notable_event("member's session has expired", group=group.group_id, member=member.member_id)
+        if group.is_in_state(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             reason = f"session of {member.member_id} has expired"
-            prepare_or_complete(env, group, RebalanceCause.SESSION_EXPIRED, reason, now, out)
+            rebalance_or_complete_join(env, group, RebalanceCause.SESSION_EXPIRED, reason, now, out)
         else:
             _complete_join_if_all_came(group, now, out)
 
@@ -103,10 +105,13 @@ def _complete_join_if_all_came(group: GroupMetadata, now: Instant, out: Outcome)
         complete_join(group, now, out)
 
 
-def _expire_pending_sync(env: Environment, group: GroupMetadata, now: Instant, out: Outcome) -> None:
+def _expire_pending_sync(env: GroupEnvironment, group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """Remove the members that have not synced in this generation, and rebalance the rest."""
     group.sync_deadline_ms = NEVER
-    if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync_members:
+    if (
+        not group.is_in_state(GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        or not group.pending_sync_members
+    ):
         return
     missing = sorted(group.pending_sync_members)
     for member_id in missing:

@@ -15,10 +15,10 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from protocol.names import GroupId, Offset
+from protocol.named_types import GroupId, Offset
 from protocol.rows import Rows
-from protocol.wire import repeated
-from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, plain_rows
+from protocol.wire import array_struct
+from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_offset_rows
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
@@ -36,7 +36,7 @@ _WITHOUT_ERROR: Final = tuple(OffsetCommitResponsePartition(index, 0) for index 
 """The response for an accepted offset, by partition, which all commits share."""
 
 
-def commit_topic(
+def prepare_topic_commit(
     config: GroupConfig,
     group_id: GroupId,
     name: str,
@@ -84,7 +84,7 @@ def commit_topic(
             _WITHOUT_ERROR[index] if index < len(_WITHOUT_ERROR) else OffsetCommitResponsePartition(index, 0)
         )
     is_plain = not metadata_bytes and expire_timestamp is None and len(values) >= ROWS_FROM
-    rows = plain_rows(values) if is_plain else None
+    rows = pack_offset_rows(values) if is_plain else None
     return OffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
 
 
@@ -100,10 +100,10 @@ def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
     commits.values.update(more.values)
 
 
-def commit_rows(
+def prepare_rows_commit(
     group_id: GroupId, name: str, partition_count: int, rows: Rows, now: Instant
 ) -> OffsetCommits | None:
-    """Return the offsets to store, as `commit_topic`, for rows of partition, offset and leader epoch.
+    """Return the offsets to store, as `prepare_topic_commit`, for rows of partition, offset and leader epoch.
 
     Returns None if a partition does not exist, or occurs twice.
     """
@@ -152,7 +152,7 @@ def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> 
             fields[at + 1] = committed.offset
             fields[at + 2] = committed.leader_epoch
         at += 3
-    return Rows(repeated(SHOWN_ROW, len(indexes)).pack(*fields), SHOWN_ROW_BYTES)
+    return Rows(array_struct(SHOWN_ROW, len(indexes)).pack(*fields), SHOWN_ROW_BYTES)
 
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
@@ -165,7 +165,9 @@ def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> 
     )
 
 
-def delete_offsets(group: Group, offsets: CommittedOffsets, topic: str, partitions: Sequence[int]) -> Outcome:
+def plan_offset_deletion(
+    group: Group, offsets: CommittedOffsets, topic: str, partitions: Sequence[int]
+) -> Outcome:
     """Return the tombstones of the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
 
     The code is NONE also for a partition without an offset. A topic that members consume keeps its offsets:
@@ -173,7 +175,7 @@ def delete_offsets(group: Group, offsets: CommittedOffsets, topic: str, partitio
     """
     if group.is_subscribed_to(topic):
         return Outcome([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
-    committed = offsets.of(topic)
+    committed = offsets.get_topic_offsets(topic)
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for partition in dict.fromkeys(partitions)

@@ -29,7 +29,7 @@ class CommittedOffsets:
         self.count = 0
         self.metadata_bytes = 0
 
-    def of(self, topic: str) -> Mapping[int, OffsetAndMetadata]:
+    def get_topic_offsets(self, topic: str) -> Mapping[int, OffsetAndMetadata]:
         """Return the offsets of one topic by partition; empty if it has none."""
         return self.by_topic.get(topic, _NONE)
 
@@ -43,7 +43,7 @@ class CommittedOffsets:
         self, topic: str, partitions: Iterable[int]
     ) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
         """Yield the present offsets of these partitions of a topic, in the form of `all`."""
-        known = self.of(topic)
+        known = self.get_topic_offsets(topic)
         for partition in partitions:
             committed = known.get(partition)
             if committed is not None:
@@ -96,7 +96,7 @@ class CommittedOffsets:
             self.metadata_bytes += more_metadata_bytes
             self.usage.offset_metadata_bytes += more_metadata_bytes
 
-    def leave_memory(self) -> None:
+    def subtract_from_totals(self) -> None:
         """Subtract the offsets from the node's totals: the group has left the cache."""
         usage, self.usage = self.usage, GroupTotals()
         usage.offsets -= self.count

@@ -23,7 +23,7 @@ def compute_expiries(
     its own (value version 1) expires at that moment if the group lets its offsets expire at all. Offsets that cannot
     expire are left out.
     """
-    since, kept_topics = group.retention()
+    since, kept_topics = group.offset_expiration_condition()
     if since is None:
         return
     for topic, partition, committed in offsets:
@@ -32,7 +32,7 @@ def compute_expiries(
             yield topic, partition, since(committed) + retention_ms if own_ms is None else own_ms
 
 
-def find_expired_offsets(
+def plan_offset_expiry(
     group: Group, now_wall_ms: int, retention_ms: int, offsets: Iterable[Committed]
 ) -> Outcome:
     """Return an outcome with a tombstone for each of these offsets that has expired."""
@@ -44,22 +44,22 @@ def find_expired_offsets(
     return Outcome(None, records, independent=True)
 
 
-def is_finished(group: Group, offsets: CommittedOffsets, expiring: int) -> bool:
+def has_nothing_left(group: Group, offsets: CommittedOffsets, expiring: int) -> bool:
     """Return whether nothing of the group remains once `expiring` of its offsets are removed."""
     return group.is_empty and not group.is_worth_keeping and offsets.count == expiring
 
 
-def is_no_group(group: Group, offsets: CommittedOffsets) -> bool:
+def is_nonexistent_group(group: Group, offsets: CommittedOffsets) -> bool:
     """Return whether a loaded group does not exist: it was never stored, and all its offsets had tombstones."""
     return group.generation_id == 0 and not offsets.count and not group.is_worth_keeping
 
 
-def remove_group(group: Group) -> Outcome:
+def plan_group_removal(group: Group) -> Outcome:
     """Return the records that remove a group without offsets from the log; none if it never was stored."""
     return Outcome(None, group.tombstones())
 
 
-def delete_group(group: Group, offsets: CommittedOffsets) -> Outcome:
+def plan_group_deletion(group: Group, offsets: CommittedOffsets) -> Outcome:
     """Return the tombstones of a group's offsets and then its own (DeleteGroups). The answer is an ErrorCode."""
     error = group.validate_delete_group()
     if error is not ErrorCode.NONE:
@@ -70,7 +70,7 @@ def delete_group(group: Group, offsets: CommittedOffsets) -> Outcome:
     return Outcome(error, [*records, *group.tombstones()], independent=True)
 
 
-def delete_first_offsets(group: Group, offsets: CommittedOffsets, count: int) -> Outcome:
+def plan_first_offsets_deletion(group: Group, offsets: CommittedOffsets, count: int) -> Outcome:
     """Return the tombstones of the first `count` offsets of a group."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
@@ -79,7 +79,7 @@ def delete_first_offsets(group: Group, offsets: CommittedOffsets, count: int) ->
     return Outcome(None, records, independent=True)
 
 
-def delete_offsets_of_topics(
+def plan_topic_offsets_deletion(
     group: Group, offsets: CommittedOffsets, topics: frozenset[str], count: int
 ) -> list[Outcome]:
     """Return a tombstone for each offset of these topics, at most `count` in each outcome."""

@@ -14,7 +14,7 @@ from uuid import UUID
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import classes
+from protocol.messages import find_message_classes
 from tests.kafka.differential.ordinary import BLOBS, TOPICS, ordinary_fields
 from tests.kafka.differential.render import Names, Reading, lines, reading, response_fields
 from tests.kafka.differential.wire import Wire, frame, request_body, request_header
@@ -334,7 +334,7 @@ def _encodable(api: ApiKey, version: int, answer: Any) -> Any:
     """The answer as its codec encodes it: what our strict reader makes of kafka-python's classes is half made."""
     if api in HOT_APIS:
         return answer
-    cls = classes(api)[1]
+    cls = find_message_classes(api)[1]
     return to_kafka_python(cls, cls._struct, _values(cls._struct, version, answer), version)
 
 

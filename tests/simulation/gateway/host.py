@@ -10,7 +10,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.host import HostResources
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess, make_gateway
 from coordinator.workers.supervisor import Supervisor
-from storage.recovery.shared import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectory
 from tests.simulation.node import Body
 from tests.simulation.workers import KILLED, LaunchedBody, SupervisedHost
 

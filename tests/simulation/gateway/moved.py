@@ -10,7 +10,7 @@ from coordinator.upstream.adoption import GiveBackStatus, adopt_group, give_back
 from coordinator.upstream.errors import UpstreamError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from tests.simulation.gateway.operator import NotNow, OurNodes
 from tests.simulation.gateway.permits import Permit
 from tests.simulation.gateway.settings import (

@@ -39,8 +39,8 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "an answer made here overtakes others",
         "coordinator.gateway.pipelines",
-        "        if not self.pending:\n            self._io.to_client(frame)\n",
-        "        if True:\n            self._io.to_client(frame)\n",
+        "        if not self.pending:\n            self._io.send_to_client(frame)\n",
+        "        if True:\n            self._io.send_to_client(frame)\n",
     ),
     Mutant(
         "a pipeline's answer overtakes the other pipeline's",
@@ -75,8 +75,8 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a new leader's address is not rewritten",
         "coordinator.gateway.rewriting",
-        "return endpoint_mover(version, book.replace_broker_address)",
-        "return endpoint_mover(version, lambda each: each)",
+        "return make_endpoint_replacer(version, book.translate_broker_address)",
+        "return make_endpoint_replacer(version, lambda each: each)",
     ),
     Mutant(
         "the budget is not kept",
@@ -132,8 +132,8 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a group is taken over with some of its offsets",
         "coordinator.upstream.adoption",
-        "await here.adopt(group, ClusterReading(offsets, mark, is_unknown))",
-        "await here.adopt(group, ClusterReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
+        "await here.adopt(group, GroupOffsetsReading(offsets, mark, is_unknown))",
+        "await here.adopt(group, GroupOffsetsReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
     ),
     Mutant(
         "a group is served before it is taken over",

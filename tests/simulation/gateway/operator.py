@@ -4,24 +4,28 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.api.private import adopt_group, close_group, give_back_group
-from coordinator.api.private.close_group import Step
-from coordinator.runtime.sockets import private_path
-from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
+from coordinator.api.private.close_group import CloseGroupStep
+from coordinator.runtime.sockets import private_socket_path
+from coordinator.upstream.adopt_group_client import (
+    build_adopt_request,
+    parse_ownership_marker,
+    parse_store_result,
+)
 from coordinator.upstream.adoption import (
-    ClusterReading,
     GiveBackAnswer,
     GiveBackReadiness,
-    Offset,
+    GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
     StoreResult,
     TopicPartition,
-    as_topics,
+    TransferredOffset,
+    group_offsets_by_topic,
 )
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 from protocol.wire import skip_tags
 from tests.simulation.gateway.messages import read_answer, request
@@ -56,39 +60,39 @@ class OurNodes:
     def __init__(self, world: "GatewayWorld") -> None:
         self._world = world
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
-        return mark_of(await self._private(group, adopt_group.API, {"offsets": None}))
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
+        return parse_ownership_marker(await self._private(group, adopt_group.API, {"offsets": None}))
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
-        message = adopt_request(adopt_group.AdoptGroupRequest, group, reading)
-        stored = store_result_from(await self._asked(group, adopt_group.API, message), reading)
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
+        message = build_adopt_request(adopt_group.AdoptGroupRequest, group, reading)
+        stored = parse_store_result(await self._asked(group, adopt_group.API, message), reading)
         if stored is None:
             raise NotNow("the group cannot be taken over")
         return stored
 
-    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
-        return await self._step(group, Step.ASK)
+    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
+        return await self._step(group, CloseGroupStep.ASK)
 
-    async def close(self, group: GroupId) -> GiveBackReadiness:
-        return await self._step(group, Step.CLOSE)
+    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
+        return await self._step(group, CloseGroupStep.CLOSE)
 
-    async def reopen(self, group: GroupId) -> None:
+    async def reopen_group(self, group: GroupId) -> None:
         try:
-            await self._step(group, Step.REOPEN)
+            await self._step(group, CloseGroupStep.REOPEN)
         except (NotNow, Lost):
             return  # it opens by itself
 
-    async def _step(self, group: GroupId, step: Step) -> GiveBackReadiness:
+    async def _step(self, group: GroupId, step: CloseGroupStep) -> GiveBackReadiness:
         answer = await self._private(group, close_group.API, {"step": step})
         return LEAVING[_known(answer.error_code, LEAVING)]
 
-    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         kind = give_back_group.GiveBackGroupRequest.GivenTopic
-        rows = list(as_topics(offsets, kind, kind.GivenPartition))
+        rows = list(group_offsets_by_topic(offsets, kind, kind.GivenPartition))
         answer = await self._private(group, give_back_group.API, {"offsets": rows})
         return ANSWERS[_known(answer.error_code, ANSWERS)]
 
-    async def offsets(self, group: GroupId) -> Offsets:
+    async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         end = await self._coordinator(group)
         groups = [{"group_id": group, "topics": None}]
         answer = await _ask(end, ApiKey.OFFSET_FETCH, 8, groups=groups)
@@ -96,7 +100,7 @@ class OurNodes:
         if found.error_code:
             raise NotNow(ErrorCode(found.error_code).name)
         return {
-            TopicPartition(topic.name, part.partition_index): Offset(
+            TopicPartition(topic.name, part.partition_index): TransferredOffset(
                 part.committed_offset, part.committed_leader_epoch, part.metadata or ""
             )
             for topic in found.topics
@@ -133,7 +137,7 @@ class OurNodes:
         raise NotNow("no node serves")
 
     def _connect(self, node_id: int) -> ClientEnd:
-        end = self._world.network.connect(str(private_path(ROOT, node_id)))
+        end = self._world.network.connect(str(private_socket_path(ROOT, node_id)))
         end.send(encode_proxy_header(ProxyHeader(None, None)))
         return end
 

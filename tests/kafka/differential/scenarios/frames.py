@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from protocol.apis import ApiKey
-from protocol.messages import classes
-from protocol.wire import uvarint
+from protocol.messages import find_message_classes
+from protocol.wire import pack_uvarint
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import stable_group
 from tests.kafka.differential.ordinary import fetch_group
@@ -21,7 +21,7 @@ VERSIONS = {
     f"{api.name} v{version}": (api, version)
     for api, versions in sorted(SUPPORTED.items())
     for version in range(versions.min, versions.max + 1)
-    if classes(api)[0]._struct.untagged_fields(version)
+    if find_message_classes(api)[0]._struct.untagged_fields(version)
 }
 
 
@@ -43,8 +43,8 @@ def _send(s: Script, data: bytes, told: str, api: int = ApiKey.HEARTBEAT, versio
 def _lengths(kind: str, flexible: bool) -> Iterator[tuple[str, bytes]]:
     """Lengths that no field can have, and null."""
     if flexible:
-        yield "null", uvarint(0)
-        yield "longer than the frame", uvarint(1_000_000)
+        yield "null", pack_uvarint(0)
+        yield "longer than the frame", pack_uvarint(1_000_000)
         yield "an endless length", b"\xff" * 6
         return
     form = ">h" if kind == "string" else ">i"
@@ -56,7 +56,7 @@ def _lengths(kind: str, flexible: bool) -> Iterator[tuple[str, bytes]]:
 @scenario(request=VERSIONS)
 def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = classes(api)[0]._struct
+    schema = find_message_classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     values = sample(schema, version)
     for field in variable_fields(schema, version):
@@ -72,7 +72,7 @@ def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
 @scenario(request=VERSIONS)
 def bodies_that_are_cut_off(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = classes(api)[0]._struct
+    schema = find_message_classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     body = ReferenceEncoder(version, flexible=flexible).encode(schema, sample(schema, version))
     for told, cut in (("without its last byte", body[:-1]), ("half", body[: len(body) // 2]), ("empty", b"")):
@@ -95,7 +95,7 @@ GROUP_APIS = (
     ApiKey.OFFSET_COMMIT,
 )
 LATEST = {api.name: api for api in GROUP_APIS}
-TAGS = uvarint(2) + uvarint(7) + uvarint(3) + b"abc" + uvarint(100) + uvarint(0)
+TAGS = pack_uvarint(2) + pack_uvarint(7) + pack_uvarint(3) + b"abc" + pack_uvarint(100) + pack_uvarint(0)
 
 
 @scenario(api=LATEST)
@@ -114,12 +114,15 @@ def unknown_tagged_fields(s: Script, api: ApiKey) -> None:
 @scenario()
 def tagged_fields_in_a_wrong_order(s: Script) -> None:
     a = s.connect()
-    a.ask(ApiKey.HEARTBEAT, body_tags=uvarint(2) + uvarint(7) + uvarint(0) + uvarint(5) + uvarint(0))
+    a.ask(
+        ApiKey.HEARTBEAT,
+        body_tags=pack_uvarint(2) + pack_uvarint(7) + pack_uvarint(0) + pack_uvarint(5) + pack_uvarint(0),
+    )
 
 
 @scenario()
 def tagged_fields_that_are_cut_off(s: Script) -> None:
-    for tags in (b"", b"\1", b"\1\7", b"\1\7\5ab", uvarint(INT32_MAX)):
+    for tags in (b"", b"\1", b"\1\7", b"\1\7\5ab", pack_uvarint(INT32_MAX)):
         s.connect().ask(ApiKey.HEARTBEAT, body_tags=tags)
         s.connect().ask(ApiKey.HEARTBEAT, header_tags=tags)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from protocol.apis import ApiKey
-from protocol.embedded import encode_subscription
+from protocol.consumer_protocol import encode_subscription
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import (
     COMPLETING,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetDelete: of offsets that nobody needs, and of those in use."""
 
-from protocol.embedded import encode_subscription
+from protocol.consumer_protocol import encode_subscription
 from tests.kafka.differential.catalogue import scenario
 from tests.kafka.differential.groups import IN_STATE, completing_group, stable_group
 from tests.kafka.differential.ordinary import NO_TOPIC, commit_topic, delete_topic, fetch_group, protocols

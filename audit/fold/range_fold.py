@@ -7,20 +7,20 @@ from pathlib import PurePosixPath
 import numpy as np
 import pyarrow as pa
 
+from audit.fold.batch_checks import fold_batches
 from audit.fold.groups import fold_groups
-from audit.fold.log import fold_log
 from audit.fold.offsets import fold_offsets
 from audit.fold.placement import PlacementCheck
 from audit.fold.records import fold_records
 from audit.fold.rows import FoldRows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Observations
-from audit.fold.transactions import fold_transactions, transaction_status
-from protocol.names import Offset
+from audit.fold.transactions import fold_transactions, row_transaction_statuses
+from protocol.named_types import Offset
 from storage.disk.layout import parse_segment
 
 
-def fold(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
+def fold_ranges(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
     """Yield partial summaries (PARTIALS) of rows in the order of the log; memory is that of `chunk_rows` rows.
 
     `batches` have at least the columns `NEEDED`. A range ends when the file changes, or with `chunk_rows` rows.
@@ -81,9 +81,9 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
     rows = FoldRows(table, place)
     seen = Observations(rows, rules.since_ms)
-    stands = transaction_status(rows)
+    stands = row_transaction_statuses(rows)
     placement = PlacementCheck(rows, rules, seen)
-    yield from fold_log(rows, rules, seen)
+    yield from fold_batches(rows, rules, seen)
     yield from fold_records(rows, rules, seen)
     yield from fold_transactions(rows, stands)
     yield from fold_offsets(rows, rules, stands, placement)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.api.describe_groups import not_found_message
-from coordinator.api.offset_fetch import unknown_topic_id
+from coordinator.api.offset_fetch import make_unknown_id_result
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
@@ -29,7 +29,7 @@ def convert_described_groups(response: DescribeGroupsResponse) -> DescribeGroups
     return response
 
 
-def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> OffsetFetchRequest:
+def convert_ids_to_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> OffsetFetchRequest:
     """Return an OffsetFetch v10 request, which has ids of topics, as one of v8 or v9, which has names.
 
     `ids` has the ids of all topics by name. A topic with another id is left out.
@@ -49,7 +49,7 @@ def named_by_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) -> Off
     return copy_with_fields(request, groups=[named(group) for group in request.groups])
 
 
-def named_by_ids(
+def convert_names_to_ids(
     request: OffsetFetchRequest, response: OffsetFetchResponse, ids: Mapping[str, bytes]
 ) -> OffsetFetchResponse:
     """Return the response of v8 or v9 to `named_by_names(request, ids)` as the response of v10 to `request`.
@@ -60,7 +60,7 @@ def named_by_ids(
     known = set(ids.values())
     unknown = {
         group.group_id: [
-            unknown_topic_id(topic) for topic in group.topics or () if topic.topic_id not in known
+            make_unknown_id_result(topic) for topic in group.topics or () if topic.topic_id not in known
         ]
         for group in request.groups
     }

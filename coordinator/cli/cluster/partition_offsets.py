@@ -22,7 +22,9 @@ Found = int | str
 _NOT_LED_YET: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
-def offsets_at(client: Client, places: Iterable[PartitionRef], timestamp: int) -> dict[PartitionRef, Found]:
+def fetch_offsets_at(
+    client: Client, places: Iterable[PartitionRef], timestamp: int
+) -> dict[PartitionRef, Found]:
     """Return the offset of each partition at START, at END or at a time in ms, or the name of the error.
 
     The offset is -1 if there is no record after the time. Errors that soon pass are waited for.
@@ -49,7 +51,7 @@ def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, 
     """Return the partitions that exist, by the address of their leaders."""
     from protocol.messages import topics_by_name
 
-    metadata = client.metadata(sorted({place.topic for place in places}))
+    metadata = client.fetch_metadata(sorted({place.topic for place in places}))
     addresses = client.addresses(metadata)
     wanted, led = set(places), dict[Address, list[PartitionRef]]()
     for name, topic in topics_by_name(metadata).items():
@@ -77,7 +79,7 @@ def _ask(
         )
         topic.partitions.append(partition)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=list(topics.values()))
-    response = client.connection(address).ask(ApiKey.LIST_OFFSETS, KnownVersions(4, 7), request)
+    response = client.connect(address).ask(ApiKey.LIST_OFFSETS, KnownVersions(4, 7), request)
     found: dict[PartitionRef, Found] = {}
     for topic in response.topics:
         for answer in topic.partitions:

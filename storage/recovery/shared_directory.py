@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The supervisor's part of a data directory that several nodes share: it assigns partitions to the nodes.
 
-Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_share`). Only this
-module writes the files of the whole directory: the lock, the recovery points, the clean mark.
+Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_in_shared_directory`).
+Only this module writes the files of the whole directory: the lock, the recovery points, the clean mark.
 
-A partition moves from a live node to the next by `release` at the first, `note` here and `adopt` at the next. The
-batches in a dead node's journal are written into the segments by `settle`, before any node adopts its partitions:
-its process must have ended by then. So an adopted partition is always whole in its segments, and
-only journals of nodes that are alive, or not settled yet, count.
+A partition moves from a live node to the next by `release` at the first, `note_release` here and `adopt` at the next.
+Once the process of a dead node has ended, `replay_node_journal` writes the batches of its journal to the segments; only
+then may another node adopt its partitions. So an adopted partition is always complete in its segments, and a journal
+counts only while its node is alive or its replay is due.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Offset, Partition
+from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
-    gather_offsets,
+    merge_node_offset_files,
     write_offsets,
     write_positions,
 )
@@ -30,27 +30,27 @@ from storage.disk.layout import (
     RECOVERY_POINT_FILE,
     journal_dir,
     journal_dirs,
-    open_journals_file,
+    journal_list_path,
     partition_dir,
 )
 from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, storage_error
 from storage.journal.journal_registry import (
-    clear_journals,
+    begin_directory_use,
     mark_clean_stop,
-    read_note,
     read_noted_directories,
-    take_over,
-    write_note,
+    read_registry_file,
+    remove_node_journals,
+    write_registry_file,
 )
 from storage.partition.log import PartitionLog
-from storage.recovery.log_recovery import DiscardedRange, position_of, recover_log
+from storage.recovery.log_recovery import DiscardedRange, log_end_position, recover_log
 from storage.recovery.recovery import (
     RecoveryContext,
     RecoveryInputs,
-    note_taken_over,
+    find_or_create_topic_id,
+    note_broker_ends,
     recover,
-    topic_id_on_disk,
 )
 from storage.settings import LogSettings
 
@@ -72,7 +72,7 @@ class SharedDirectory:
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that no node may adopt: their logs, or their batches in journals, are damaged."""
         self.unread: dict[Partition, RecoveryInputs] = {}
-        """The failed partitions that the disk could not read at the opening: `reopen` tries again."""
+        """The failed partitions that the disk could not read at the opening: `recover_unread_partition` tries again."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
@@ -86,11 +86,11 @@ class SharedDirectory:
 
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError.
         """
-        lock = DirectoryLock.acquire_new(fs, data_dir)
+        lock = DirectoryLock.create_and_acquire(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:
-            shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
-            as_left = take_over(fs, data_dir)
+            shared.topic_id = find_or_create_topic_id(fs, data_dir, settings.topic)
+            as_left = begin_directory_use(fs, data_dir)
             # The directory of a lone node counts even if it is gone; its list also shows who used the directory last.
             directories = dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)])
             given = RecoveryContext(as_left=as_left, at_start=True)
@@ -133,7 +133,7 @@ class SharedDirectory:
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
-    def reopen(self, partition: Partition) -> TakeoverResult:
+    def recover_unread_partition(self, partition: Partition) -> TakeoverResult:
         """Try again to read a partition of `unread`; if that succeeds any node may adopt it. Durable on return.
 
         Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
@@ -152,8 +152,8 @@ class SharedDirectory:
             log.fsync()
             if not by.as_left:
                 ends = {(self.settings.topic, partition): log.end_offset}
-                note_taken_over(self._fs, self.data_dir, ends)
-            log.note_rolled()
+                note_broker_ends(self._fs, self.data_dir, ends)
+            log.update_segment_list()
         except CorruptLog as error:
             del self.unread[partition]
             self.failed[partition] = error
@@ -163,7 +163,7 @@ class SharedDirectory:
         finally:
             log.close()
         self._points[self.settings.topic, partition] = log.end_offset
-        position = position_of(log)
+        position = log_end_position(log)
         if position is not None:
             self._positions[self.settings.topic, partition] = position
         self._write()
@@ -173,9 +173,9 @@ class SharedDirectory:
     def _note_use(self) -> None:
         """Write an empty list of journals if none is in use, so that from now on all writers are known."""
         directory = journal_dir(self.data_dir, None)
-        note = read_note(self._fs, open_journals_file(directory))
+        note = read_registry_file(self._fs, journal_list_path(directory))
         if note is None or note.closed is not None:
-            write_note(self._fs, directory, {})
+            write_registry_file(self._fs, directory, {})
 
     def _settle(
         self, directories: Sequence[Path], partitions: Collection[Partition] | None, given: RecoveryContext
@@ -192,9 +192,9 @@ class SharedDirectory:
         )
         try:
             found.make_durable(topic, at_start=given.at_start, seal=True)
-            found.take_over(fs, self.data_dir, topic, at_start=given.at_start)
+            found.note_broker_writes(fs, self.data_dir, topic, at_start=given.at_start)
             for log in found.logs.values():
-                position = position_of(log)
+                position = log_end_position(log)
                 found.recovery_points[topic, log.partition] = log.end_offset
                 if position is not None:
                     found.positions[topic, log.partition] = position
@@ -204,12 +204,12 @@ class SharedDirectory:
         self._positions = {key: found.positions[key] for key in found.positions if key in self._points}
         self._write()
         for log in found.logs.values():
-            log.note_rolled()
+            log.update_segment_list()
         # Only now: until here the notes in a node's own directory were the newest.
         self.failed |= found.failed
         self.unread |= found.unread
-        gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
-        clear_journals(fs, directories, found.journals_of(self.failed))
+        merge_node_offset_files(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
+        remove_node_journals(fs, directories, found.find_journals_of_partitions(self.failed))
         return TakeoverResult(found.failed, found.cuts)
 
     def _write(self) -> None:

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from audit.checks.owners import NO_BOOK
+from audit.checks.offset_owners import NO_BOOK
 from audit.compared import QUOTED_CHARS_MAX
 from audit.compared.live import LiveGroup, LiveOffset, LiveState, OffsetKey
 from audit.facts.facts import Facts
 from audit.facts.inventory import Inventory
 from audit.options import AuditOptions
 from audit.schema import local_table
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.placement import partition_for
 
 PAUSE_S: Final = 2.0
@@ -71,7 +71,7 @@ class LoggedGroup(msgspec.Struct, frozen=True):
     position: int
 
 
-class Logged(msgspec.Struct, frozen=True):
+class LoggedState(msgspec.Struct, frozen=True):
     """The log's state of the groups that have to be compared."""
 
     offsets: Mapping[OffsetKey, LoggedOffset]
@@ -92,7 +92,7 @@ class Difference(msgspec.Struct, frozen=True):
     """True if the log's value is the one that the cluster reported at one of the two times."""
 
 
-def differences(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
+def find_cluster_differences(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
     """Compare with `before`, the cluster's state before the log was read; `gather` reads parts of the log again."""
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
@@ -170,7 +170,7 @@ def _suspicious(facts: Facts, before: LiveState, after: LiveState) -> set[str]:
     return suspects
 
 
-def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
+def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = False) -> LoggedState:
     """Return the log's state: all stored groups, and the offsets of `groups`; with `only`, nothing of other groups.
 
     Groups in a partition where the cluster does not search for them are left out.
@@ -204,10 +204,10 @@ def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = Fal
         found[row["group"]] = LoggedGroup(
             row["state"], row["protocol_type"], members, row["partition"], row["file"], row["last_position"]
         )
-    return Logged(offsets, found, frozenset(row["group"] for row in facts.other_groups.collect()))
+    return LoggedState(offsets, found, frozenset(row["group"] for row in facts.other_groups.collect()))
 
 
-def compare(log: Logged, before: LiveState, after: LiveState) -> Iterator[Difference]:
+def compare(log: LoggedState, before: LiveState, after: LiveState) -> Iterator[Difference]:
     """Yield the differences between the log and the cluster."""
     for name in sorted(log.groups.keys() | before.groups.keys() | after.groups.keys()):
         yield from _compare_group(name, log, before, after)
@@ -246,7 +246,7 @@ def _quoted(metadata: str) -> str:
     return f"{metadata[:QUOTED_CHARS_MAX]!r}... ({len(metadata)} characters)"
 
 
-def _compare_group(name: str, log: Logged, before: LiveState, after: LiveState) -> Iterator[Difference]:
+def _compare_group(name: str, log: LoggedState, before: LiveState, after: LiveState) -> Iterator[Difference]:
     stored, first, last = log.groups.get(name), before.groups.get(name), after.groups.get(name)
     if name in log.others or any(live is not None and not live.classic for live in (first, last)):
         return  # for groups of other protocols only the offsets are compared

@@ -5,7 +5,7 @@ from coordinator.config import Settings
 from storage.settings import LogSettings
 
 
-def log_settings(settings: Settings) -> LogSettings:
+def make_storage_settings(settings: Settings) -> LogSettings:
     """Return the settings by which the log is written."""
     return LogSettings(
         segment_bytes=settings.offsets_topic_segment_bytes,

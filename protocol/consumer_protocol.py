@@ -18,11 +18,11 @@ from protocol.wire import (
     NULL_INT32,
     PACK_INT16,
     PACK_INT32,
-    bad_count,
-    bad_length,
+    array_struct,
+    bad_count_error,
+    bad_length_error,
     pack_bytes,
     pack_string,
-    repeated,
 )
 
 
@@ -87,7 +87,7 @@ def encode_assignment(
 def _pack_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
     out = [PACK_INT32(len(partitions))]
     for topic, indexes in partitions.items():
-        out += (pack_string(topic), PACK_INT32(len(indexes)), repeated("i", len(indexes)).pack(*indexes))
+        out += (pack_string(topic), PACK_INT32(len(indexes)), array_struct("i", len(indexes)).pack(*indexes))
     return b"".join(out)
 
 
@@ -95,14 +95,14 @@ def _read_count(buf: bytes, pos: int, name: str, item_bytes: int) -> tuple[int, 
     (count,) = INT32(buf, pos)
     pos += 4
     if not 0 <= count * item_bytes <= len(buf) - pos:
-        raise bad_count(count, name, len(buf) - pos)
+        raise bad_count_error(count, name, len(buf) - pos)
     return count, pos
 
 
 def _read_string(buf: bytes, pos: int) -> tuple[str, int]:
     (size,) = INT16(buf, pos)
     if size < 0:
-        raise bad_length(size, "topic")
+        raise bad_length_error(size, "topic")
     end = pos + 2 + size
     return buf[pos + 2 : end].decode("utf-8", "replace"), end
 
@@ -122,7 +122,7 @@ def _read_partitions(buf: bytes, pos: int) -> tuple[dict[str, list[int]], int]:
     for _ in range(count):
         topic, pos = _read_string(buf, pos)
         size, pos = _read_count(buf, pos, "partitions", 4)
-        partitions.setdefault(topic, []).extend(repeated("i", size).unpack_from(buf, pos))
+        partitions.setdefault(topic, []).extend(array_struct("i", size).unpack_from(buf, pos))
         pos += 4 * size
     return partitions, pos
 

@@ -15,22 +15,26 @@ from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions,
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
-from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
-from coordinator.upstream.adopt_group_client import adopt_request, mark_of, store_result_from
+from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_socket_path
+from coordinator.upstream.adopt_group_client import (
+    build_adopt_request,
+    parse_ownership_marker,
+    parse_store_result,
+)
 from coordinator.upstream.adoption import (
-    ClusterReading,
     GiveBackAnswer,
     GiveBackReadiness,
-    Offset,
+    GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
     StoreResult,
     TopicPartition,
-    as_topics,
+    TransferredOffset,
+    group_offsets_by_topic,
 )
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.named_types import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 
 T = TypeVar("T")
@@ -111,31 +115,33 @@ class PrivateNodes:
 
     # --- the port Here ---
 
-    async def mark(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
         """Return the ownership marker of the group here."""
-        return mark_of(await self._adopt(group, None))
+        return parse_ownership_marker(await self._adopt(group, None))
 
-    async def may_leave(self, group: GroupId) -> GiveBackReadiness:
+    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         """Return whether the group could go to the cluster now."""
         return await self._leaving(group, closes=False)
 
-    async def close(self, group: GroupId) -> GiveBackReadiness:
-        """Return the same as `may_leave`, and close a group that could go for a while."""
+    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
+        """Return the same as `check_give_back_readiness`, and close a group that could go for a while."""
         return await self._leaving(group, closes=True)
 
-    async def reopen(self, group: GroupId) -> None:
+    async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again, if its coordinator can be reached now."""
-        from coordinator.api.private.close_group import CloseGroupRequest, Step
+        from coordinator.api.private.close_group import CloseGroupRequest, CloseGroupStep
 
         make: Any = CloseGroupRequest
         with suppress(CommandError, _NotYet):
-            self._coordinator(group).call(ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=Step.REOPEN))
+            self._coordinator(group).call(
+                ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=CloseGroupStep.REOPEN)
+            )
 
     async def _leaving(self, group: GroupId, *, closes: bool) -> GiveBackReadiness:
-        from coordinator.api.private.close_group import CloseGroupRequest, Step
+        from coordinator.api.private.close_group import CloseGroupRequest, CloseGroupStep
 
         make: Any = CloseGroupRequest
-        request = make(group_id=group, step=Step.CLOSE if closes else Step.ASK)
+        request = make(group_id=group, step=CloseGroupStep.CLOSE if closes else CloseGroupStep.ASK)
 
         def ask(connection: ClusterConnection) -> GiveBackReadiness:
             code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
@@ -145,13 +151,13 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def adopt(self, group: GroupId, reading: ClusterReading) -> StoreResult:
+    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
         """Store the data read from the cluster, unless the group is ours already or the data is too old."""
-        stored = store_result_from(await self._adopt(group, reading), reading)
+        stored = parse_store_result(await self._adopt(group, reading), reading)
         assert stored is not None, "other errors have been raised"
         return stored
 
-    async def offsets(self, group: GroupId) -> Offsets:
+    async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets that the group has here."""
         from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
@@ -162,7 +168,7 @@ class PrivateNodes:
             (answer,) = connection.ask(ApiKey.OFFSET_FETCH, KnownVersions(8, 9), request).groups
             self._check(answer.error_code, f"reading the offsets of group {group} here")
             return {
-                TopicPartition(topic.name, part.partition_index): Offset(
+                TopicPartition(topic.name, part.partition_index): TransferredOffset(
                     part.committed_offset, part.committed_leader_epoch, part.metadata or ""
                 )
                 for topic in answer.topics
@@ -172,13 +178,15 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove the group's marker and offsets, if its offsets are these."""
         from coordinator.api.private.give_back_group import GiveBackGroupRequest
 
         make: Any = GiveBackGroupRequest
         kind = make.GivenTopic
-        request = make(group_id=group, offsets=list(as_topics(offsets, kind, kind.GivenPartition)))
+        request = make(
+            group_id=group, offsets=list(group_offsets_by_topic(offsets, kind, kind.GivenPartition))
+        )
 
         def ask(connection: ClusterConnection) -> GiveBackAnswer:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
@@ -188,10 +196,10 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def _adopt(self, group: GroupId, reading: ClusterReading | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: GroupOffsetsReading | None) -> Any:
         from coordinator.api.private.adopt_group import AdoptGroupRequest
 
-        request = adopt_request(AdoptGroupRequest, group, reading)
+        request = build_adopt_request(AdoptGroupRequest, group, reading)
 
         def ask(connection: ClusterConnection) -> Any:
             answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
@@ -223,7 +231,7 @@ class PrivateNodes:
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
         (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request).coordinators
         self._check(found.error_code, f"finding the coordinator of group {group} here")
-        return self._connection(private_path(self._data_dir, found.node_id))
+        return self._connection(private_socket_path(self._data_dir, found.node_id))
 
     def _any(self) -> ClusterConnection:
         errors = []

@@ -11,7 +11,7 @@ MISSED_S: Final = 1_800.0
 REASON: Final = "it has gone from the cluster's metadata: it is dead, or was taken out"
 
 
-class MissedBrokers:
+class DepartedBrokers:
     """Remembers the brokers that have gone for MISSED_S, so that a dead broker can be seen."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
@@ -20,14 +20,14 @@ class MissedBrokers:
         self._there: Mapping[int, UpstreamBroker] = {}
         self._gone: dict[int, tuple[UpstreamBroker, float]] = {}  # with the time until which it is missed
 
-    def change(self, now: Mapping[int, UpstreamBroker]) -> None:
+    def set_listed_brokers(self, now: Mapping[int, UpstreamBroker]) -> None:
         """Set the brokers that the metadata lists now, by id."""
         until_s = self._now_s() + MISSED_S
         self._gone.update((node_id, (broker, until_s)) for node_id, broker in self._there.items())
         self._gone = {node_id: gone for node_id, gone in self._gone.items() if node_id not in now}
         self._there = dict(now)
 
-    def brokers(self) -> list[UpstreamBroker]:
+    def list_departed(self) -> list[UpstreamBroker]:
         """Return the brokers that are missed now, ordered by id."""
         now_s = self._now_s()
         self._gone = {node_id: gone for node_id, gone in self._gone.items() if gone[1] > now_s}

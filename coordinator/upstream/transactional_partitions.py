@@ -45,16 +45,20 @@ class AllPartitions:
             if self._seen_s is None or self._now_s() - self._seen_s > SEEN_S:
                 self._partitions = await self._look()
                 self._seen_s = self._now_s()
-        return in_portions(self._partitions)
+        return split_into_portions(self._partitions)
 
     async def _look(self) -> dict[str, int]:
-        found = await self._topics.by_name([TRANSACTIONS])
+        found = await self._topics.fetch_topics_by_name([TRANSACTIONS])
         if found[TRANSACTIONS] is ABSENT:
             return {}
-        return {name: topic.partitions for name, topic in (await self._topics.look()).topics.items()}
+        return {
+            name: topic.partitions for name, topic in (await self._topics.fetch_all_topics()).topics.items()
+        }
 
 
-def in_portions(partitions: Mapping[str, int], size: int = PARTITIONS_PER_QUESTION) -> Iterator[Named]:
+def split_into_portions(
+    partitions: Mapping[str, int], size: int = PARTITIONS_PER_QUESTION
+) -> Iterator[Named]:
     """Yield the partitions by topic, up to `size` at a time."""
     portion: dict[str, Sequence[int]] = {}
     room = size

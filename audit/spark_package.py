@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package for clusters that run the audit: `python -m audit.package DIRECTORY` writes two zips there.
+"""The package for clusters that run the audit: `python -m audit.spark_package DIRECTORY` writes two zips there.
 
     groupkeeper-audit.zip            the code, for spark-submit --py-files
     groupkeeper-audit-libraries.zip  compiled libraries, which Python does not import from a zip, for --archives

@@ -14,7 +14,7 @@ from audit.fold.sightings import Observations
 from audit.schema import CHANGED_MEANWHILE
 
 
-def fold_log(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
+def fold_batches(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
     """Yield all summaries that are not about one group."""
     batches = batch_starts(rows)
     _damage(rows, batches, seen)
@@ -37,15 +37,15 @@ def batch_starts(rows: FoldRows) -> Longs:
 
 def _is_sound(rows: FoldRows) -> Bools:
     """Return the rows of batches whose header can be trusted."""
-    return rows.bools("crc_ok", null=False) & ~rows.valid("damage") & ~rows.bools("tail")
+    return rows.bools("crc_ok", null=False) & ~rows.non_null_mask("damage") & ~rows.bools("tail")
 
 
 def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
-    wrong_crc = rows.valid("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
-    damaged = rows.valid("damage")[batches] & ~wrong_crc
+    wrong_crc = rows.non_null_mask("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
+    damaged = rows.non_null_mask("damage")[batches] & ~wrong_crc
 
     def detail(row: int) -> str:
-        return rows.one("damage", row) or "the checksum is not that of its bytes"
+        return rows.value_at("damage", row) or "the checksum is not that of its bytes"
 
     # A file that went away while the log was read proves nothing about the log.
     gone = pc.starts_with(rows.column("damage"), CHANGED_MEANWHILE) if damaged.any() else None
@@ -91,9 +91,9 @@ def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
 def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
     """Note offsets that are missing, at or above the offset up to which compaction has been."""
     sound = _is_sound(rows)
-    cleaned_to = rules.compacted_below(rows.partition)
+    cleaned_to = rules.compacted_below_offset(rows.partition)
     base, last = rows.longs("base_offset"), rows.longs("last_offset")
-    offset, has_record = rows.longs("offset"), rows.valid("offset")
+    offset, has_record = rows.longs("offset"), rows.non_null_mask("offset")
     # the offset with which a row must start is the one after the row before it; a damaged batch leaves it open
     expected = np.where(has_record, offset, last) + 1
     first_of_batch = np.zeros(rows.count, np.bool_)
@@ -158,7 +158,7 @@ def _clock(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations)
 def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
     sound = _is_sound(rows)
     good = batches[sound[batches]]
-    record = rows.valid("offset")
+    record = rows.non_null_mask("offset")
     time = rows.longs("timestamp")[record]
     epochs, times = rows.longs("leader_epoch")[good], rows.longs("max_timestamp")[good]
     last_row = rows.count - 1
@@ -169,7 +169,7 @@ def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
     next_offset = int(rows.longs("last_offset")[good].max()) + 1 if len(good) and sound[last_row] else None
 
     def kind(name: str) -> int:
-        return int(np.count_nonzero(rows.equals("key_type", name) & record))
+        return int(np.count_nonzero(rows.equality_mask("key_type", name) & record))
 
     commits, groups, markers = kind("offset_commit"), kind("group_metadata"), kind("transaction_marker")
     records = int(np.count_nonzero(record))
@@ -197,13 +197,13 @@ def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
 
 
 def _hours(rows: FoldRows) -> Iterator[pa.RecordBatch]:
-    record = rows.valid("offset")
+    record = rows.non_null_mask("offset")
     time = rows.longs("timestamp")[record]
     if not len(time):
         return
     hours, which = np.unique(time // HOUR_MS, return_inverse=True)
-    commit = (rows.equals("key_type", "offset_commit") & ~rows.bools("tombstone"))[record]
-    group = rows.equals("key_type", "group_metadata")[record]
+    commit = (rows.equality_mask("key_type", "offset_commit") & ~rows.bools("tombstone"))[record]
+    group = rows.equality_mask("key_type", "group_metadata")[record]
     yield partial_rows(
         "hour",
         rows.place,

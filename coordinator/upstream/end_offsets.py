@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamQuestion
+from coordinator.upstream.cluster_requests import UpstreamRequest
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -41,7 +41,7 @@ class UpstreamEnds:
         self._cluster = cluster
         self._leaders: dict[TopicPartition, int] = {}
 
-    async def ends(
+    async def fetch_end_offsets(
         self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
     ) -> dict[TopicPartition, int]:
         """Return the end offsets of partitions: the high watermark, or with `read_committed` the last stable offset.
@@ -67,7 +67,7 @@ class UpstreamEnds:
             self._leaders.pop(place, None)
         topics = sorted({place.topic for place in partitions})
         for start in range(0, len(topics), 500):
-            response = await self._cluster.metadata(topics[start : start + 500])
+            response = await self._cluster.fetch_metadata(topics[start : start + 500])
             for name, topic in topics_by_name(response).items():
                 for part in topic.partitions:
                     self._leaders[TopicPartition(name, part.partition_index)] = part.leader_id
@@ -98,7 +98,7 @@ class UpstreamEnds:
         for start in range(0, len(places), PARTITIONS_PER_QUESTION):
             part = places[start : start + PARTITIONS_PER_QUESTION]
             try:
-                response = await self._cluster.call(_question(part, isolation), node_id=leader)
+                response = await self._cluster.send_and_decode(_question(part, isolation), node_id=leader)
             except Unreachable:
                 return found, moved | set(places[start:])
             for place, answer in _answers(response):
@@ -109,7 +109,7 @@ class UpstreamEnds:
         return found, moved
 
 
-def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamQuestion:
+def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamRequest:
     from protocol.messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
@@ -123,7 +123,7 @@ def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamQuest
             )
         )
     topics = [kind(name=name, partitions=parts) for name, parts in by_topic.items()]
-    return UpstreamQuestion.of(
+    return UpstreamRequest.with_fixed_message(
         ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
     )
 

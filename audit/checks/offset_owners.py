@@ -4,7 +4,7 @@
 from typing import Final
 
 from audit.facts.facts import Facts
-from protocol.names import BOOK_PREFIX
+from protocol.named_types import BOOK_PREFIX
 
 NO_BOOK: Final = f"not startswith(group, '{BOOK_PREFIX}')"
 """The condition that leaves out the marks of groups that were taken over from a cluster.

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
-from coordinator.admin.shared import SharedWork
+from coordinator.admin.shared_work import SharedWork
 from coordinator.runtime.slices import Nanos, Slices
 
 SLICE_NS: Final = 2_000_000
@@ -66,6 +66,6 @@ class Page:
             part = encode(cast(CollectorRegistry, SelectedMetrics(some)))
             is_open = part.endswith(EOF)
             parts.append(part.removesuffix(EOF))
-            if slices.over:
+            if slices.is_over:
                 await slices.give_way()
         return b"".join(parts) + (EOF if is_open else b"")
