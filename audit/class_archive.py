@@ -2,7 +2,7 @@
 """An archive of Spark's classes in Java's memory format, so that they are mapped and not loaded one by one.
 
 `python -m audit.class_archive` makes the archive (`make install-audit` does, too): it audits a small log and lets Java
-dump the classes that it loaded for that, some 200 MB. Every audit of this installation uses the archive if it exists
+dump the classes that it loaded for that, some 160 MB. Every audit of this installation uses the archive if it exists
 (`audit.session`); if it does not fit any more (another Java, other jars), Java ignores it.
 """
 

@@ -20,7 +20,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="compaction_duplicate",
     severity="error",
-    about="A key is in the compacted part more than once: compaction reports that it was there, and it was not.",
+    about=(
+        "A key is in the compacted part more than once: the checkpoint says that this part was "
+        "compacted, but it was not."
+    ),
     todo=(
         "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
         "this is a bug, or the files were changed from outside."

@@ -9,7 +9,7 @@ CHECKS: Final = (
     Check(
         name="batch_crc",
         severity="error",
-        about="A batch does not have the bytes that were written: its checksum is another.",
+        about="A batch does not have the bytes that were written: its checksum does not match.",
         todo=(
             "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
             "can be kept; or restore a backup. Have the disk and the memory looked at."
@@ -19,7 +19,7 @@ CHECKS: Final = (
     Check(
         name="batch_damage",
         severity="error",
-        about="Bytes in the log are no batch, or a batch holds no records that can be read.",
+        about="Bytes in the log are not a batch, or the records of a batch cannot be read.",
         todo=(
             "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
             "can be kept; or restore a backup. Have the disk looked at."
@@ -46,7 +46,7 @@ CHECKS: Final = (
     Check(
         name="undecodable",
         severity="error",
-        about="The key or the value of a record cannot be understood.",
+        about="The key or the value of a record cannot be decoded.",
         todo=(
             "See which program wrote the record (its client is in the message, if it is known), and "
             "report it if that was a Groupkeeper or a Kafka."

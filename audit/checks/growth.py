@@ -20,7 +20,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="growth",
     severity="warning",
-    about="The log has grown much since the last audit: compaction or expiry does not keep up, or a client runs wild.",
+    about=(
+        "The log has grown much since the last audit: compaction or expiry does not keep up, or a "
+        "client is out of control."
+    ),
     todo=(
         "Compare the pictures with those of the last audit, and ask the groups that commit most "
         "whether they must commit so often."

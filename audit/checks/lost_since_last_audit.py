@@ -34,7 +34,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="lost_since_last_audit",
     severity="error",
-    about="What a group had committed at the last audit is not in the log any more, and nothing newer is.",
+    about=(
+        "An offset that a group had committed at the last audit is no longer in the log, and "
+        "neither is a newer one."
+    ),
     todo=(
         "If the directory was restored from a backup, nothing. If not, restore the offsets with "
         "groupkeeper groups set-offsets, and look for the cause."

@@ -18,14 +18,20 @@ CHECKS: Final = (
     Check(
         name="directory_misplaced",
         severity="error",
-        about="All groups of a partition belong to one other partition: its directory seems to be that one's.",
+        about=(
+            "All groups of a partition belong to one other partition: its directory seems to be the "
+            "directory of that partition."
+        ),
         todo="Stop the node, put each partition's directory back under its own number, and start the node again.",
         query=_of_kind(MisplacementCause.DIRECTORY),
     ),
     Check(
         name="topic_has_grown",
         severity="warning",
-        about="Groups are where a smaller number of partitions had placed them: no coordinator looks for them there.",
+        about=(
+            "Groups are in the partitions that they were placed in when the topic had fewer "
+            "partitions: no coordinator looks for them there."
+        ),
         todo=(
             "Kafka does not find these groups either once __consumer_offsets got more partitions. If it did not get "
             "any, check offsets.topic.num.partitions, or give --partitions."

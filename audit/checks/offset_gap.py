@@ -90,7 +90,7 @@ CHECKS: Final = (
     Check(
         name="replica_gap",
         severity="info",
-        about="Offsets are missing in what a broker wrote, where its own cleaner has not been.",
+        about="Offsets are missing in records that a broker wrote, where its own cleaner has not been.",
         todo=(
             "A partition that was moved to this broker has such gaps, as it was compacted where it came from. If it "
             "never moved, compare with another replica."

@@ -9,7 +9,10 @@ CHECKS: Final = (
     Check(
         name="compaction_differs",
         severity="error",
-        about="A copy of the log has other contents after compaction: compaction would lose state, or bring it back.",
+        about=(
+            "A copy of the log has other contents after compaction: compaction would lose state, or "
+            "bring deleted state back."
+        ),
         todo=(
             "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
             "this is a bug."

@@ -23,7 +23,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="tombstone_overdue",
     severity="info",
-    about="Compacted tombstones are older than delete.retention.ms: they go when the log is compacted again.",
+    about=(
+        "Compacted tombstones are older than delete.retention.ms: they are removed when the log is "
+        "compacted again."
+    ),
     todo="Nothing, if it was little written to. Else as compaction overdue.",
     query=_query,
 )

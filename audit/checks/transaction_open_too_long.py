@@ -29,7 +29,10 @@ def _query(facts: Facts) -> str:
 CHECK = Check(
     name="transaction_open_too_long",
     severity="warning",
-    about="A transaction is open for longer than transaction.max.timeout.ms: its group's offsets wait for it.",
+    about=(
+        "A transaction has been open for longer than transaction.max.timeout.ms: its group's "
+        "offsets wait for it."
+    ),
     todo=(
         "If its producer is gone, end the transaction on its cluster (kafka-transactions.sh "
         "--abort); here its offsets are not shown and nothing waits for it."

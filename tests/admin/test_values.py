@@ -201,7 +201,7 @@ async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_say
         ("runbooks.md", "## GroupkeeperPartitionsFailed"),
     ):
         section = (DOC.parent / page).read_text().partition(title)[2].partition("\n## ")[0]
-        assert f"hear {heard.name}" in " ".join(section.split())
+        assert f"receive {heard.name}" in " ".join(section.split())
 
 
 async def test_ready_says_what_cannot_be_written_and_what_fails(tmp_path: Path) -> None:
