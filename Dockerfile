@@ -4,9 +4,9 @@
 # The audit:   docker build -t groupkeeper-audit --target audit .
 #              docker run --rm -v groupkeeper:/data:ro -v groupkeeper-audit:/audit groupkeeper-audit
 #
-# Clients connect to the address that they are told, GROUPKEEPER_ADVERTISE. localhost:9092 suits clients on this host; for
-# others, and for containers that know the server by a name: -e GROUPKEEPER_ADVERTISE=NAME:9092, and -p 9092:9092 where
-# they are elsewhere. There is no TLS and no authentication (docs/security.md).
+# The node tells clients to connect to GROUPKEEPER_ADVERTISE. localhost:9092 is for clients on this host; for others,
+# and for containers that reach the server by a name: -e GROUPKEEPER_ADVERTISE=NAME:9092, and -p 9092:9092 for clients
+# on other hosts. There is no TLS and no authentication (docs/security.md).
 
 # not slim: it has a C compiler
 FROM python:3.13 AS build
@@ -26,13 +26,13 @@ COPY coordinator coordinator
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
     && /opt/build/bin/pip --python /opt/groupkeeper/bin/python install --no-deps --no-index /tmp/wheel/*.whl
 
-# Spark comes as source, half a gigabyte of it; pip makes a wheel of it.
+# Spark is published as source only (half a gigabyte); pip builds a wheel from it.
 FROM build AS build-audit
 COPY requirements-audit.lock ./
 RUN /opt/build/bin/pip --python /opt/groupkeeper/bin/python install --require-hashes -r requirements-audit.lock
 
-# What server and audit have in common. The package names are generic, so nothing but the installed ones may be found:
-# no working directory on the path.
+# The common base of server and audit. The package names are generic, so the working directory is not on the path:
+# Python must find only the installed packages.
 FROM python:3.13-slim AS base
 RUN groupadd --system --gid 10001 groupkeeper \
     && useradd --system --uid 10001 --gid groupkeeper --no-create-home --home-dir /data groupkeeper \
@@ -50,7 +50,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && install --directory --owner groupkeeper --group groupkeeper /audit
 COPY --from=build-audit /opt/groupkeeper /opt/groupkeeper
-# Java's own archive of Spark's classes: each audit starts ten seconds of processor time sooner.
+# Java's archive of Spark's classes saves each audit ten seconds of processor time at its start.
 RUN python -m audit.class_archive
 USER 10001:10001
 WORKDIR /audit
@@ -67,7 +67,7 @@ USER 10001:10001
 VOLUME /data
 EXPOSE 9092 9308
 STOPSIGNAL SIGTERM
-# /health says that the process is alive; whether it serves yet is /ready, for an orchestrator to ask.
+# /health reports that the process is alive; an orchestrator should use /ready to learn whether it serves.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['GROUPKEEPER_METRICS_LISTEN'].rpartition(':')[2] + '/health', timeout=2)"]
 CMD ["serve"]

@@ -62,7 +62,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         usage="%(prog)s [OPTIONS]",
         formatter_class=_Help,
         add_help=False,
-        description="Say whether the log of a node or a broker can be trusted, and what its groups did.",
+        description="Report whether the log of a node or a broker can be trusted, and what its groups did.",
         epilog="Exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.",
         allow_abbrev=False,
     )
@@ -71,13 +71,13 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--log-dirs",
         required=True,
         metavar="DIR",
-        help="Log directories, with commas between them; live ones will do.",
+        help="Log directories, separated by commas; their node or broker may be running.",
     )
     add(
         "--out",
         required=True,
         metavar="DIR",
-        help="Where the reports and tables go; the next audit looks at them.",
+        help="The directory for reports and tables; the next audit reads them.",
     )
     add(
         "--against",
@@ -95,11 +95,11 @@ def parser(prog: str) -> argparse.ArgumentParser:
         "--fail-on",
         choices=SEVERITIES,
         default="error",
-        help="The least severity with exit code 1. [default: error]",
+        help="The lowest severity that causes exit code 1. [default: error]",
     )
     add("--master", metavar="URL", help="Spark's master. [default: all cores of this machine]")
     add("--since", metavar="DATE", help=f"Report only what happened after this: {_DAY}.")
-    add("--as-of", metavar="TIME", help="Take this for now, for an old copy of a log.")
+    add("--as-of", metavar="TIME", help="The time to use as the current time, for an old copy of a log.")
     add(
         "--partitions",
         type=int,
@@ -112,7 +112,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"Another limit than the usual one: {names}.",
+        help=f"Override the default of a limit: {names}.",
     )
     add("--help", action="help", help="Show this message and exit.")
     return result
@@ -127,7 +127,7 @@ class _Help(argparse.HelpFormatter):
 
 def _options(arguments: argparse.Namespace) -> AuditOptions:
     if arguments.partitions is not None and arguments.partitions < 1:
-        raise AuditError(f"--partitions {arguments.partitions}: a log has at least one")
+        raise AuditError(f"--partitions {arguments.partitions}: expected 1 or more")
     return AuditOptions(
         log_dirs=tuple(part.strip() for part in arguments.log_dirs.split(",") if part.strip()),
         out=arguments.out,
@@ -144,7 +144,7 @@ def _moment(flag: str, text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise AuditError(f"{flag} {text}: this is not {_DAY}") from None
+        raise AuditError(f"{flag} {text}: expected {_DAY}") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -152,7 +152,7 @@ def _limits(given: Sequence[str]) -> AuditLimits:
     values = dict(item.partition("=")[::2] for item in given)
     known = {field.name: field.type for field in msgspec.structs.fields(AuditLimits)}
     for name in values.keys() - known.keys():
-        raise AuditError(f"--limit {name}: there is no such limit; there are {', '.join(sorted(known))}")
+        raise AuditError(f"--limit {name}: unknown limit; expected one of {', '.join(sorted(known))}")
     for name, text in values.items():
         try:
             msgspec.convert(text, known[name], strict=False)
@@ -182,7 +182,7 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
         try:
             return audit(spark, options, step=progress.show_step)
         except PySparkException as error:
-            raise AuditError(f"Spark gave up: {error}") from error
+            raise AuditError(f"Spark failed: {error}") from error
         finally:
             progress.close()
             if session is None:
@@ -194,8 +194,8 @@ def _check_installed() -> None:
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise AuditError(
-            f"the audit needs {', '.join(missing)}: in Groupkeeper's source tree `make install-audit` brings all of "
-            "it into .venv, and `docker build --target audit .` makes an image that has it"
+            f"the audit needs {', '.join(missing)}: in Groupkeeper's source tree `make install-audit` installs "
+            "all of it into .venv, and `docker build --target audit .` builds an image that contains it"
         )
     if not _has_java():
         raise AuditError(

@@ -63,7 +63,7 @@ def encode_subscription(
     generation_id: int = -1,
     rack_id: str | None = None,
 ) -> bytes:
-    """Write a subscription; fields that `version` does not have are left out."""
+    """Return an encoded subscription; fields that `version` does not have are left out."""
     names = list(topics)
     out = [PACK_INT16(version), PACK_INT32(len(names)), *map(pack_string, names)]
     out.append(NULL_INT32 if user_data is None else pack_bytes(user_data))
@@ -79,7 +79,7 @@ def encode_subscription(
 def encode_assignment(
     partitions: Mapping[str, Sequence[int]], *, version: int = 3, user_data: bytes | None = None
 ) -> bytes:
-    """Write an assignment; all versions have the same fields."""
+    """Return an encoded assignment; all versions have the same fields."""
     packed_data = NULL_INT32 if user_data is None else pack_bytes(user_data)
     return PACK_INT16(version) + _pack_partitions(partitions) + packed_data
 

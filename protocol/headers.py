@@ -97,7 +97,7 @@ def has_flexible_response_header(api_key: int, flexible: bool) -> bool:
 
 
 def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:
-    """Write a request header, v2 if `flexible`; for our own clients and tests."""
+    """Return an encoded request header, v2 if `flexible`; for our own clients and tests."""
     name = None if header.client_id is None else header.client_id.encode()
     size = -1 if name is None else len(name)
     head = struct.pack(">hhih", header.api_key, header.api_version, header.correlation_id, size)

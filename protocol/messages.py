@@ -110,7 +110,7 @@ def _codec(
 def encode_response_in_steps(
     api_key: int, version: int, message: Any, errors: Counter[int], bytes_max: int = MAX_INT32
 ) -> Generator[None, None, list[bytes]]:
-    """Write the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+    """Encode the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
 
     The response is kafka-python's also if the API is hot. The error codes in its arrays are counted in `errors`.
     Raises MessageTooLarge beyond `bytes_max`.
@@ -122,7 +122,7 @@ def encode_response_in_steps(
 
 
 def encode_request_in_steps(api_key: int, version: int, message: Any) -> Generator[None, None, list[bytes]]:
-    """Write the body of a request in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+    """Encode the body of a request in steps (see `protocol.writer`); returns its pieces, to be sent in order.
 
     The request is kafka-python's also if the API is hot. Raises MessageTooLarge beyond 2 GiB.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocol that a SyncGroup request must name (KIP-559)."""
+"""Reports whether a SyncGroup request lacks the protocol type or name that its version requires (KIP-559)."""
 
 from typing import Final
 

@@ -77,7 +77,7 @@ def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def pack_uvarint(value: int) -> bytes:
-    """Write an unsigned varint."""
+    """Return a number encoded as an unsigned varint."""
     if value < 0x80:
         return UVARINT[value]
     out = bytearray()
@@ -157,7 +157,7 @@ def bad_length_error(length: int, name: str) -> UnexpectedNull | InvalidLength:
 
 
 def pack_int32(value: int) -> bytes:
-    """Write an int32, big-endian."""
+    """Return an encoded int32, big-endian."""
     return _INT32S[value] if 0 <= value < SMALL else PACK_INT32(value)
 
 
@@ -169,19 +169,19 @@ def pack_length(length: int) -> bytes:
 
 
 def pack_result(index: int, error_code: int) -> bytes:
-    """Write an int32 and an int16: a partition and its error code."""
+    """Return an encoded int32 and int16: a partition and its error code."""
     return _RESULTS[index] if error_code == 0 and 0 <= index < SMALL else _PACK_RESULT(index, error_code)
 
 
 def pack_tagged_result(index: int, error_code: int) -> bytes:
-    """Write an int32, an int16, and an empty section of tagged fields."""
+    """Return an encoded int32, an int16, and an empty section of tagged fields."""
     if error_code == 0 and 0 <= index < SMALL:
         return _TAGGED_RESULTS[index]
     return _PACK_RESULT(index, error_code) + b"\0"
 
 
 def pack_compact_string(value: str) -> bytes:
-    """Write a compact string; raises InvalidLength above 32,767 bytes."""
+    """Return an encoded compact string; raises InvalidLength above 32,767 bytes."""
     raw = value.encode()
     size = len(raw)
     if size < 127:
@@ -192,7 +192,7 @@ def pack_compact_string(value: str) -> bytes:
 
 
 def pack_string(value: str) -> bytes:
-    """Write a classic string; raises InvalidLength above 32,767 bytes."""
+    """Return an encoded classic string; raises InvalidLength above 32,767 bytes."""
     raw = value.encode()
     if len(raw) > MAX_STRING_BYTES:
         raise InvalidLength(f"a string of {len(raw)} bytes")
@@ -200,12 +200,12 @@ def pack_string(value: str) -> bytes:
 
 
 def pack_compact_bytes(value: bytes) -> bytes:
-    """Write bytes with a compact length."""
+    """Return bytes with a compact length before them."""
     return pack_uvarint(len(value) + 1) + value
 
 
 def pack_bytes(value: bytes) -> bytes:
-    """Write bytes with a classic length."""
+    """Return bytes with a classic length before them."""
     return PACK_INT32(len(value)) + value
 
 

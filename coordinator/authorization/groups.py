@@ -50,7 +50,7 @@ class SingleGroupRule(Rule):
     """(request, version) -> the error that comes before the permissions, or NONE."""
 
     def needed_permissions(self, request: Any, version: int) -> list[Permission]:
-        """Return the permission for the group, and one for every topic."""
+        """Return the permissions that the request needs: the one for its group, and one for each topic."""
         topics = [] if self.topics is None else self.topics.needed_permissions(request.topics, version)
         return [group_permission(self.operation, request.group_id), *topics]
 
@@ -108,7 +108,7 @@ class SeveralGroupsRule(Rule):
     place: RefusalPosition
 
     def needed_permissions(self, request: Any, version: int) -> list[Permission]:
-        """Return one permission for every group."""
+        """Return the permissions that the request needs: one for each group that it names."""
         return [group_permission(self.operation, name) for name in self._names(request)]
 
     def groups(self, request: Any, version: int) -> list[str]:
@@ -199,7 +199,7 @@ def _asks_for_operations(request: DescribeGroupsRequest, version: int) -> bool:
 
 
 class CoordinatorKeysRule(SeveralGroupsRule):
-    """Adds a text if it is unknown whether a group may be found; a broker gives no text if it may not."""
+    """Refuses groups in FindCoordinator with several keys; adds a text only if the permission is unknown."""
 
     __slots__ = ()
 
@@ -225,7 +225,7 @@ class FindCoordinatorRule(Rule):
     several_from: int
 
     def needed_permissions(self, request: Any, version: int) -> list[Permission]:
-        """Return one permission for every group."""
+        """Return the permissions that the request needs: one for each group that it names."""
         if version >= self.several_from:
             return self.several.needed_permissions(request, version)
         return [group_permission(self.several.operation, request.key)]

@@ -25,7 +25,7 @@ def expiring(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"A running node's metrics.listen; of several nodes name each. [default: {DEFAULT_NODE}]",
+            help=f"A running node's metrics.listen; if there are several nodes, name each. [default: {DEFAULT_NODE}]",
         ),
     ] = None,
     data_dir: Annotated[
@@ -35,10 +35,10 @@ def expiring(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait.")] = 15.0,
 ) -> None:
-    """Say which committed offsets will expire.
+    """Show which committed offsets will expire, and when.
 
-    And when, if their groups stay as they are. Offsets in topics that a group's members consume do not expire,
-    nor do those of a group that rebalances.
+    The times assume that groups stay as they are. Offsets in topics that a group's members consume do not expire,
+    nor do those of a group that is rebalancing.
     """
     with exit_on_errors():
         from coordinator.cli import render
@@ -84,7 +84,7 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
         return msgspec.json.decode(body, type=ExpiryPreview)
     except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CommandError(f"{node}: no answer from a node's metrics.listen: {reason}") from error
+        raise CommandError(f"{node}: no response from a node's metrics.listen: {reason}") from error
     finally:
         connection.close()
 
@@ -106,9 +106,11 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     try:
         found = check_directory(fs, directory)
         if found.in_use is not None:
-            raise CommandError(f"{directory}: {found.in_use}: ask it, with --node")
+            raise CommandError(f"{directory}: {found.in_use}: ask it with --node")
         if found.journals or journal_dirs(fs.listdir(directory), directory):
-            raise CommandError(f"{directory}: the node was not stopped cleanly: start it once, and ask it")
+            raise CommandError(
+                f"{directory}: the node was not stopped cleanly: start it, and ask it with --node"
+            )
         loader = RecordDecoder()
         for checked in found.partitions:
             if checked.damages:
@@ -126,7 +128,7 @@ def _print(found: "ExpiryPreview", within: str) -> None:
     if found.rows:
         rows = sorted(found.rows, key=lambda row: (row.first_ms, row.group, row.topic))
         render.print_table(
-            ["GROUP", "STATE", "TOPIC", "OFFSETS", "FIRST GOES", "LAST GOES"],
+            ["GROUP", "STATE", "TOPIC", "OFFSETS", "FIRST EXPIRES", "LAST EXPIRES"],
             [
                 (row.group, row.state, row.topic, row.offsets, _time(row.first_ms), _time(row.last_ms))
                 for row in rows
@@ -137,11 +139,13 @@ def _print(found: "ExpiryPreview", within: str) -> None:
         sys.stdout.write(f"and {found.unlisted_rows} more groups and topics\n")
     if found.missing_partitions:
         missing = ", ".join(map(str, sorted(found.missing_partitions)))
-        typer.echo(f"not all is known of partitions {missing}: they are loading, or damaged", err=True)
+        typer.echo(
+            f"the result is incomplete for partitions {missing}: they are loading, or damaged", err=True
+        )
     sys.stdout.write(
         f"{format_count(found.offsets, 'offset')} in {format_count(found.groups, 'group')} will expire within {within},"
-        f" {found.due} of them at the next check; {format_count(found.finished_groups, 'group')} will be left with "
-        "none, and go as well\n"
+        f" {found.due} of them at the next check; {format_count(found.finished_groups, 'group')} will have "
+        "none left, and will be deleted, too\n"
     )
 
 

@@ -29,57 +29,61 @@ def import_broker(
         ),
     ] = None,
     from_bootstrap: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Nodes of a cluster that runs.")
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Nodes of a running cluster.")
     ] = None,
     from_command_config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="As --command-config, for --from-bootstrap.")
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="GROUP", help="With --from-bootstrap: only groups like this; repeatable."),
+        typer.Option(
+            metavar="GROUP", help="With --from-bootstrap: only groups of this id or pattern; repeatable."
+        ),
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="With --from-bootstrap: only topics like this; repeatable."),
+        typer.Option(
+            metavar="TOPIC", help="With --from-bootstrap: only topics of this name or pattern; repeatable."
+        ),
     ] = None,
     partitions: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="With --from-log-dirs: how many partitions __consumer_offsets has, where that is doubtful.",
+            help="With --from-log-dirs: the number of partitions of __consumer_offsets, if it is uncertain.",
         ),
     ] = None,
     data_dir: DataDir = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what is there; write nothing at all.")
+        bool, typer.Option("--dry-run", help="Only show what was found; write nothing.")
     ] = False,
     force: Annotated[
         bool,
         typer.Option(
             "--force",
-            help="Move what is in the data directory to another directory next to it; with --from-bootstrap, overwrite "
+            help="Move the contents of the data directory to a directory next to it; with --from-bootstrap, overwrite "
             "offsets that differ.",
         ),
     ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Take over groups, offsets and topics of a Kafka.
+    """Take over groups, offsets and topics from Kafka.
 
-    It is one that has been stopped, or a cluster that runs. With --from-log-dirs they go to a data directory
-    that no node uses; with --from-bootstrap to the node or cluster of --bootstrap, which runs.
+    --from-log-dirs reads a stopped broker, and writes to a data directory that no node uses. --from-bootstrap reads a
+    running cluster, and writes to the running node or cluster of --bootstrap.
 
-    Exit code 0: all was taken over; 1: it was not, or a partition is damaged or in the wrong place; 2: a mistake in
-    the command.
+    Exit code 0: everything was taken over; 1: something was not, or a partition is damaged or in the wrong place; 2:
+    the command is invalid.
     """
     with exit_on_errors():
         _refuse_mixed(
             from_log_dirs, from_bootstrap, data_dir, is_limited=bool(group or topic or from_command_config)
         )
         if from_bootstrap is not None and partitions is not None:
-            raise CommandError("--partitions belongs to --from-log-dirs", EXIT_USAGE)
+            raise CommandError("--partitions works only with --from-log-dirs", EXIT_USAGE)
         if from_bootstrap is not None:
             from coordinator.cli.import_cluster import ImportOptions, import_cluster
 
@@ -99,9 +103,9 @@ def _refuse_mixed(
     if (from_log_dirs is None) == (from_bootstrap is None):
         raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
     if from_bootstrap is not None and data_dir is not None:
-        raise CommandError("--from-bootstrap brings all to --bootstrap: leave out --data-dir", EXIT_USAGE)
+        raise CommandError("--from-bootstrap writes to --bootstrap: leave out --data-dir", EXIT_USAGE)
     if from_log_dirs is not None and is_limited:
-        raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
+        raise CommandError("--from-log-dirs takes over everything: leave out --group and --topic", EXIT_USAGE)
 
 
 def _import_directories(
@@ -180,16 +184,16 @@ def _print(
     lines += describe_misplaced(survey.placements)
     if survey.open_transactions:
         lines.append(
-            f"{survey.open_transactions} transactions are open: the {survey.open_offsets} offsets in them do not show"
+            f"{survey.open_transactions} transactions are open: the {survey.open_offsets} offsets in them are left out"
         )
     if survey.unknown_records:
-        lines.append(f"{survey.unknown_records} records are of kinds that are not served; they are kept")
+        lines.append(f"{survey.unknown_records} records are of unsupported types; they are kept")
     if imported is not None:
         lines += [f"{cut.path}: {cut.size_bytes} bytes left out: {cut.reason}" for cut in imported.cuts]
         if imported.skipped_topics:
-            lines.append(f"topics that cannot be had here: {', '.join(imported.skipped_topics)}")
+            lines.append(f"topics that cannot be created here: {', '.join(imported.skipped_topics)}")
         if imported.set_aside is not None:
-            lines.append(f"what was in {data_dir} is in {imported.set_aside}")
+            lines.append(f"the previous contents of {data_dir} are in {imported.set_aside}")
     topics = len(source.topics.keys() | survey.topics.keys()) if imported is None else imported.topics
     what = f"{survey.groups} groups, {survey.offsets} offsets, {topics} topics, {source.num_partitions} partitions"
     lines.append(f"found {what}; dry run: nothing was written" if imported is None else f"imported {what}")

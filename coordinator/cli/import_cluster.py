@@ -56,7 +56,7 @@ def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> 
     _print(plan, source, dry_run)
     failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
     failed += [
-        f"group {group} has other offsets here, of {format_first_few(places)}: --force overwrites them"
+        f"group {group} has different offsets here, in {format_first_few(places)}: --force overwrites them"
         for group, places in plan.differs.items()
     ]
     if failed:
@@ -76,7 +76,7 @@ def _read(client: Client, wanted: ImportOptions) -> SourceContents:
     missing = groups.find_unserved_partitions(client)
     if missing:
         raise CommandError(
-            f"{wanted.from_bootstrap}: groups of partitions {sorted(missing)} cannot be had now"
+            f"{wanted.from_bootstrap}: groups of partitions {sorted(missing)} cannot be read now"
         )
     chosen = [each.group for each in listed if each.type in _WITH_OFFSETS]
     committed = {
@@ -165,12 +165,14 @@ def _print(plan: ImportPlan, source: SourceContents, dry_run: bool) -> None:
     )
     notes = [f"topic {name} has more partitions here, and keeps them" for name in plan.larger]
     notes += [
-        f"left out of group {group}, as there are no such partitions: {format_first_few(places)}"
+        f"left out of group {group}, because these partitions do not exist: {format_first_few(places)}"
         for group, places in plan.homeless.items()
     ]
-    notes += [f"left out: group {group}, of a type that keeps more than offsets" for group in source.left_out]
     notes += [
-        f"group {group} has members there: what they commit from now on is not taken over"
+        f"left out: group {group}, of a type that stores more than offsets" for group in source.left_out
+    ]
+    notes += [
+        f"group {group} has members at the source: what they commit from now on is not taken over"
         for group in source.active
     ]
     for line in done:

@@ -37,12 +37,12 @@ def check_log(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Read all of the log, and say what is damaged.
+    """Read the whole log, and report what is damaged.
 
     Changes nothing.
 
-    Exit code 0: all is whole; 1: something is damaged, or a partition's directory is in the wrong place; 2: the check
-    could not be made. A node may be running on the directory.
+    Exit code 0: nothing is damaged; 1: something is damaged, or a partition's directory is in the wrong place; 2: the
+    check could not run. A node may be running on the directory.
     """
     with exit_on_errors():
         from coordinator.cli import render
@@ -60,7 +60,7 @@ def check_log(
         if partition is not None and not found.partitions:
             raise CommandError(f"{directory}: there is no partition {partition}", EXIT_USAGE)
         if not found.partitions and not is_data_dir(directory):
-            raise CommandError(f"{directory}: no node has kept its data here", EXIT_USAGE)
+            raise CommandError(f"{directory}: this is not the data directory of a node", EXIT_USAGE)
         if json:
             render.print_json(_as_json(found, placements))
         else:
@@ -100,33 +100,35 @@ def repair_log(
         int | None, typer.Option(metavar="P", min=0, help="Repair this partition.", show_default=False)
     ] = None,
     journal: Annotated[
-        bool, typer.Option("--journal", help="Go on without what damaged or missing journals have lost.")
+        bool, typer.Option("--journal", help="Continue without the data lost in damaged or missing journals.")
     ] = False,
     catalogue: Annotated[
         bool,
         typer.Option(
-            "--catalogue", help="Make a missing or damaged catalogue.json of what the offsets name."
+            "--catalogue", help="Rebuild a missing or damaged catalogue.json from the topics of the offsets."
         ),
     ] = False,
     accept_loss: Annotated[
         bool,
-        typer.Option("--accept-loss", help="With --journal and --catalogue: do it, and lose what is lost."),
+        typer.Option(
+            "--accept-loss", help="With --journal and --catalogue: accept the data loss and proceed."
+        ),
     ] = False,
     data_dir: DataDir = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
     ] = False,
 ) -> None:
     """Repair the log of a stopped node.
 
-    Repairs a damaged partition, the journals or the catalogue. Everything that is not damaged is kept, damaged files
-    are moved aside. Committed offsets may be older afterwards: read the output.
+    Repairs a damaged partition, the journals or the catalogue. Undamaged data is kept, and damaged files are moved
+    aside. Committed offsets may be older afterwards: read the output.
     """
     with exit_on_errors():
         if [journal, catalogue, partition is not None].count(True) != 1:
-            raise CommandError("give either --partition P, --journal or --catalogue", EXIT_USAGE)
+            raise CommandError("expected one of --partition P, --journal or --catalogue", EXIT_USAGE)
         if accept_loss and partition is not None:
-            raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
+            raise CommandError("--accept-loss works only with --journal or --catalogue", EXIT_USAGE)
         settings, accept = settings_for(data_dir), accept_loss and not dry_run
         with _failures_in_words():
             if partition is not None:
@@ -287,20 +289,22 @@ def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -
         lines += [f"partition {p.partition} is damaged: {_where(one)}" for one in p.damages]
         if found.in_use is None:
             lines += [
-                f"partition {p.partition} has an end that the next start settles: {_where(one)}"
+                f"partition {p.partition} has an unsettled end, which the next start settles: {_where(one)}"
                 for one in p.unsettled
             ]
     lines += [f"the journal is damaged: {each}" for each in found.journals]
     lines += describe_misplaced(placements)
     if found.in_use is not None:
-        lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
+        lines.append(
+            f"{found.in_use}: its journal was not checked, nor the end of the log, which it may be writing"
+        )
     damaged = sum(bool(p.damages) for p in found.partitions)
     lines.append(f"{format_count(len(found.partitions), 'partition')}, {damaged} damaged")
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
 
 
 def _where(damage: "Damage") -> str:
-    until = "" if damage.next_offset is None else f", whole again at offset {damage.next_offset}"
+    until = "" if damage.next_offset is None else f", intact again from offset {damage.next_offset}"
     size = f"{damage.size_bytes} bytes from " if damage.size_bytes else "at "
     return f"{damage.path}, {size}byte {damage.position}, offset {damage.offset}: {damage.reason}{until}"
 
@@ -314,18 +318,18 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
         lines += [f"damage: {_where(one)}" for one in checked.damages]
         lines.append(f"saved: {checked.whole_batch_count} batches with {checked.whole_record_count} records")
         lines.append(
-            f"lost: {repair.lost_bytes} bytes, in place of {repair.lost_offset_count} offsets of the log"
+            f"lost: {repair.lost_bytes} bytes, which held {repair.lost_offset_count} offsets of the log"
         )
-        lines.append(f"certain: {loss.certain} committed offsets, whose newest record lies behind the damage")
+        lines.append(f"certain: {loss.certain} committed offsets, whose newest record comes after the damage")
         lines.append(
             f"MAY BE OLDER THAN WHAT WAS COMMITTED: {len(loss.older)} offsets in"
             f" {len({group for group, *_ in loss.older})} groups, and {len(loss.groups_older)} groups' generations;"
-            " offsets and groups deleted in the lost part may be back, and those only there are gone"
+            " offsets and groups deleted in the lost part may exist again, and those only in the lost part are lost"
         )
         if loss.named_in_damage:
             lines.append(f"named in the lost part, as far as it can be read: {_some(loss.named_in_damage)}")
         if repair.aside is not None:
-            lines.append(f"the segments as they were, and the offsets in question: {repair.aside}")
+            lines.append(f"the original segments, and a list of these offsets: {repair.aside}")
     if dry_run:
         lines.append("dry run: nothing was changed")
     for line in lines:
@@ -335,19 +339,19 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
 def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
     lines = [f"damage: {each}" for each in done.damages]
     if not done.damages:
-        lines.append("the journals are as they should be: nothing was done")
+        lines.append("the journals are not damaged: nothing was done")
     elif not accepted:
         lines.append(
-            "nothing was changed. If these files cannot be restored, --accept-loss goes on without what is lost:"
-            " COMMITTED OFFSETS MAY BE OLDER THEN, those since the last checkpoint"
+            "nothing was changed. If these files cannot be restored, --accept-loss continues without the lost data:"
+            " COMMITTED OFFSETS MAY THEN BE OLDER, those committed since the last checkpoint"
         )
     else:
         lines += [f"left out: {cut.path}, byte {cut.position}: {cut.reason}" for cut in done.cuts]
-        lines += [f"kept aside: {path}" for path in done.aside]
+        lines += [f"moved aside: {path}" for path in done.aside]
         ends = ", ".join(f"{partition} at {end}" for partition, end in sorted(done.ends.items()))
-        lines.append(f"the partitions go on, each at this offset of its log: {ends}")
+        lines.append(f"each partition continues at this offset of its log: {ends}")
         lines.append(
-            "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those since the last checkpoint"
+            "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those committed since the last checkpoint"
         )
     for line in lines:
         print_line(line)
@@ -355,25 +359,27 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
 
 def _print_catalogue(lost: "CatalogueReplacement | None", num_partitions: int, *, accepted: bool) -> None:
     if lost is None:
-        lines = ["the catalogue is as it should be: nothing was done"]
+        lines = ["the catalogue is not damaged: nothing was done"]
     else:
         survey = lost.survey
         lines = [
             f"damage: {lost.damage}",
-            f"found {survey.groups} groups, placed by {num_partitions} partitions of __consumer_offsets, and"
-            f" {len(lost.topics)} topics that their {survey.offsets} offsets name",
+            f"found {survey.groups} groups, placed in {num_partitions} partitions of __consumer_offsets, and"
+            f" {len(lost.topics)} topics named by their {survey.offsets} offsets",
         ]
         if survey.damaged:
-            lines.append(f"damaged partitions, which may name more: {', '.join(map(str, survey.damaged))}")
+            lines.append(
+                f"damaged partitions, which may name further topics: {', '.join(map(str, survey.damaged))}"
+            )
         if lost.skipped_topics:
-            lines.append(f"topics that cannot be had: {_some(lost.skipped_topics)}")
+            lines.append(f"topics that cannot be created: {_some(lost.skipped_topics)}")
         if lost.aside is not None:
-            lines.append(f"kept aside: {lost.aside}")
+            lines.append(f"moved aside: {lost.aside}")
         lines.append(
-            "THESE TOPICS HAVE NEW IDS, the partitions that offsets need and no settings; others are gone"
+            "THESE TOPICS HAVE NEW IDS, only the partitions that offsets need, and no settings; others are lost"
             if accepted
-            else "nothing was changed. If the file cannot be restored, --accept-loss makes it of this:"
-            " TOPICS GET NEW IDS then, the partitions that offsets need and no settings, and others are gone"
+            else "nothing was changed. If the file cannot be restored, --accept-loss rebuilds it from this:"
+            " TOPICS THEN GET NEW IDS, only the partitions that offsets need, and no settings; others are lost"
         )
     for line in lines:
         print_line(line)

@@ -35,7 +35,7 @@ app.add_typer(partitions.app, name="partitions")
 
 @app.command()
 def settings(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a page to read instead.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page instead.")] = False,
 ) -> None:
     """Print every setting with its default, as a config file."""
     from coordinator.config import example, reference
@@ -46,7 +46,7 @@ def settings(
 
 @app.command()
 def metrics() -> None:
-    """Print every metric with its meaning, as a page to read."""
+    """Print every metric with its meaning, as a Markdown page."""
     from coordinator.admin.reference import page
 
     with exit_on_errors():

@@ -21,7 +21,7 @@ Bootstrap = Annotated[
     typer.Option(
         metavar="HOST:PORT,...",
         envvar=BOOTSTRAP_VARIABLE,
-        help="Nodes of the cluster to begin with; the first that answers names the others.",
+        help="Nodes of the cluster to start with; the command asks the first one that it can reach for the others.",
     ),
 ]
 CommandConfig = Annotated[
@@ -33,32 +33,29 @@ CommandConfig = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for answers in all.")
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for responses in all.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Make the changes; without this, only show them.")]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Groups with members, too: remove them, set the offsets, and let them join again; docs/commands.md says "
-        "what can happen.",
+        help="Also change groups with members: remove the members, set the offsets, and let the members join again; "
+        "docs/commands.md describes the consequences.",
     ),
 ]
 Watch = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Show it again and again, until Ctrl-C.")
+    float | None,
+    typer.Option(metavar="SECONDS", min=0.1, help="Repeat the output at this interval, until Ctrl-C."),
 ]
 Groups = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="GROUP", help="Ids of groups, or patterns of them: 'orders-*'.", show_default=False
-    ),
+    typer.Argument(metavar="GROUP", help="Group ids, or patterns: 'orders-*'.", show_default=False),
 ]
 GroupNames = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="GROUP", help="Ids of groups; with --pattern, patterns of them.", show_default=False
-    ),
+    typer.Argument(metavar="GROUP", help="Group ids; with --pattern, patterns.", show_default=False),
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 Topics = Annotated[
@@ -66,12 +63,14 @@ Topics = Annotated[
     typer.Option(
         "--topic",
         metavar="TOPIC[:PARTITIONS]",
-        help="A topic, or a pattern of them, and which partitions of it: orders:0,2,4-7; repeatable.",
+        help="A topic or a pattern, and optionally partitions: orders:0,2,4-7; repeatable.",
     ),
 ]
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="All that the group has committed offsets in.")]
+AllTopics = Annotated[
+    bool, typer.Option("--all-topics", help="All partitions in which the group has committed offsets.")
+]
 
-NOTHING_DONE: Final = "dry run: nothing was changed; --execute does it"
+NOTHING_DONE: Final = "dry run: nothing was changed; --execute makes the changes"
 
 
 def connect(
@@ -92,7 +91,7 @@ def parse_addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
     except ValueError:
         found = []
     if not found:
-        raise CommandError(f"{flag} {text}: expected HOST:PORT, several with commas", EXIT_USAGE)
+        raise CommandError(f"{flag} {text}: expected HOST:PORT, or several separated by commas", EXIT_USAGE)
     return found
 
 
@@ -144,7 +143,7 @@ class GroupSelection:
 
         found = match_groups(client, self.group or ())
         if not found:
-            raise CommandError(f"there is no group like {', '.join(self.group or ())}")
+            raise CommandError(f"no group matches {', '.join(self.group or ())}")
         return found
 
 
@@ -158,7 +157,8 @@ class GroupsToChange(GroupSelection):
 
     group: GroupNames = None
     pattern: Annotated[
-        bool, typer.Option("--pattern", help="Names are patterns: 'orders-*', 'orders-?', 'orders-[a-c]'.")
+        bool,
+        typer.Option("--pattern", help="Treat names as patterns: 'orders-*', 'orders-?', 'orders-[a-c]'."),
     ] = False
 
     def _named(self, client: "Client") -> list[str]:

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from coordinator.workers.orders import Answer
 
 app = typer.Typer(
-    help="See and change which worker leads what.",
+    help="Show and change which worker leads which partition.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 DataDir = Annotated[Path, typer.Option(metavar="DIR", help="The data directory of the running supervisor.")]
-Timeout = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait until it is done.")
-]
+Timeout = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for completion.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 POLL_S = 0.02
@@ -32,7 +30,7 @@ POLL_S = 0.02
 
 @app.command("list")
 def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> None:
-    """List the nodes and who leads each partition."""
+    """List the nodes, and the leader of each partition."""
     with exit_on_errors():
         from coordinator.cli import render
         from coordinator.workers.orders import ListPartitions
@@ -47,7 +45,7 @@ def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> Non
 @app.command()
 def move(
     partition: Annotated[int, typer.Argument(metavar="PARTITION")],
-    to: Annotated[int, typer.Option(metavar="NODE", help="The id of the node that is to lead it.")],
+    to: Annotated[int, typer.Option(metavar="NODE", help="The id of the node that will lead it.")],
     data_dir: DataDir = Path("data"),
     timeout: Timeout = 30.0,
 ) -> None:
@@ -67,7 +65,7 @@ def move(
             send_order(data_dir, order),
             arrived,
             timeout,
-            f"partition {partition} is not at {to} yet",
+            f"node {to} does not lead partition {partition} yet",
         )
         typer.echo(f"node {to} leads partition {partition}")
 
@@ -78,7 +76,7 @@ def drain(
     data_dir: DataDir = Path("data"),
     timeout: Timeout = 60.0,
 ) -> None:
-    """Hand over all partitions of a node, and end it."""
+    """Move all partitions of a node to other nodes, and stop the node."""
     with exit_on_errors():
         from coordinator.workers.orders import Drain
 
@@ -112,11 +110,11 @@ def send_order(data_dir: Path, order: Any) -> "Answer":
         raise CommandError(str(error)) from None
     except (FileNotFoundError, ConnectionRefusedError):
         raise CommandError(
-            f"no supervisor answers in {data_dir}: nothing runs there, or it is a single node (workers = 1), "
+            f"no supervisor responds in {data_dir}: nothing runs there, or only a single node (workers = 1), "
             "which leads all partitions itself"
         ) from None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"no answer from the supervisor of {data_dir}: {error}") from None
+        raise CommandError(f"no response from the supervisor of {data_dir}: {error}") from None
     if answer.refused is not None:
         raise CommandError(answer.refused)
     return answer
@@ -131,6 +129,6 @@ def wait_for(
     deadline = time.monotonic() + timeout_s
     while not condition(answer):
         if time.monotonic() > deadline:
-            raise CommandError(f"{missing} after {timeout_s:g} s; it goes on")
+            raise CommandError(f"{missing} after {timeout_s:g} s; the operation continues")
         time.sleep(POLL_S)
         answer = send_order(data_dir, ListPartitions())

@@ -31,11 +31,11 @@ def serve(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Where Kafka clients connect. [default: 127.0.0.1:9092]"),
+        typer.Option(metavar="HOST:PORT", help="The address for Kafka clients. [default: 127.0.0.1:9092]"),
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="The address that clients connect to. [default: as --listen]"),
+        typer.Option(metavar="HOST:PORT", help="The address to give to clients. [default: as --listen]"),
     ] = None,
     data_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="The directory that holds all data. [default: data]")
@@ -43,7 +43,7 @@ def serve(
     metrics: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="Where /metrics, /health, /ready are. [default: 127.0.0.1:9308]"
+            metavar="HOST:PORT", help="The address of /metrics, /health, /ready. [default: 127.0.0.1:9308]"
         ),
     ] = None,
     assignments: Annotated[

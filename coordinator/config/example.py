@@ -16,10 +16,10 @@ HEAD: Final = """\
 # SPDX-License-Identifier: Apache-2.0
 # Every setting of Groupkeeper with its default. `groupkeeper settings` prints this file.
 #
-# Use: groupkeeper serve --config FILE. Later sources win: this file, then the environment
+# Usage: groupkeeper serve --config FILE. Later sources win: this file, then the environment
 # (GROUPKEEPER_OFFSETS_RETENTION_MINUTES=10080), then flags (--set offsets.retention.minutes=10080).
-# Names and, where Kafka has the setting, defaults are Kafka's. Quotes around a name keep its dots together;
-# tables are read as well ([offsets] with retention.minutes = 10080).
+# Settings that Kafka also has use its names and defaults. Write names in quotes, since they contain dots;
+# tables work as well ([offsets] with retention.minutes = 10080).
 """
 SECTIONS: Final = {
     "listen": "Addresses and identity",

@@ -16,14 +16,14 @@ BAR: Final = "\\|"
 HEAD: Final = """\
 # Settings
 
-Every setting of `groupkeeper serve`, made from the program itself by `groupkeeper settings --markdown`. Later sources
-win: the file that `--config` names, then the environment (`GROUPKEEPER_LOG_FLUSH=os` for `log.flush`), then flags
-(`--set log.flush=os`). Names are Kafka's wherever Kafka 4.4 has the thing, and so are defaults and bounds. Times are in
+This page lists every setting of `groupkeeper serve`; `groupkeeper settings --markdown` generates it from the program.
+Later sources win: the file that `--config` names, then the environment (`GROUPKEEPER_LOG_FLUSH=os` for `log.flush`),
+then flags (`--set log.flush=os`). Settings that Kafka 4.4 also has use its names, defaults and bounds. Times are in
 milliseconds and sizes in bytes, unless a name says otherwise.
 
-`groupkeeper settings` prints a file with all of them to start from
-([deploy/config.example.toml](../deploy/config.example.toml)). A name or value that is wrong ends the start with one
-line that says which, where, and what was expected.
+`groupkeeper settings` prints a configuration file with all settings
+([deploy/config.example.toml](../deploy/config.example.toml)). If a name or value is wrong, the node does not start; it
+prints one line with the setting, where it was set, and what was expected.
 """
 
 

@@ -46,7 +46,7 @@ class ExpiryPreview(msgspec.Struct):
     missing_partitions: list[int] = []
 
     def add(self, kept: GroupEntry) -> None:
-        """Add the expiring offsets of one group."""
+        """Count the offsets of one group that expire within `within_ms`; removes nothing."""
         group = kept.group
         until_ms = self.now_ms + self.within_ms
         by_topic: dict[str, ExpiringTopic] = {}

@@ -177,7 +177,7 @@ class Committer:
             self._flush_soon()
 
     def end_lost_writers(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
-        """End writers whose records are lost, including gathered records; `on_failed` is not called."""
+        """Make writers that lost records refuse further appends, and fail their tickets; without `on_failed`."""
         tickets = [writer.ticket for writer in writers if writer.ticket is not None]
         self._dirty = [writer for writer in self._dirty if writer not in writers]
         self._end(writers, tickets, error)

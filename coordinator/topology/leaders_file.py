@@ -75,10 +75,10 @@ def read_partition_leaders(fs: FileSystem, data_dir: Path, count: int) -> list[L
 
 
 def assign_single_node_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
-    """Return the epochs under which a single node leads all partitions. Blocks. Raises StorageError.
+    """Make a single node the leader of all partitions, and return its epochs. Blocks. Raises StorageError.
 
-    If there never were several nodes, nothing is stored, and the epochs are always the same, except for epochs that a
-    broker has written meanwhile.
+    If leaders were stored before, for several nodes, each epoch is raised by one and stored. Otherwise nothing is
+    stored, and the epochs are always the same, except those that a broker has written meanwhile.
     """
     if read(fs, data_dir) is None:
         return _epochs_of_the_log(fs, data_dir, count)

@@ -91,9 +91,9 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
         (["--log-dirs", "EMPTY", "--out", "OUT"], "no directory __consumer_offsets-<partition> is in it"),
         (
             ["--log-dirs", "EMPTY", "--out", "OUT", "--since", "yesterday"],
-            "--since yesterday: this is not a date",
+            "--since yesterday: expected a date",
         ),
-        (["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "x=1"], "--limit x: there is no such limit"),
+        (["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "x=1"], "--limit x: unknown limit"),
         (
             ["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "future_ms=x"],
             "--limit future_ms=x: expected a whole number",
@@ -104,7 +104,7 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
         ),
         (
             ["--log-dirs", "EMPTY", "--out", "OUT", "--partitions", "0"],
-            "--partitions 0: a log has at least one",
+            "--partitions 0: expected 1 or more",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from tests.kafka.broker import KafkaBroker
 from tests.support import raw
 from tests.support.waiting import wait_until
 
-DRY = "dry run: nothing was changed; --execute does it\n"
+DRY = "dry run: nothing was changed; --execute makes the changes\n"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_groups_are_chosen_by_patterns(groupkeeper: Command, bootstrap: str, pre
 
 def test_groups_that_are_not_there_are_named(groupkeeper: Command, bootstrap: str, prefix: str) -> None:
     none = groupkeeper("groups", "describe", f"{prefix}-nothing*", "--bootstrap", bootstrap)
-    assert none == (1, "", f"groupkeeper: there is no group like {prefix}-nothing*\n")
+    assert none == (1, "", f"groupkeeper: no group matches {prefix}-nothing*\n")
     some = groupkeeper("groups", "describe", f"{prefix}.a", "gone", "--state", "--bootstrap", bootstrap)
     assert (some.exit_code, some.stderr) == (1, "groupkeeper: group gone not found\n")
     assert f"{prefix}.a" in some.stdout

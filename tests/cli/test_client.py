@@ -80,7 +80,7 @@ def test_list_says_which_partitions_it_could_not_ask(node: FakeNode, groupkeeper
     assert outcome == (
         1,
         "",
-        "groupkeeper: the groups of 3 partitions are missing, as not served now: 1 (NOT_COORDINATOR),"
+        "groupkeeper: the groups of 3 partitions are missing, because they are not served now: 1 (NOT_COORDINATOR),"
         " 2 (COORDINATOR_LOAD_IN_PROGRESS), 4 (COORDINATOR_NOT_AVAILABLE)\n",
     )
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("a", "Empty"))
@@ -388,7 +388,7 @@ def test_an_address_that_is_none(groupkeeper: Command, address: str) -> None:
     assert outcome == (
         2,
         "",
-        f"groupkeeper: --bootstrap {address}: expected HOST:PORT, several with commas\n",
+        f"groupkeeper: --bootstrap {address}: expected HOST:PORT, or several separated by commas\n",
     )
 
 
@@ -396,7 +396,7 @@ def test_an_address_that_is_none(groupkeeper: Command, address: str) -> None:
     ("said", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "{} does not speak Kafka's protocol"),
-        (b"\0\0\0\x06\0\0\0\x01\0\0", "{} sent what is no API_VERSIONS response of Kafka"),
+        (b"\0\0\0\x06\0\0\0\x01\0\0", "{} sent an invalid API_VERSIONS response"),
         (b"\0\0\0\x0a\0\0\0\x05\0\0\0\0\0\0", "{} answered request 5 instead of 1"),
         (b"\0\0\0\x0a\0\0\0\x01\0\x23\0\0\0\0", "{} refused ApiVersions: UNSUPPORTED_VERSION"),
         (b"\0\0", f"lost the connection to {{}}: the server closed it{PERHAPS_A_GATEWAY}"),

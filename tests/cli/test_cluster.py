@@ -110,7 +110,7 @@ def test_offsets_are_set_to_what_a_file_says_forward_and_backward(
         [group, topic, "3", "-", "7"],
     ]
     assert ran.stderr == (
-        f"group {group} does not exist yet\ndry run: nothing was changed; --execute does it\n"
+        f"group {group} does not exist yet\ndry run: nothing was changed; --execute makes the changes\n"
     )
     assert groupkeeper("groups", "describe", group, "--bootstrap", bootstrap).exit_code == 1
     assert groupkeeper(*command, "--execute").exit_code == 0

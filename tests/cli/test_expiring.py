@@ -36,7 +36,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
         ]
         assert lines[-1] == (
             "9 offsets in 3 groups will expire within 8d, 0 of them at the next check; "
-            "3 groups will be left with none, and go as well"
+            "3 groups will have none left, and will be deleted, too"
         )
         assert run("--node", node, "--within", "6d").stdout.startswith("0 offsets in 0 groups")
         rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)["rows"]
@@ -66,7 +66,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
     [
         (("--within", "7"), 2, "--within 7: expected a number with s, m, h, d or w"),
         (("--node", "nowhere"), 2, "--node nowhere: expected HOST:PORT"),
-        (("--node", "127.0.0.1:1"), 1, "127.0.0.1:1: no answer from a node's metrics.listen"),
+        (("--node", "127.0.0.1:1"), 1, "127.0.0.1:1: no response from a node's metrics.listen"),
         (("--data-dir", "/nowhere"), 2, "/nowhere: there is no such directory"),
     ],
 )

@@ -63,7 +63,7 @@ def test_topics_and_offsets_are_brought_over_and_kept_in_step(
     raw.commit_offsets(bootstrap, group, topic, {0: 11, 5: 15})
     refused = take_over()
     assert refused[0] == 1
-    assert f"group {group} has other offsets here, of {topic}-0: --force overwrites them" in refused[2]
+    assert f"group {group} has different offsets here, in {topic}-0: --force overwrites them" in refused[2]
     assert raw.fetch_offsets(target, group) == {(topic, 0): 10, (topic, 3): 13}
     assert take_over("--force")[0] == 0
     assert raw.fetch_offsets(target, group) == {(topic, 0): 11, (topic, 3): 13, (topic, 5): 15}
@@ -74,7 +74,7 @@ def test_groups_with_members_are_named_on_both_sides(
     groupkeeper: Command, bootstrap: str, topic: str, stable_group: str, target: str
 ) -> None:
     take_over = Import(groupkeeper, bootstrap, target, stable_group, topic)
-    note = f"group {stable_group} has members there: what they commit from now on is not taken over\n"
+    note = f"group {stable_group} has members at the source: what they commit from now on is not taken over\n"
     raw.create_topic(target, topic, 4)
     with consuming(target, stable_group, topic):
         refused = take_over("--force")

@@ -70,7 +70,7 @@ def test_what_cannot_be_checked(tmp_path: Path) -> None:
 def test_a_directory_that_never_was_a_nodes_is_a_mistake(tmp_path: Path, as_json: list[str]) -> None:
     done = run("check", "--data-dir", str(tmp_path), *as_json)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"groupkeeper: {tmp_path}: no node has kept its data here\n"
+    assert done.stderr == f"groupkeeper: {tmp_path}: this is not the data directory of a node\n"
 
 
 def test_a_file_in_the_place_of_the_directory_is_a_mistake(tmp_path: Path) -> None:
@@ -105,7 +105,10 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
         )
         done = groupkeeper("groups", "list", "--bootstrap", service.bootstrap)
         assert (done.returncode, done.stdout) == (1, "")
-        assert f"the groups of 1 partition are missing, as not served now: {partition} " in done.stderr
+        assert (
+            f"the groups of 1 partition are missing, because they are not served now: {partition} "
+            in done.stderr
+        )
 
 
 def body(service: Service) -> str:
@@ -126,7 +129,7 @@ def test_repair_by_hand(tmp_path: Path) -> None:
     done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
     assert done.returncode == 0
     assert "saved: 4 batches with 12 records" in done.stdout
-    assert "lost: 214 bytes, in place of 3 offsets of the log" in done.stdout
+    assert "lost: 214 bytes, which held 3 offsets of the log" in done.stdout
     assert "certain: 3 committed offsets" in done.stdout
     assert "MAY BE OLDER THAN WHAT WAS COMMITTED: 0 offsets in 0 groups" in done.stdout
     (aside,) = (tmp_path / f"{OFFSETS_TOPIC}-{P}").glob("damaged-*")

@@ -179,7 +179,7 @@ def test_there_and_back(gateway: Gateway) -> None:
     }
     code, out, err = gateway.run("give-back", *group, "--json")
     assert (code, results(out)) == (0, {"there-and-back": ("given back", offsets)})
-    assert "asked for through the gateway, if only to describe it, is taken over again" in err
+    assert "through the gateway, or commits without joining, takes the group over again" in err
     assert gateway.there("there-and-back") == offsets, "what was here counts"
     assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
 
@@ -237,7 +237,7 @@ def test_a_live_streams_group_is_not_taken_without_force(gateway: Gateway) -> No
         assert code == 1
         assert "live at the cluster" in out
         assert "streams group, " in out
-        assert "1 members: stop them first, or --force" in out
+        assert "1 members: stop them first, or use --force" in out
         assert "streams" not in gateway.moved("adopt", "--all", "--dry-run"), "it has to be named"
         assert gateway.moved("adopt", *group, "--force") == {"streams": ("adopted", {("t", 0): 2})}
 
@@ -281,7 +281,7 @@ def test_a_group_is_not_given_back_to_a_share_group(gateway: Gateway) -> None:
         assert reason == "share group, Stable, 1 members: stop them first"
     result, reason = gateway.stays("back-share")
     assert result == "share group at the cluster"
-    assert "it takes no offsets; delete it there first" in reason
+    assert "it accepts no offsets; delete it there first" in reason
     gateway.commits_here("back-share", {0: 4, 2: 1})
     gateway.kafka.admin().delete_consumer_groups(["back-share"])["back-share"].result(120)
     given = ("given back", {("t", 0): 4, ("t", 2): 1})
@@ -357,7 +357,7 @@ def test_what_the_cluster_has_taken_and_what_it_has_refused_are_named(gateway: G
     assert code == 1, err
     (done,) = json.loads(out)
     assert done["result"] == "refused by the cluster"
-    assert done["reason"] == "t-1: OFFSET_METADATA_TOO_LARGE; written to the cluster all the same: t-0"
+    assert done["reason"] == "t-1: OFFSET_METADATA_TOO_LARGE; written to the cluster nevertheless: t-0"
     assert [(each["topic"], each["partition"], each["offset"]) for each in done["written"]] == [("t", 0, 3)]
     assert gateway.there("too-long") == {("t", 0): 3}
     assert gateway.here("too-long") == {("t", 0): 3, ("t", 1): 5}
@@ -462,7 +462,7 @@ def test_a_group_that_is_joined_after_it_has_opened_stays_and_what_was_written_i
             done = goes_on(process)
             consumer.commit(offsets=[ck.TopicPartition("t", 0, 8)], asynchronous=False)
     assert done["result"] == "live here"
-    assert done["reason"] == "stop its consumers first; written to the cluster all the same: t-0"
+    assert done["reason"] == "stop its consumers first; written to the cluster nevertheless: t-0"
     assert gateway.here("joined") == {("t", 0): 8}
     given = ("given back", {("t", 0): 8})
     assert gateway.moved("give-back", "--group", "joined") == {"joined": given}
@@ -518,8 +518,8 @@ def test_a_table_for_people(gateway: Gateway) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("adopt",), 2, "expected --group, or --all, and not both"),
-        (("adopt", "--all", "--group", "g"), 2, "expected --group, or --all, and not both"),
+        (("adopt",), 2, "expected either --group or --all"),
+        (("adopt", "--all", "--group", "g"), 2, "expected either --group or --all"),
         (
             ("give-back", "--all", "--set=upstream.bootstrap.servers="),
             2,

@@ -34,7 +34,7 @@ def test_lines_with_groups_are_read_by_group(tmp_path: Path) -> None:
         "h": [CommittedOffset("jobs", 0, 6)],
     }
     assert get_group_offsets(file, found, "h") == [CommittedOffset("jobs", 0, 6)]
-    with pytest.raises(CommandError, match="nothing about group i"):
+    with pytest.raises(CommandError, match="no offsets of group i"):
         get_group_offsets(file, found, "i")
 
 
@@ -88,28 +88,28 @@ def test_what_is_written_is_read_again(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("jobs,0,5\njobs,0\n", "line 2: expected topic,partition,offset and not 2 values"),
-        ("jobs,0,5\ng,jobs,0,5\n", "line 2: expected topic,partition,offset and not 4 values"),
-        ("g,jobs,0,5\njobs,0,5\n", "line 2: expected group,topic,partition,offset and not 3 values"),
-        ("g,h,jobs,0,5\n", "line 1: expected topic,partition,offset and not 5 values"),
-        ("g,jobs,0,5\ng,jobs,0,5\n", "line 2: jobs-0 is there twice"),
+        ("jobs,0,5\njobs,0\n", "line 2: expected topic,partition,offset, found 2 values"),
+        ("jobs,0,5\ng,jobs,0,5\n", "line 2: expected topic,partition,offset, found 4 values"),
+        ("g,jobs,0,5\njobs,0,5\n", "line 2: expected group,topic,partition,offset, found 3 values"),
+        ("g,h,jobs,0,5\n", "line 1: expected topic,partition,offset, found 5 values"),
+        ("g,jobs,0,5\ng,jobs,0,5\n", "line 2: jobs-0 appears twice"),
         ('[{"group": "g"}]', "required field `offsets`"),
         (
             '[{"group": "g", "offsets": [{"topic": "t", "partition": 0, "offset": -1}]}]',
             "t-0, offset -1: out of",
         ),
-        ('[{"group": "g", "offsets": []}]', "there are no offsets in it"),
-        ('[{"group": "g", "offsets": []}, {"group": "g", "offsets": []}]', "is there twice"),
-        ("topic,partition,offset\n", "line 1: partition 'partition' is no whole number"),
-        ("jobs,0,-1\n", "line 1: offset '-1' is no whole number"),
-        ("jobs,0,9223372036854775808\n", "no whole number from 0 to 9223372036854775807"),
-        ("jobs,2147483648,0\n", "no whole number from 0 to 2147483647"),
-        ("jobs,0," + 5_000 * "9" + "\n", "no whole number"),
-        ("jobs,0,\u0665\n", "no whole number"),
+        ('[{"group": "g", "offsets": []}]', "it contains no offsets"),
+        ('[{"group": "g", "offsets": []}, {"group": "g", "offsets": []}]', "appears twice"),
+        ("topic,partition,offset\n", "line 1: partition 'partition' is not a whole number"),
+        ("jobs,0,-1\n", "line 1: offset '-1' is not a whole number"),
+        ("jobs,0,9223372036854775808\n", "not a whole number from 0 to 9223372036854775807"),
+        ("jobs,2147483648,0\n", "not a whole number from 0 to 2147483647"),
+        ("jobs,0," + 5_000 * "9" + "\n", "not a whole number"),
+        ("jobs,0,\u0665\n", "not a whole number"),
         (",0,5\n", "line 1: the topic has no name"),
-        ("jobs,0,5\njobs,0,6\n", "line 2: jobs-0 is there twice"),
+        ("jobs,0,5\njobs,0,6\n", "line 2: jobs-0 appears twice"),
         ('"jobs,0,5\n', "unexpected end of data"),
-        ("", "there are no offsets in it"),
+        ("", "it contains no offsets"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_with_its_line(tmp_path: Path, text: str, reason: str) -> None:

@@ -186,7 +186,7 @@ def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "reason"),
-    [("nope", "there is no topic nope"), ("jobs:1-2", "topic jobs has 2 partitions, and no 2")],
+    [("nope", "there is no topic nope"), ("jobs:1-2", "topic jobs has 2 partitions, but no partition 2")],
 )
 def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
     with pytest.raises(CommandError, match=reason):

@@ -162,7 +162,7 @@ def test_our_certificate_is_shown_and_the_server_s_is_looked_at(tmp_path: Path) 
                 "sasl.mechanism": "PLAIN",
                 "sasl.jaas.config": "x.PlainLoginModule",
             },
-            "sasl.jaas.config: there is no username",
+            "sasl.jaas.config: it has no username",
         ),
         (
             {"security.protocol": "SSL", "ssl.truststore.location": "/x.jks"},

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.support import raw
 
-DRY = "dry run: nothing was changed; --execute does it\n"
+DRY = "dry run: nothing was changed; --execute makes the changes\n"
 
 
 @pytest.fixture

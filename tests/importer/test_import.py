@@ -98,7 +98,7 @@ def test_all_of_a_broker(tmp_path: Path) -> None:
     done = run("--from-log-dirs", source, "--data-dir", data_dir)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "7 records are of kinds that are not served; they are kept",
+        "7 records are of unsupported types; they are kept",
         "imported 40 groups, 120 offsets, 4 topics, 7 partitions",
     ]
     assert everything(source) == before
@@ -197,7 +197,7 @@ def test_open_transactions_are_told(tmp_path: Path) -> None:
     segment.write_bytes(segment.read_bytes() + transactional([record], 121, 5))
     done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
     assert done.returncode == 0
-    assert "1 transactions are open: the 1 offsets in them do not show" in done.stdout
+    assert "1 transactions are open: the 1 offsets in them are left out" in done.stdout
 
 
 def test_a_target_that_holds_something(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_target_that_holds_something(tmp_path: Path) -> None:
     assert done.returncode == 0
     (aside,) = data_dir.glob("before-import-*")
     assert everything(aside) == {"precious": b"!"}
-    assert f"what was in {data_dir} is in {aside}" in done.stdout
+    assert f"the previous contents of {data_dir} are in {aside}" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broker", "data"]
 
 

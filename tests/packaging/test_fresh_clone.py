@@ -249,4 +249,4 @@ def test_what_the_page_types_for_systemd_installs_it(clone: Clone) -> None:
 def test_make_docs_builds_the_site(clone: Clone, typed: list[str]) -> None:
     (command,) = typed
     clone.run(command)
-    assert "Groupkeeper is a coordinator" in (clone.tree / "site" / "index.html").read_text()
+    assert "Groupkeeper coordinates Kafka consumer groups" in (clone.tree / "site" / "index.html").read_text()

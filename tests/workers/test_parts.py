@@ -780,7 +780,7 @@ async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> N
 
 
 def test_orders_without_a_supervisor_say_why(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="nothing runs there, or it is a single node"):
+    with pytest.raises(CommandError, match="nothing runs there, or only a single node"):
         send_order(tmp_path, ListPartitions())
     with pytest.raises(CommandError, match="at most 103 bytes; choose a shorter"):
         send_order(tmp_path / ("x" * 100), ListPartitions())

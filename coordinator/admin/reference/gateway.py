@@ -17,25 +17,24 @@ GROUP_LAG: Final = GaugeHelp(
     BY_GROUP,
     since=MEASURED,
     more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`. A node "
-    "without a cluster shows it with `metrics.groups.top = N` of the N groups that are furthest behind, as far as end "
-    "groups that the same node leads say where the work ends ([offsets.md](offsets.md)).",
+    "without a cluster shows it, with `metrics.groups.top = N`, for the N groups with the largest lag; it counts only "
+    "partitions whose end group is led by the same node ([offsets.md](offsets.md)).",
     elsewhere="kafka_exporter and kminion, by topic",
 )
 GROUP_STABLE_LAG: Final = GaugeHelp(
     "groupkeeper_group_stable_lag",
-    "Records behind the ends as readers with read_committed count them.",
+    "Records behind the last stable offsets of all partitions, as consumers with read_committed see it.",
     "records",
     BY_GROUP,
     since=MEASURED,
-    more="It goes to the last stable offsets.",
 )
 GROUP_LAG_SECONDS: Final = GaugeHelp(
     "groupkeeper_group_lag_seconds",
-    "How long ago the oldest end was seen that the group has not reached.",
+    "Seconds since the oldest end that the group has not reached was first seen.",
     "seconds",
     BY_GROUP,
     since=NOW,
-    more="It is 0 where the group has reached all. A group that keeps up stays below two intervals, however busy "
+    more="It is 0 if the group has reached all ends. A group that keeps up stays below two intervals, however busy "
     "its topics are.",
 )
 LAG_SUM: Final = GaugeHelp(
@@ -49,7 +48,7 @@ LAG_SUM: Final = GaugeHelp(
 )
 CURRENT_OFFSET_SUM: Final = GaugeHelp(
     "kafka_consumergroup_current_offset_sum",
-    "Committed offsets of a topic, summed up.",
+    "Sum of the committed offsets of a topic.",
     "records",
     BY_TOPIC,
     since=MEASURED,
@@ -62,7 +61,7 @@ LAG: Final = GaugeHelp(
     "records",
     BY_PARTITION,
     since=MEASURED,
-    more="With `metrics.lag = partition`. Negative when the committed offset is beyond the end; sums count it as 0.",
+    more="With `metrics.lag = partition`. Negative if the committed offset is beyond the end; sums count it as 0.",
     elsewhere="kafka_exporter, the same name",
 )
 CURRENT_OFFSET: Final = GaugeHelp(
@@ -76,62 +75,62 @@ CURRENT_OFFSET: Final = GaugeHelp(
 )
 LAG_LEFT_OUT: Final = GaugeHelp(
     "groupkeeper_lag_left_out",
-    "Groups, topics or partitions of groups with less lag than the ten thousand that are shown of each.",
+    "Groups, topics and partitions left out because only the ten thousand of each with the largest lag are shown.",
     "rows",
     since=MEASURED,
 )
 LAG_UNKNOWN_OFFSETS: Final = GaugeHelp(
     "groupkeeper_lag_unknown_offsets",
-    "Committed offsets in partitions whose end the cluster does not say now; no lag counts them.",
+    "Committed offsets in partitions whose end the cluster does not report now; no lag includes them.",
     "offsets",
     since=MEASURED,
 )
 
 GATEWAY_CONNECTIONS: Final = GaugeHelp(
-    "groupkeeper_gateway_connections", "Open connections of clients.", "connections", since=NOW
+    "groupkeeper_gateway_connections", "Open client connections.", "connections", since=NOW
 )
 GATEWAY_ACCEPTED: Final = CounterHelp(
     "groupkeeper_gateway_connections_accepted_total",
-    "Connections of clients that were taken.",
+    "Client connections accepted.",
     "connections",
-    more="Those whose TLS handshake then failed count, too.",
+    more="This includes connections whose TLS handshake failed afterwards.",
 )
 GATEWAY_REFUSED: Final = CounterHelp(
     "groupkeeper_gateway_connections_refused_total",
-    "Connections of clients that were closed at once because of `max.connections` or `max.connections.per.ip`.",
+    "Client connections closed at once because of `max.connections` or `max.connections.per.ip`.",
     "connections",
 )
 GATEWAY_CONNECT_FAILURES: Final = CounterHelp(
     "groupkeeper_gateway_connect_failures_total",
-    "Connections to brokers, or to our own nodes, that could not be made for a client.",
+    "Failed attempts to connect to a broker, or to one of our own nodes, for a client.",
     "connections",
-    more="Each closed the client's connection, unless there was another place to connect to; the log names the place.",
+    more="Each closed the client's connection, unless the gateway had another address to try; the log has the address.",
 )
 GATEWAY_CLOSED: Final = CounterHelp(
     "groupkeeper_gateway_connections_closed_total",
-    "Connections that a gateway has closed of itself.",
+    "Connections closed by the gateway.",
     "connections",
     ("reason",),
-    more="`protocol` (client or broker does not speak Kafka's); `unread` (it read no answers for "
-    "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (of ours, with "
-    "its traceback in the log).",
+    more="`protocol` (client or broker violated Kafka's protocol); `unread` (the client read no responses for "
+    "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (an error in "
+    "the gateway, with a traceback in the log).",
 )
 GATEWAY_GROUPS_WAITED_FOR: Final = GaugeHelp(
     "groupkeeper_gateway_groups_waited_for",
-    "Groups that clients want to be in here, and that have members at the cluster.",
+    "Groups that clients try to join here while the groups have members at the cluster.",
     "groups",
-    more="Asked for within the last 10 seconds; share groups count, too.",
+    more="It counts attempts within the last 10 seconds, and includes share groups.",
     since=NOW,
 )
 GATEWAY_MEMBERS_WAITED_FOR: Final = GaugeHelp(
     "groupkeeper_gateway_members_waited_for",
-    "Members that these groups had at the cluster when it was asked last.",
+    "Members that these groups had at the cluster when the gateway last asked.",
     "members",
     since=NOW,
 )
 GATEWAY_ADOPTIONS: Final = CounterHelp(
     "groupkeeper_gateway_adoptions_total",
-    "Attempts to take a group over from the cluster.",
+    "Attempts to take over a group from the cluster.",
     "attempts",
     ("outcome",),
     more="`adopted`; `already` (the group was ours); `vacant` (it exists neither here nor at the cluster); "
@@ -151,7 +150,7 @@ OF_LAG: Final = Section(
         LAG_LEFT_OUT,
         LAG_UNKNOWN_OFFSETS,
     ),
-    "Each node of a gateway has these of the groups that it coordinates, unless `metrics.lag = off`.",
+    "Each node of a gateway shows these for the groups that it coordinates, unless `metrics.lag = off`.",
     "Elsewhere",
 )
 OF_PROCESSES: Final = Section(
@@ -166,7 +165,7 @@ OF_PROCESSES: Final = Section(
         GATEWAY_MEMBERS_WAITED_FOR,
         GATEWAY_ADOPTIONS,
     ),
-    "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"
-    "[gateway.md](gateway.md#when-something-is-away) says at which ports.",
+    "Each process that forwards requests serves its own /metrics, with these and the usual `process_*`:\n"
+    "[gateway.md](gateway.md#when-something-is-away) lists the ports.",
     "Elsewhere",
 )

@@ -24,45 +24,47 @@ GROUPS: Final = GaugeHelp(
 MEMBERS: Final = GaugeHelp("groupkeeper_members", "Members of all groups.", "members", since=NOW)
 REBALANCES: Final = CounterHelp(
     "groupkeeper_rebalances_total",
-    "Rebalances begun, by cause.",
+    "Rebalances started, by cause.",
     "rebalances",
     ("cause",),
     elsewhere="`gcm` `group-completed-rebalance-count` (completed ones)",
 )
 REBALANCE_DURATION: Final = HistogramHelp(
     "groupkeeper_rebalance_duration_seconds",
-    "Time from the begin of a rebalance to the assignment that ends it, by its first cause.",
+    "Time from the start of a rebalance to the assignment that ends it, by its first cause.",
     "seconds",
     ("cause",),
-    more="A group that has become empty ends it, too; a rebalance that starts again before its end counts once.",
+    more="It also ends when the group becomes empty. A rebalance that starts again before its end is counted once.",
 )
 REBALANCE_SLOWEST_MEMBER: Final = CounterHelp(
     "groupkeeper_rebalance_slowest_member_seconds_total",
-    "Of these times the part in which all members but one had done what they had to.",
+    "The part of rebalance durations in which the group waited for one member only.",
     "seconds",
     ("cause", "phase"),
-    more="`join`: by how much the last member to rejoin, or one that never did, was later than all others. "
-    "`assignment`: how long the leader took. Over `groupkeeper_rebalance_duration_seconds_sum` it is the slowest "
-    "member's share.",
+    more="`join`: the delay of the last member, which may never have rejoined, behind all others. `assignment`: the "
+    "time that the leader took. Divide it by `groupkeeper_rebalance_duration_seconds_sum` to get the slowest member's "
+    "share.",
 )
 GROUP_OFFSET_COMMITS: Final = CounterHelp(
     "groupkeeper_group_offset_commits_total",
-    "Offsets committed by the groups that commit most, since they are in memory.",
+    "Offsets committed by the groups that commit most, since the group was loaded or created.",
     "offsets",
     ("group",),
-    since="the group was loaded or made",
-    more="Only with `metrics.groups.top = N`, and of N groups.",
+    since="the group was loaded or created",
+    more="Only with `metrics.groups.top = N`, for N groups.",
 )
 GROUP_REBALANCES: Final = CounterHelp(
     "groupkeeper_group_rebalances_total",
-    "Rebalances of the groups that rebalance most, since they are in memory.",
+    "Rebalances of the groups that rebalance most, since the group was loaded or created.",
     "rebalances",
     ("group",),
-    since="the group was loaded or made",
-    more="Only with `metrics.groups.top = N`, and of N groups.",
+    since="the group was loaded or created",
+    more="Only with `metrics.groups.top = N`, for N groups.",
 )
 GROUP_EXPIRATIONS: Final = CounterHelp(
-    "groupkeeper_group_expirations_total", "Groups removed because nothing was left of them.", "groups"
+    "groupkeeper_group_expirations_total",
+    "Groups deleted because they had no members or offsets left.",
+    "groups",
 )
 
 SECTION: Final = Section("Groups", list_metric_help(globals()))

@@ -21,30 +21,32 @@ FLUSH_DURATION: Final = HistogramHelp(
 )
 FLUSH_FAILURES: Final = CounterHelp(
     "groupkeeper_flush_failures_total",
-    "Flushes of the log that failed.",
+    "Failed flushes of the log.",
     "flushes",
-    more="Nothing of them was acknowledged.",
+    more="Nothing in them was acknowledged.",
 )
 LAST_FLUSH: Final = GaugeHelp(
     "groupkeeper_last_flush_timestamp_seconds",
-    "When the newest flush of the log began that succeeded; 0 if there was none since the start.",
+    "Start time of the last successful flush of the log; 0 if there was none since the start.",
     "Unix time",
     since=NOW,
 )
 LOG_REFUSING: Final = GaugeHelp(
     "groupkeeper_log_refusing_since_timestamp_seconds",
-    "Since when the log refuses all appends, because a write has failed; 0 while it takes them.",
+    "Since when the log refuses all appends because a write has failed; 0 while it accepts them.",
     "Unix time",
     since=NOW,
 )
 DISK_FREE: Final = GaugeHelp(
     "groupkeeper_disk_free_bytes",
-    "Bytes that the node may still take of the data directory's disk.",
+    "Bytes that the node can still write to the disk of the data directory.",
     "bytes",
     since=NOW,
-    more="It is looked at twice a second.",
+    more="Checked twice a second.",
 )
-DISK_SIZE: Final = GaugeHelp("groupkeeper_disk_size_bytes", "How large that disk is.", "bytes", since=NOW)
+DISK_SIZE: Final = GaugeHelp(
+    "groupkeeper_disk_size_bytes", "Size of the disk of the data directory.", "bytes", since=NOW
+)
 JOURNAL_BYTES: Final = GaugeHelp(
     "groupkeeper_journal_bytes",
     "Bytes in the journal since the last checkpoint.",
@@ -57,41 +59,41 @@ PARTITIONS: Final = GaugeHelp(
     "partitions",
     ("state",),
     since=NOW,
-    more="`owned` ones are served; `loading` ones are being read; `waiting` ones are loaded once the log takes "
-    "appends again; `failed` ones cannot be read.",
+    more="`owned`: served; `loading`: being read; `waiting`: will be loaded once the log accepts appends again; "
+    "`failed`: cannot be read.",
     elsewhere="`gcm` `num-partitions{state=active,loading,failed}`",
 )
 PARTITIONS_UNWRITABLE: Final = GaugeHelp(
     "groupkeeper_partitions_unwritable",
-    "Partitions that this node leads and to which nothing can be committed now.",
+    "Partitions that this node leads and that accept no commits now.",
     "partitions",
     since=NOW,
-    more="All of them while the log refuses appends, else those that are loading, waiting or failed.",
+    more="All of them while the log refuses appends, otherwise those that are loading, waiting or failed.",
 )
 PARTITIONS_IN_WRONG_PLACE: Final = GaugeHelp(
     "groupkeeper_partitions_in_wrong_place",
-    "Partitions whose groups all belong to one other partition: their directories seem to be that one's.",
+    "Partitions whose groups all belong to one other partition: they seem to have the directory of that partition.",
     "partitions",
     since=NOW,
-    more="`/ready` names them. Clients look for these groups elsewhere, and find no offsets.",
+    more="`/ready` lists them. Clients look for these groups in the other partition and find no offsets.",
 )
 MISPLACED_GROUPS: Final = GaugeHelp(
     "groupkeeper_misplaced_groups",
-    "Groups that were loaded from a partition where no client looks for them.",
+    "Groups loaded from a partition in which no client looks for them.",
     "groups",
     since=NOW,
-    more="A broker's topic that got more partitions has such groups; the log names them.",
+    more="This happens if a broker's offsets topic was given more partitions; the log names the groups.",
 )
 LOADING_BYTES: Final = GaugeHelp(
     "groupkeeper_loading_bytes",
     "Bytes read so far of the partitions that are loading.",
     "bytes",
     since=NOW,
-    more="`/ready` has it for each.",
+    more="`/ready` shows it for each partition.",
 )
 LOADING_SIZE: Final = GaugeHelp(
     "groupkeeper_loading_size_bytes",
-    "How long the logs of the partitions that are loading are.",
+    "Total size of the logs of the partitions that are loading.",
     "bytes",
     since=NOW,
 )
@@ -110,18 +112,18 @@ LOADED_RECORDS: Final = CounterHelp(
 )
 UNKNOWN_RECORDS: Final = CounterHelp(
     "groupkeeper_unknown_records_total",
-    "Records of a kind that is not served, skipped while loading.",
+    "Records of unsupported types, skipped while loading.",
     "records",
 )
 OPEN_TRANSACTIONS: Final = CounterHelp(
     "groupkeeper_open_transactions_total",
-    "Transactions without an end in a log, whose offsets were left out while loading.",
+    "Transactions without an end marker in a log, whose offsets were left out while loading.",
     "transactions",
-    more="A broker has written them.",
+    more="A broker wrote them.",
 )
 LOG_DIRTY_RATIO_MAX: Final = GaugeHelp(
     "groupkeeper_log_dirty_ratio_max",
-    "Of the dirtiest log the share that was not compacted yet.",
+    "Share of the dirtiest log that is not compacted yet.",
     "share of 1",
     since=NOW,
     elsewhere="`kafka.log:type=LogCleanerManager,name=max-dirty-percent`",
@@ -131,12 +133,12 @@ LOG_CLEANINGS: Final = CounterHelp(
 )
 LOG_CLEANING_FREED: Final = CounterHelp(
     "groupkeeper_log_cleaning_freed_bytes_total",
-    "Bytes that logs became shorter by when compacted.",
+    "Bytes by which compactions made logs shorter.",
     "bytes",
 )
 LOG_CLEANING_FAILURES: Final = CounterHelp(
     "groupkeeper_log_cleaning_failures_total",
-    "Compactions that failed; the log stayed as it was.",
+    "Failed compactions, which left the log unchanged.",
     "compactions",
 )
 LOG_UNCLEANABLE: Final = GaugeHelp(
@@ -149,7 +151,7 @@ LOG_UNCLEANABLE: Final = GaugeHelp(
 )
 LOG_LAST_CLEANED: Final = GaugeHelp(
     "groupkeeper_log_last_cleaned_timestamp_seconds",
-    "When a log was last compacted; 0 if not since the start.",
+    "Time of the last compaction of a log; 0 if there was none since the start.",
     "Unix time",
     since=NOW,
 )

@@ -29,7 +29,7 @@ LOG_FETCHES: Final = CounterHelp(
 )
 LOG_FETCHED_BYTES: Final = CounterHelp(
     "groupkeeper_log_fetched_bytes_total",
-    "Bytes of records in answers to fetches of the offsets topic.",
+    "Bytes of records in responses to fetches of the offsets topic.",
     "bytes",
 )
 OFFSET_DELETIONS: Final = CounterHelp(
@@ -40,13 +40,13 @@ OFFSET_DELETIONS: Final = CounterHelp(
 )
 OFFSET_EXPIRATIONS: Final = CounterHelp(
     "groupkeeper_offset_expirations_total",
-    "Offsets removed because they had expired.",
+    "Offsets deleted because they had expired.",
     "offsets",
     elsewhere="`gcm` `offset-expiration-count`",
 )
 WALL_CLOCK_JUMPS: Final = CounterHelp(
     "groupkeeper_wall_clock_jumps_total",
-    "Checks for expired offsets put off because the clock jumped.",
+    "Checks for expired offsets postponed because the wall clock jumped.",
     "checks",
     more="See [operations.md](operations.md#when-offsets-expire).",
 )

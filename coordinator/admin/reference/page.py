@@ -13,26 +13,25 @@ BAR: Final = "\\|"
 HEAD: Final = """\
 # Metrics
 
-Every metric, made from the program itself by `groupkeeper metrics`. `http://127.0.0.1:9308/metrics` (`metrics.listen`)
-shows them to Prometheus, together with the usual `process_*` and `python_info`; each of several workers has a port of
-its own.
+This page lists every metric; `groupkeeper metrics` generates it from the program. Prometheus scrapes them at
+`http://127.0.0.1:9308/metrics` (`metrics.listen`), together with the usual `process_*` and `python_info`. With several
+workers, each has its own port.
 
 No label holds the name of a group, a member or a topic: clients choose those, so their number has no bound. There are
-two exceptions, and both are bounded: with `metrics.groups.top = N` the N groups that commit most, the N that rebalance
-most, and the N that are furthest behind are shown by name to everybody who may read /metrics; and a gateway shows
+two exceptions, and both are bounded. With `metrics.groups.top = N`, everyone who may read /metrics sees the names of
+the N groups that commit most, the N that rebalance most, and the N with the largest lag. A gateway shows
 [the lag of its groups](#in-front-of-a-kafka-cluster), unless `metrics.lag = off`.
 
-**Since** says from when on a metric counts: `start` is the start of the process, where counters are 0; `now` is what is
-true at the moment of the scrape. A series with the label `api`, `error` or `outcome` appears once it has something to
-count.
+**Since** is the time from which a metric counts: `start` is the start of the process, when counters are 0; `now` means
+that the value is current at the scrape. A series with the label `api`, `error` or `outcome` appears once it has
+something to count.
 
-**Over JMX** names what Kafka shows for the same thing; `gcm` stands for
-`kafka.server:type=group-coordinator-metrics`.
+**Over JMX** is Kafka's name for the same value; `gcm` stands for `kafka.server:type=group-coordinator-metrics`.
 
-[deploy/prometheus.rules.yml](../deploy/prometheus.rules.yml) has alerting rules, and [runbooks.md](runbooks.md) what to
-do at each. [deploy/grafana/groupkeeper.json](../deploy/grafana/groupkeeper.json) is a dashboard for Grafana
-(Dashboards, Import), which asks a Prometheus that scrapes the nodes: health first, then requests, groups, offsets, the
-log, limits, and the cluster behind a gateway. The nightly audit writes [metrics of its own](audit.md).
+[deploy/prometheus.rules.yml](../deploy/prometheus.rules.yml) has alerting rules, and [runbooks.md](runbooks.md)
+describes what to do at each. [deploy/grafana/groupkeeper.json](../deploy/grafana/groupkeeper.json) is a dashboard for
+Grafana (Dashboards, Import), which needs a Prometheus that scrapes the nodes: health first, then requests, groups,
+offsets, the log, limits, and the cluster behind a gateway. The nightly audit writes [metrics of its own](audit.md).
 """
 
 SECTIONS: Final = (

@@ -21,19 +21,19 @@ REQUESTS: Final = CounterHelp(
 )
 REQUEST_DURATION: Final = HistogramHelp(
     "groupkeeper_request_duration_seconds",
-    "Time from when a request is begun with until its answer is handed to the socket.",
+    "Time from the start of handling a request until its response is passed to the socket.",
     "seconds",
     ("api",),
-    more="Waits for the disk, for a rebalance and of a long poll are in it; waits behind earlier requests of the "
-    "same connection are not.",
+    more="This includes the time that a request waits for the disk, for a rebalance or in a long poll, but not behind "
+    "earlier requests of the same connection.",
     elsewhere="`kafka.network:type=RequestMetrics,name=TotalTimeMs,request=…` less the time in the queue",
 )
 REQUEST_ERRORS: Final = CounterHelp(
     "groupkeeper_request_errors_total",
-    "Errors in answers, by api and error; one answer may have several.",
+    "Errors in responses, by api and error; one response may have several.",
     "errors",
     ("api", "error"),
-    more="Errors of single topics, partitions, groups and members count, too.",
+    more="This includes errors of single topics, partitions, groups and members.",
     elsewhere="`kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=…,error=…`",
 )
 UNSUPPORTED_REQUESTS: Final = CounterHelp(
@@ -50,13 +50,13 @@ OVERSIZED_REQUESTS: Final = CounterHelp(
     "groupkeeper_oversized_requests_total",
     "Requests longer, or with more items, than their api allows; each closed its connection.",
     "requests",
-    more="The bounds are in [differences.md](differences.md#requests-that-are-too-large).",
+    more="The limits are in [differences.md](differences.md#requests-that-are-too-large).",
 )
 OVERSIZED_ANSWERS: Final = CounterHelp(
     "groupkeeper_oversized_answers_total",
-    "Answers that were not given because they would be too long.",
-    "answers",
-    more="The longest that is given has 64 MiB.",
+    "Responses not sent because they would be too large.",
+    "responses",
+    more="The limit is 64 MiB.",
 )
 RECEIVED_BYTES: Final = CounterHelp(
     "groupkeeper_received_bytes_total",
@@ -91,27 +91,27 @@ CONNECTIONS_REFUSED: Final = CounterHelp(
 )
 CONNECTIONS_IDLE_CLOSED: Final = CounterHelp(
     "groupkeeper_connections_idle_closed_total",
-    "Connections closed because they asked nothing.",
+    "Connections closed because they sent no requests.",
     "connections",
     more="The limit is `connections.max.idle.ms`.",
     elsewhere="`kafka.server:type=socket-server-metrics,…` `expired-connections-killed-count`",
 )
 CONNECTIONS_UNREAD_CLOSED: Final = CounterHelp(
     "groupkeeper_connections_unread_closed_total",
-    "Connections closed because their peers did not read their answers.",
+    "Connections closed because their clients did not read responses.",
     "connections",
     more="The limits are `connections.unread.max.ms` and `connections.unsent.max.bytes`.",
 )
 LIMIT_USED: Final = GaugeHelp(
     "groupkeeper_limit_used",
-    "How much there is of what a limit bounds.",
-    "as the limit's",
+    "How much of a limit is in use.",
+    "the limit's",
     ("limit",),
     since=NOW,
     more="The label is the setting's name; see [operations.md](operations.md#limits).",
 )
 LIMIT_MAX: Final = GaugeHelp(
-    "groupkeeper_limit_max", "How much there may be of it.", "as the limit's", ("limit",), since=NOW
+    "groupkeeper_limit_max", "The value of the limit.", "the limit's", ("limit",), since=NOW
 )
 LIMIT_REFUSALS: Final = CounterHelp(
     "groupkeeper_limit_refusals_total",

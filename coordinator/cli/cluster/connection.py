@@ -23,7 +23,7 @@ RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 PERHAPS_A_GATEWAY: Final = (
-    "; a gateway that reaches no broker does that, and its /ready shows the reason (metrics.listen, "
+    "; a gateway that reaches no broker closes connections, and its /ready shows the reason (metrics.listen, "
     "127.0.0.1:9308)"
 )
 """The end of the error if the server closes the connection before its first response."""
@@ -120,7 +120,7 @@ class ClusterConnection:
             (answered,) = struct.unpack_from(">i", response)
             message = decode_answer(codec, api, response)
         except (ProtocolError, struct.error):
-            raise CommandError(f"{self.name} sent what is no {api.name} response of Kafka") from None
+            raise CommandError(f"{self.name} sent an invalid {api.name} response") from None
         if answered != self._correlation_id:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
         return message

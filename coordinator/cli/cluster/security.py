@@ -95,7 +95,7 @@ def _login(jaas: str) -> tuple[str, str]:
     }
     missing = [name for name in ("username", "password") if name not in options]
     if missing:
-        raise CommandError(f"sasl.jaas.config: there is no {missing[0]} in it")
+        raise CommandError(f"sasl.jaas.config: it has no {missing[0]}")
     return options["username"], options["password"]
 
 

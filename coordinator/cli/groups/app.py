@@ -15,7 +15,7 @@ from coordinator.cli.groups.remove_members import remove_members
 from coordinator.cli.groups.reset import reset
 
 app = typer.Typer(
-    help="Look at groups of any Kafka, and change them.",
+    help="Show and change groups of any Kafka.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -146,7 +146,7 @@ def report(
             print_line(f"group {change.group} has {members}, which would be removed", err=True)
         if change.kept:
             print_line(
-                f"group {change.group}: kept between start and end: {format_first_few(change.kept)}", err=True
+                f"group {change.group}: limited to start or end: {format_first_few(change.kept)}", err=True
             )
     if not execute:
         print_line(NOTHING_DONE, err=True)

@@ -30,10 +30,10 @@ def copy(
     at: ClusterOptions,
     json: Json = False,
 ) -> None:
-    """Give a group the offsets of another group.
+    """Set the offsets of a group to those of another group.
 
-    The other may be on another cluster. What TO has committed in other partitions stays. Exit code 1: something
-    was not set.
+    The groups may be on different clusters. Offsets of TO in other partitions stay. Exit code 1: an offset was not
+    set.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets

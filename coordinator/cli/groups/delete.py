@@ -21,7 +21,7 @@ def delete(
 ) -> None:
     """Delete groups without members, and their offsets.
 
-    Exit code 1 where a group was not deleted, or could not be.
+    Exit code 1 if a group was not deleted, or could not be.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import groups, membership

@@ -25,15 +25,15 @@ def delete_offsets(
     all_topics: AllTopics = False,
     from_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The partitions in a file, as `groups export` writes it."),
+        typer.Option(metavar="FILE", help="The partitions listed in a file of `groups export`."),
     ] = None,
     execute: Execute = False,
     *,
     at: ClusterOptions,
 ) -> None:
-    """Delete offsets that a group has committed.
+    """Delete committed offsets of a group.
 
-    Those in topics that members of the group consume are refused. Exit code 1 where there are none, or one was refused.
+    Offsets in topics that members of the group consume are refused. Exit code 1 if there are none, or one was refused.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets

@@ -21,7 +21,7 @@ def describe(
     *,
     at: ClusterOptions,
     members: Annotated[
-        bool, typer.Option("--members", help="Only the members and what they are assigned.")
+        bool, typer.Option("--members", help="Only the members and their assignments.")
     ] = False,
     offsets: Annotated[
         bool,
@@ -30,7 +30,7 @@ def describe(
         ),
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
-    topics: Annotated[bool, typer.Option("--topics", help="Only the lag of each topic, summed up.")] = False,
+    topics: Annotated[bool, typer.Option("--topics", help="Only the total lag of each topic.")] = False,
     json: Json = False,
     watch: Watch = None,
 ) -> None:

@@ -16,11 +16,11 @@ def export(
     at: ClusterOptions,
     json: Json = False,
 ) -> None:
-    """Print what groups have committed.
+    """Print the committed offsets of groups.
 
-    As CSV that Kafka's tool reads (--from-file), or as JSON. Of one group that is named, a line has topic,
-    partition and offset; of several, the group before them. JSON has leader epochs and metadata as well. Exit
-    code 1: there is nothing to print.
+    The output is CSV that Kafka's tool reads (--from-file), or JSON. For a single group named by its id, a line has
+    topic, partition and offset; otherwise the group comes first. JSON also has leader epochs and metadata. Exit code
+    1: there is nothing to print.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets

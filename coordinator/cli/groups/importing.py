@@ -13,11 +13,14 @@ from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics
 
 @flatten_parameters
 def import_offsets(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of this command or Kafka's, or JSON.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV or JSON of `groups export`, or CSV of Kafka's tool.")
+    ],
     group: Annotated[
         str | None,
         typer.Option(
-            metavar="GROUP", help="Whose offsets they are, if the file names no groups; else only these."
+            metavar="GROUP",
+            help="The group to set, if the file names no groups; otherwise import only this group.",
         ),
     ] = None,
     topic: Topics = None,
@@ -27,10 +30,10 @@ def import_offsets(
     at: ClusterOptions,
     json: Json = False,
 ) -> None:
-    """Set offsets to exactly what a file says.
+    """Set offsets to exactly those in a file.
 
-    Forward or backward, without a look at where partitions end. Groups need not exist. Where ends are not
-    known, Kafka's own tool refuses to do this. Exit code 1: something was not set.
+    They may go forward or backward, and are not compared with the ends of partitions. Groups need not exist. Kafka's
+    own tool refuses to do this if ends are not known. Exit code 1: an offset was not set.
     """
     with exit_on_errors():
         from coordinator.cli.groups import changes
@@ -39,7 +42,7 @@ def import_offsets(
 
         found = read_offsets(file)
         if None in found and group is None:
-            raise CommandError(f"{file}: it names no groups: say with --group which it is for", EXIT_USAGE)
+            raise CommandError(f"{file} names no groups: name the group with --group", EXIT_USAGE)
         by_group = {group: get_group_offsets(file, found, group)} if group is not None else found
         wanted = parse_topics(topic) if topic else None
         offsets = {

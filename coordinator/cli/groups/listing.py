@@ -29,7 +29,7 @@ TYPES: Final = ("classic", "consumer", "share", "streams")
 def list_groups(
     pattern: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PATTERN", help="Only groups like one of these: 'orders-*'."),
+        typer.Argument(metavar="PATTERN", help="Only groups that match one of these: 'orders-*'."),
     ] = None,
     *,
     at: ClusterOptions,
@@ -48,7 +48,7 @@ def list_groups(
 ) -> None:
     """List all groups, or those that match a pattern.
 
-    Exit code 1, after the list of the other groups, if partitions of groups fail or load.
+    Exit code 1, after the list of the other groups, if partitions of groups have failed or are loading.
     """
     with exit_on_errors():
         from coordinator.cli import render
@@ -84,9 +84,8 @@ def _missing(partitions: dict[int, str]) -> str:
     from coordinator.cli.texts import format_count
 
     each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
-    return (
-        f"the groups of {format_count(len(partitions), 'partition')} are missing, as not served now: {each}"
-    )
+    count = format_count(len(partitions), "partition")
+    return f"the groups of {count} are missing, because they are not served now: {each}"
 
 
 def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:

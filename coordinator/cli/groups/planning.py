@@ -43,7 +43,7 @@ _SIMPLE: Mapping[str, Strategy] = {
 }
 
 
-UNCHECKED: Final = ". Where ends are not known, --unchecked sets offsets as they are given"
+UNCHECKED: Final = ". If ends are not known, --unchecked sets the given offsets unchanged"
 
 
 class RequestedOffsets(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ def _strategies(asked: RequestedOffsets, groups: Sequence[str]) -> dict[str, Str
     if asked.strategy is not None:
         return dict.fromkeys(groups, asked.strategy)
     if None in asked.file and len(groups) > 1:
-        raise CommandError(f"{asked.path}: it names no groups, so it can be for one only", EXIT_USAGE)
+        raise CommandError(f"{asked.path} names no groups, so it can be used for one group only", EXIT_USAGE)
     rows = {group: get_group_offsets(asked.path, asked.file, group) for group in groups}
     return {group: ToGiven({row.place: row.offset for row in given}) for group, given in rows.items()}
 
@@ -115,7 +115,7 @@ def _strategy(flag: str, value: object) -> Strategy:
         return ToTime(time.time_ns() // 1_000_000 - times.parse_duration(value))
     except (ValueError, OverflowError):
         example = "2026-11-22T10:30:00.000" if flag == "--to-datetime" else "PT1H30M or 90m"
-        raise CommandError(f"{flag} {value}: expected one such as {example}", EXIT_USAGE) from None
+        raise CommandError(f"{flag} {value}: expected a value such as {example}", EXIT_USAGE) from None
 
 
 def _places(

@@ -28,10 +28,10 @@ def remove_members(
     *,
     at: ClusterOptions,
 ) -> None:
-    """Take members out of a group.
+    """Remove members from a group.
 
-    A client that still runs notices at its next heartbeat, and joins again. Exit code 1 where a member is not
-    there, or was refused.
+    A client that still runs notices this at its next heartbeat, and joins again. Exit code 1 if a member does not
+    exist, or was refused.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import groups, membership

@@ -16,27 +16,29 @@ from coordinator.cli.options import ClusterOptions, Execute, Force, GroupsToChan
 class ResetStrategyFlags:
     """The strategies of a reset, of which one is given."""
 
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To where partitions start.")] = False
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To where partitions end.")] = False
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the start of each partition.")] = (
+        False
+    )
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end of each partition.")] = False
     to_current: Annotated[
-        bool, typer.Option("--to-current", help="To what is committed; to the end where nothing is.")
+        bool, typer.Option("--to-current", help="To the committed offset; to the end if there is none.")
     ] = False
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To this offset.")] = None
     shift_by: Annotated[
-        int | None, typer.Option(metavar="N", help="So much further than what is committed; back with -N.")
+        int | None, typer.Option(metavar="N", help="To the committed offset plus N; -N moves back.")
     ] = None
     by_duration: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="To where partitions were so long ago: PT1H30M, 90m, 7d."),
+        typer.Option(metavar="DURATION", help="To the first record within this time: PT1H30M, 90m, 7d."),
     ] = None
     to_datetime: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="To where partitions were then: 2026-11-22T10:30:00.000+01:00."),
+        typer.Option(metavar="TIME", help="To the first record since TIME: 2026-11-22T10:30:00.000+01:00."),
     ] = None
     from_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="To what a file says, as --export of this or of Kafka's tool writes it."
+            metavar="FILE", help="To the offsets in a file, written by --export of this or of Kafka's tool."
         ),
     ] = None
 
@@ -57,7 +59,7 @@ def reset(
     unchecked: Annotated[
         bool,
         typer.Option(
-            "--unchecked", help="Do not ask where partitions start and end; offsets may then lie beyond."
+            "--unchecked", help="Do not ask for starts and ends of partitions; offsets may then lie outside."
         ),
     ] = False,
     execute: Execute = False,
@@ -69,10 +71,10 @@ def reset(
     at: ClusterOptions,
     json: Json = False,
 ) -> None:
-    """Set the offsets of groups to another place.
+    """Set the offsets of groups by a strategy.
 
-    The strategies do what they do in kafka-consumer-groups.sh. Offsets by number are kept between the start and
-    the end of their partitions. Exit code 1: something was not set.
+    The strategies work as in kafka-consumer-groups.sh. Offsets given as numbers are limited to the start and the end
+    of their partitions. Exit code 1: an offset was not set.
     """
     with exit_on_errors():
         from coordinator.cli.groups import changes

@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 LOCK_FILE: Final = "moving.lock"
 TAKEN_AGAIN: Final = (
-    "start their consumers at the brokers now, and look at these groups there: "
-    "a group that is asked for through the gateway, if only to describe it, is taken over again"
+    "start their consumers at the brokers now, and inspect these groups there: "
+    "a client that joins the group through the gateway, or commits without joining, takes the group over again"
 )
 
 Group = Annotated[
     list[str] | None, typer.Option(metavar="GROUP", help="The id of a group; repeatable.", show_default=False)
 ]
-All = Annotated[bool, typer.Option("--all", help="All groups that there are where they come from.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+All = Annotated[
+    bool, typer.Option("--all", help="All groups of the cluster (adopt) or of the gateway (give-back).")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Config = Annotated[
     Path | None,
     typer.Option(metavar="FILE", envvar=CONFIG_VARIABLE, help="The TOML file with the gateway's settings."),
@@ -63,7 +65,7 @@ def adopt(
         bool,
         typer.Option(
             "--force",
-            help="Groups with members at the cluster, too: what those commit there from now on is lost.",
+            help="Also take over groups with members at the cluster; what these commit there from now on is lost.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -73,11 +75,11 @@ def adopt(
     json: Json = False,
     timeout: Timeout = 30.0,
 ) -> None:
-    """Take groups over from the cluster of a gateway.
+    """Take over groups from the cluster of a gateway.
 
-    That is their committed offsets; the gateway runs. It may be killed and run again: a group that is here
-    stays as it is. Exit code 0 if all of them are here (or would be), 1 if one is not, and why, 2 for flags or settings
-    that make no sense.
+    The gateway must run. The command copies the committed offsets of each group. It may be killed and run again: a
+    group that is already here stays as it is. Exit code 0 if all groups are here (or would be), 1 if one is not, with
+    the reason, 2 for invalid flags or settings.
     """
     from coordinator.cli.moving.moves import MoveRequest, adopt_all
 
@@ -94,7 +96,7 @@ def give_back(
         bool,
         typer.Option(
             "--delete-rest",
-            help="Delete what else the cluster has of these groups: what was deleted here would count there again.",
+            help="Delete other offsets of these groups at the cluster: those deleted here would be valid there again.",
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -109,8 +111,8 @@ def give_back(
     The gateway must run. The command writes the offsets of each group to the cluster, and removes the group here. A
     group with members is left as it is. While a group is given back, clients that join it or commit in it try again.
     Other offsets of the group at the cluster are listed and stay. The command may be killed and run again.
-    Exit code 0 if all groups are at the cluster (or would be), 1 if one is not, with the reason, 2 for flags or
-    settings that make no sense.
+    Exit code 0 if all groups are at the cluster (or would be), 1 if one is not, with the reason, 2 for invalid
+    flags or settings.
     """
     from coordinator.cli.moving.moves import MoveRequest, give_back_all
 
@@ -180,7 +182,7 @@ def _settings(config: Path | None, data_dir: str | None, assignments: Sequence[s
 
 def _chosen(group: Sequence[str] | None, all_groups: bool) -> list[GroupId] | None:
     if bool(group) == all_groups:
-        raise CommandError("expected --group, or --all, and not both", EXIT_USAGE)
+        raise CommandError("expected either --group or --all", EXIT_USAGE)
     return None if all_groups else [GroupId(each) for each in dict.fromkeys(group or ())]
 
 

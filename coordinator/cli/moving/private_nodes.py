@@ -245,7 +245,7 @@ class PrivateNodes:
     def _sockets(self) -> list[Path]:
         found = sorted((self._data_dir / PRIVATE_DIRECTORY).glob("*.sock"))
         if not found:
-            raise CommandError(f"no gateway serves {self._data_dir}: there are no sockets of it")
+            raise CommandError(f"no gateway serves {self._data_dir}: it has no sockets there")
         return found
 
     def _connection(self, path: Path) -> PrivateConnection:

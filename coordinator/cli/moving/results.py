@@ -27,14 +27,14 @@ DONE: Final = frozenset(
     }
 )
 TO_ADOPT: Final = {
-    AdoptStatus.LIVE: "stop them first, or --force",
-    AdoptStatus.SHARE: "it has no committed offsets to take over; take another group id here",
+    AdoptStatus.LIVE: "stop them first, or use --force",
+    AdoptStatus.SHARE: "it has no committed offsets to take over; use another group id here",
 }
 """The advice about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
     GiveBackStatus.LIVE_HERE: "stop its consumers first",
     GiveBackStatus.LIVE_THERE: "stop them first",
-    GiveBackStatus.SHARE_THERE: "it takes no offsets; delete it there first",
+    GiveBackStatus.SHARE_THERE: "it accepts no offsets; delete it there first",
 }
 FAILED: Final = "failed"
 NAMED_MAX: Final = 5
@@ -79,7 +79,7 @@ def summarize_give_back(result: GiveBackResult, *, dry_run: bool) -> GroupMoveRe
     reasons = [
         _there(result.state, TO_GIVE_BACK[outcome]) if outcome in TO_GIVE_BACK else "",
         _refusals(result.refused),
-        _named("written to the cluster all the same", result.written),
+        _named("written to the cluster nevertheless", result.written),
         _named("not here, and still at the cluster", result.rest),
     ]
     written = {place: result.offsets[place] for place in result.written if place in result.offsets}

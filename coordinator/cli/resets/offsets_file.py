@@ -41,7 +41,7 @@ def read_offsets(path: Path) -> ByGroup:
     except (csv.Error, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise CommandError(f"{path}: {error}", EXIT_USAGE) from None
     if not any(found.values()):
-        raise CommandError(f"{path}: there are no offsets in it", EXIT_USAGE)
+        raise CommandError(f"{path}: it contains no offsets", EXIT_USAGE)
     return found
 
 
@@ -49,7 +49,7 @@ def get_group_offsets(path: Path, offsets: ByGroup, group: str) -> list[Committe
     """Return the offsets of one group, or those of a file without groups. Raises CommandError if there are none."""
     rows = offsets.get(None, offsets.get(group))
     if rows is None:
-        raise CommandError(f"{path}: there is nothing about group {group} in it")
+        raise CommandError(f"{path}: it contains no offsets of group {group}")
     return rows
 
 
@@ -69,7 +69,9 @@ def _from_json(path: Path, text: str) -> ByGroup:
     for each in groups:
         places = {row.place for row in each.offsets}
         if each.group in found or len(places) != len(each.offsets):
-            raise CommandError(f"{path}: group {each.group} or a partition of it is there twice", EXIT_USAGE)
+            raise CommandError(
+                f"{path}: group {each.group} or one of its partitions appears twice", EXIT_USAGE
+            )
         wrong = [
             r for r in each.offsets if not (0 <= r.partition <= PARTITION_MAX and 0 <= r.offset <= OFFSET_MAX)
         ]
@@ -86,7 +88,7 @@ def _from_csv(path: Path, text: str) -> ByGroup:
     seen: set[tuple[str | None, PartitionRef]] = set()
     for number, group, row in _rows(path, csv.reader(io.StringIO(text, newline=""), strict=True)):
         if (group, row.place) in seen:
-            raise _mistake(path, number, f"{row.place} is there twice")
+            raise _mistake(path, number, f"{row.place} appears twice")
         seen.add((group, row.place))
         found.setdefault(group, []).append(row)
     return found
@@ -100,7 +102,7 @@ def _rows(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, str | 
         width = width or (4 if len(row) == 4 else 3)
         if len(row) != width:
             names = "group,topic,partition,offset" if width == 4 else "topic,partition,offset"
-            raise _mistake(path, number, f"expected {names} and not {len(row)} values")
+            raise _mistake(path, number, f"expected {names}, found {len(row)} values")
         topic, partition, offset = row[-3:]
         if not topic:
             raise _mistake(path, number, "the topic has no name")
@@ -113,7 +115,7 @@ def _whole(path: Path, number: int, what: str, text: str, highest: int) -> int:
     digits = text.strip()
     if digits.isascii() and digits.isdigit() and len(digits) <= NUMBER_LENGTH_MAX and int(digits) <= highest:
         return int(digits)
-    raise _mistake(path, number, f"{what} {text!r} is no whole number from 0 to {highest}")
+    raise _mistake(path, number, f"{what} {text!r} is not a whole number from 0 to {highest}")
 
 
 def _mistake(path: Path, number: int, reason: str) -> CommandError:

@@ -135,7 +135,7 @@ def _given(strategy: Strategy, place: PartitionRef, facts: PartitionFacts) -> in
     match strategy:
         case ShiftBy(by):
             if place not in facts.committed:
-                raise CannotPlan(f"{place} cannot be shifted: nothing is committed there")
+                raise CannotPlan(f"{place} cannot be shifted: it has no committed offset")
             return facts.committed[place] + by
         case ToOffset(offset):
             return offset
@@ -150,19 +150,19 @@ def _between(wanted: int, place: PartitionRef, facts: PartitionFacts) -> int:
 
 
 def _start(place: PartitionRef, facts: PartitionFacts) -> int:
-    return _known(facts.starts.get(place), f"where {place} starts")
+    return _known(facts.starts.get(place), f"the start of {place}")
 
 
 def _end(place: PartitionRef, facts: PartitionFacts) -> int:
-    return _known(facts.ends.get(place), f"where {place} ends")
+    return _known(facts.ends.get(place), f"the end of {place}")
 
 
 def _at_time(place: PartitionRef, facts: PartitionFacts) -> int:
     found = facts.at_time.get(place)
-    return _end(place, facts) if found == -1 else _known(found, f"where {place} was at that time")
+    return _end(place, facts) if found == -1 else _known(found, f"the offset of {place} at that time")
 
 
 def _known(found: Found | None, what: str) -> int:
     if isinstance(found, int) and found >= 0:
         return found
-    raise CannotPlan(f"it is not known {what}{f' ({found})' if isinstance(found, str) else ''}")
+    raise CannotPlan(f"{what} is not known{f' ({found})' if isinstance(found, str) else ''}")

@@ -72,7 +72,9 @@ def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> lis
         for name in names:
             missing = [number for number in each.partitions or () if number >= topics[name]]
             if missing:
-                raise CommandError(f"topic {name} has {topics[name]} partitions, and no {min(missing)}")
+                raise CommandError(
+                    f"topic {name} has {topics[name]} partitions, but no partition {min(missing)}"
+                )
             numbers = range(topics[name]) if each.partitions is None else each.partitions
             found.update(PartitionRef(name, number) for number in numbers)
     return sorted(found)

@@ -7,7 +7,7 @@ from coordinator.cli.topics.changing import add_partitions, create, delete
 from coordinator.cli.topics.showing import describe, list_topics
 
 app = typer.Typer(
-    help="Look at topics of any Kafka, and change them.",
+    help="Show and change topics of any Kafka.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -14,28 +14,28 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from coordinator.cli.cluster.topics import Answers
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.")]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topic names.")]
 
 
 @flatten_parameters
 def create(
     topic: Names,
     partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many. [default: the cluster's]")
+        int | None, typer.Option(metavar="N", min=1, help="Number of partitions. [default: the cluster's]")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many replicas. [default: the cluster's]")
+        int | None, typer.Option(metavar="N", min=1, help="Number of replicas. [default: the cluster's]")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
+        bool, typer.Option("--if-not-exists", help="Do not fail if a topic already exists.")
     ] = False,
     *,
     at: ClusterOptions,
 ) -> None:
-    """Create topics, at once. Exit code 1 where one was refused."""
+    """Create topics, without a dry run. Exit code 1 if one was refused."""
     with exit_on_errors():
         from coordinator.cli.cluster import topics
 
@@ -66,13 +66,15 @@ def _configs(given: list[str]) -> dict[str, str]:
 @flatten_parameters
 def add_partitions(
     topic: Names,
-    partitions: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has then, in all.")],
+    partitions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The new number of partitions, in all.")
+    ],
     *,
     at: ClusterOptions,
 ) -> None:
-    """Give topics more partitions, at once.
+    """Give topics more partitions, without a dry run.
 
-    They can never be taken away again. Exit code 1 where one was refused.
+    They can never be removed again. Exit code 1 if one was refused.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import topics
@@ -84,16 +86,14 @@ def add_partitions(
 
 @flatten_parameters
 def delete(
-    topic: Annotated[
-        list[str], typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them.")
-    ],
+    topic: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topic names, or patterns.")],
     execute: Execute = False,
     *,
     at: ClusterOptions,
 ) -> None:
-    """Delete topics, and the offsets of groups there.
+    """Delete topics, and the offsets of groups in them.
 
-    Exit code 1 where one is not there, or was refused.
+    Exit code 1 if a topic does not exist, or was refused.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import topics

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them: 'orders-*'."),
+    typer.Argument(metavar="TOPIC", help="Topic names, or patterns: 'orders-*'."),
 ]
 
 
@@ -25,14 +25,14 @@ Names = Annotated[
 def list_topics(
     topic: Names = None,
     internal: Annotated[
-        bool, typer.Option("--internal", help="Those of the cluster itself, too, such as __consumer_offsets.")
+        bool, typer.Option("--internal", help="Also list internal topics, such as __consumer_offsets.")
     ] = False,
     *,
     at: ClusterOptions,
     json: Json = False,
     watch: Watch = None,
 ) -> None:
-    """List topics, with how many partitions they have."""
+    """List topics, with their numbers of partitions."""
     with exit_on_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json, print_table
@@ -69,8 +69,8 @@ def describe(
 ) -> None:
     """Describe topics and their partitions.
 
-    Ids, settings that were chosen, and each partition with leader, replicas, start and end. Exit code 1 where a
-    topic is not there, after the others have been described.
+    Prints ids, settings other than defaults, and each partition with leader, replicas, start and end. Exit code 1 if
+    a topic does not exist, after the others have been described.
     """
     with exit_on_errors():
         from coordinator.cli.cluster import topics
@@ -78,7 +78,7 @@ def describe(
         from coordinator.cli.watch import show_repeatedly
 
         if not topic:
-            raise CommandError("expected topics, or patterns of them", EXIT_USAGE)
+            raise CommandError("expected topics, or patterns", EXIT_USAGE)
 
         def show() -> None:
             with at.connect() as client:
