@@ -15,7 +15,7 @@ from typing import Final
 
 from audit.options import AuditOptions
 from audit.run.audit import audit
-from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, spark_session
+from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, get_or_create_session
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -25,12 +25,12 @@ WRITING_S: Final = 600
 """The seconds within which Java has to write the archive; it needs few, but far more on a busy machine."""
 
 
-def write_archive(path: Path) -> None:
+def dump_class_data_archive(path: Path) -> None:
     """Make the archive. Raises RuntimeError if Java did not write it, AuditError, and OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     options = f"{LOCAL_JAVA} -XX:ArchiveClassesAtExit={new} {QUIET}"
-    spark = spark_session("local[2]", settings={"spark.driver.extraJavaOptions": options})
+    spark = get_or_create_session("local[2]", settings={"spark.driver.extraJavaOptions": options})
     gateway = spark.sparkContext._gateway  # there is no other way to wait for Java
     assert gateway is not None, "Spark has started"
     with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-") as work:
@@ -59,5 +59,5 @@ def _write_log(log_dir: Path, now_ms: int) -> None:
 
 
 if __name__ == "__main__":
-    write_archive(CLASS_ARCHIVE)
+    dump_class_data_archive(CLASS_ARCHIVE)
     sys.stdout.write(f"{CLASS_ARCHIVE}\n")

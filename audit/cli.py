@@ -171,10 +171,10 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
         progress.show_step("starting Spark")
         from pyspark.errors import PySparkException
 
-        from audit.session import spark_session
+        from audit.session import get_or_create_session
 
         with ThreadPoolExecutor(1) as starting:
-            started = starting.submit(lambda: session or spark_session(master))
+            started = starting.submit(lambda: session or get_or_create_session(master))
             from audit.run.audit import audit  # which imports much, while Java starts
 
             spark = started.result()
@@ -209,16 +209,16 @@ def _check_options(options: AuditOptions) -> None:
 
     Directories that a URL names are checked later, because that needs Spark.
     """
-    from audit.compared.live import check_server_responds
-    from audit.facts.inventory import take_inventory
+    from audit.compared.live_state_reader import check_server_responds
+    from audit.facts.inventory import join_directory_snapshots
     from audit.report.write import check_writable
-    from audit.source.compacted import check_work_dir
+    from audit.source.compacted_copy import check_work_dir
     from audit.source.directory_snapshot import take_directory_snapshot
     from audit.source.remote import is_url
 
     local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]
     if local:
-        take_inventory({log_dir: take_directory_snapshot(log_dir) for log_dir in local})
+        join_directory_snapshots({log_dir: take_directory_snapshot(log_dir) for log_dir in local})
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     check_writable(Path(options.out))
@@ -239,9 +239,9 @@ def _print_report(report: "Report", fail_on: str, out: str) -> int:
     lines = [
         verdict(report),
         *(
-            f"  {one.severity}: {one.name}, {one.extent}"
+            f"  {one.severity}: {one.display_name}, {one.extent_text}"
             for severity in reversed(SEVERITIES)
-            for one in report.results_by_severity(severity)
+            for one in report.results_of_severity(severity)
         ),
         f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} offsets; "
         f"{run.seconds:.1f} s",

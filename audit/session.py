@@ -54,7 +54,9 @@ _ONE_PROCESS = {
 }
 
 
-def spark_session(master: str | None = None, *, settings: dict[str, str] | None = None) -> SparkSession:
+def get_or_create_session(
+    master: str | None = None, *, settings: dict[str, str] | None = None
+) -> SparkSession:
     """Return the session of this process, started if there is none yet.
 
     `master` is Spark's own option (default: all cores of this machine); a session that spark-submit prepared keeps its

@@ -28,7 +28,7 @@ from storage.format.records import (
     GroupMetadataValue,
     MemberValue,
     OffsetAndMetadata,
-    OffsetCommits,
+    TopicOffsetCommits,
 )
 
 GROUPS_PER_PARTITION: Final = 20
@@ -83,7 +83,9 @@ def _batches(records: int, groups: Sequence[str]) -> Iterator[tuple[int, bytes]]
             for number in range(min(TOPIC_PARTITIONS, records - offset - builder.count))
         }
         if values:
-            builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{turn % len(groups) % 7}", values)])
+            builder.append_offsets(
+                [TopicOffsetCommits(GroupId(group), f"topic-{turn % len(groups) % 7}", values)]
+            )
         for batch in builder.build(Offset(offset), LeaderEpoch(0), now_ms):
             yield offset, batch
         offset += builder.count

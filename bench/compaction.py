@@ -30,7 +30,7 @@ from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
-from storage.format.records import OffsetAndMetadata, OffsetCommits
+from storage.format.records import OffsetAndMetadata, TopicOffsetCommits
 
 OFFSETS_PARTITIONS: Final = 50  # the default
 FULL: Final = Partition(0)  # the partition whose log is filled
@@ -98,7 +98,7 @@ def _round(groups: Sequence[str]) -> tuple[bytearray, list[int]]:
     for topic in range(TOPICS):
         for group in groups:
             builder = BatchBuilder()
-            builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{topic}", values)])
+            builder.append_offsets([TopicOffsetCommits(GroupId(group), f"topic-{topic}", values)])
             for batch in builder.build(Offset(0), LeaderEpoch(0), now_ms):
                 starts.append(len(image))
                 image += batch

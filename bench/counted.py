@@ -350,9 +350,9 @@ async def create_topic(app: App) -> None:
     done = asyncio.get_running_loop().create_future()
 
     def create(draft: Catalogue) -> None:
-        draft.create(TOPIC, PARTITIONS, topic_id=store.new_topic_id())
+        draft.add_topic(TOPIC, PARTITIONS, topic_id=store.new_topic_id())
 
-    store.submit_edit(create, done.set_result)
+    store.submit_edit_with_callback(create, done.set_result)
     assert await done is None
 
 

@@ -139,7 +139,7 @@ async def _serve(arguments: Sequence[str]) -> None:
     app = App(settings, loop, real_machine())
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(CLEAN, app.cleaner.run)
+    loop.add_signal_handler(CLEAN, app.cleaner.start_cleaning_if_idle)
     try:
         await app.start()
         await stop.wait()

@@ -16,11 +16,11 @@ from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
 from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
-from coordinator.jobs.declared_ends import DeclaredEnds, declared_ends
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
+from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, declared_ends
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.net.limits import Admission
+from coordinator.net.connection_limits import Admission
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
@@ -39,7 +39,7 @@ from storage.log_manager import LogManager
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from coordinator.admin.http import AdminServer
+    from coordinator.admin.admin_server import AdminServer
     from coordinator.admin.readiness import NodeReadyResponse
 
 log = get_logger("node")
@@ -69,7 +69,7 @@ class App(NodeComponents):
     ) -> None:
         """Create the components of a node from its settings and machine. Raises CannotStart."""
         super().__init__(settings, loop, machine, log_manager, cluster_id)
-        self.leadership.note_dropped = self.confirm_offsets_dropped
+        self.leadership.note_dropped = self.confirm_drops_of_partition
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
         """The number of the last deleted topic whose offsets all partitions were to drop."""
@@ -90,7 +90,9 @@ class App(NodeComponents):
         self.lead_partitions()
         host, advertised_port = settings.get_advertised_address(port)
         capabilities = self.capabilities()
-        node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offered_versions)
+        node = self.set_up_node(
+            Broker(settings.node_id, host, advertised_port), capabilities.offered_versions
+        )
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
@@ -135,7 +137,7 @@ class App(NodeComponents):
         machine = self.machine
         store = CatalogueStore(
             self.settings.data_dir,
-            self.io.submit,
+            self.io.submit_with_callback,
             fs=machine.fs,
             new_topic_id=machine.new_topic_id,
             limits=TopicLimits.from_settings(self.settings),
@@ -161,7 +163,7 @@ class App(NodeComponents):
             load_declared_apis() + (load_declared_apis(private) if self.settings.is_gateway else [])
         )
 
-    def make_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def set_up_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return the node as the api handlers see it. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
@@ -179,7 +181,7 @@ class App(NodeComponents):
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,
-            new_producer_id=self.machine.new_producer_id,
+            new_producer_id=self.machine.new_random_producer_id,
             reads=self.reads,
             offers=offers,
         )
@@ -189,7 +191,7 @@ class App(NodeComponents):
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
-        clean = self.manager.find_clean_partitions()
+        clean = self.manager.partitions_with_drops_done()
         if clean:
             yield self.store_drops(clean)
 
@@ -208,7 +210,7 @@ class App(NodeComponents):
         )
         return noted
 
-    async def confirm_offsets_dropped(self, partition: Partition) -> None:
+    async def confirm_drops_of_partition(self, partition: Partition) -> None:
         """Store that a partition, about to be served, has dropped its offsets in deleted topics; wait for that."""
         upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
         while True:
@@ -290,7 +292,7 @@ class App(NodeComponents):
         )
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
         if settings.log_cleaner_enable:
-            every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
+            every("compact", settings.log_cleaner_backoff_ms, self.cleaner.start_cleaning_if_idle)
         if settings.log_flush == "interval":
             schedule_until_ended("sync", settings.log_flush_interval_ms, self.disk_jobs.sync)
 
@@ -310,7 +312,7 @@ class App(NodeComponents):
 
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
-        self.server.fail_lost_replies()
+        self.server.fail_lost_appends()
         self.leadership.reload_after_lost_appends(writers, error)
 
     # --- stop ---
@@ -331,7 +333,7 @@ class App(NodeComponents):
         if self.server is not None:
             # The offsets of a deleted topic are deleted only in partitions that are served.
             topics = self.server.node.catalogue_store
-            topics.close()
+            topics.refuse_further_changes()
             await self._until(lambda: topics.is_idle, deadline)
         groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
@@ -356,7 +358,7 @@ class App(NodeComponents):
 
     async def _close_parts(self) -> None:
         """Close what needs the log before the log, and the threads last."""
-        await self.leadership.close()
+        await self.leadership.cancel_all_loads()
         if self.admin is not None:
             await self.admin.close()
         self.timers.close()

@@ -20,13 +20,13 @@ from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.input_barrier import InputBarrier
 from coordinator.net.response_budget import ResponseBudget
+from coordinator.partitions.client_log_reads import LogReads
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.group_settings import group_config
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
-from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.scheduler import Scheduler

@@ -61,7 +61,7 @@ class HostResources:
         """Return a random id for a topic."""
         return random_topic_id(self.new_uuid)
 
-    def new_producer_id(self) -> int:
+    def new_random_producer_id(self) -> int:
         """Return a random producer id, from 0 to 2**63 - 1: too many to repeat, though none is stored."""
         return int.from_bytes(self.random_bytes(8), "big") >> 1
 

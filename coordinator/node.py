@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.catalogue_writer import CatalogueWriter
     from coordinator.config import Settings
+    from coordinator.partitions.client_log_reads import LogReads
     from coordinator.partitions.group_access import GroupAccess
-    from coordinator.partitions.log_reads import LogReads
     from coordinator.runtime.timers import Delays
     from coordinator.telemetry.stats import Stats
     from coordinator.topology.view import ClusterTopology

@@ -109,7 +109,7 @@ def encode_response(correlation_id: int, body: bytes, flexible: bool) -> bytes:
     return _with_head(correlation_id, len(body), flexible, body)
 
 
-def response_head(correlation_id: int, body_bytes: int, flexible: bool) -> bytes:
+def encode_response_frame_head(correlation_id: int, body_bytes: int, flexible: bool) -> bytes:
     """Return the bytes before the body of a response: the length of the frame, and the header."""
     return _with_head(correlation_id, body_bytes, flexible, b"")
 

@@ -41,10 +41,10 @@ from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX, MOVED_MAX
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import ErrorCode
-from protocol.newer_versions import *
-from protocol.reader import StepReader, read_message, struct_reader
+from protocol.stepwise_message_reader import StepReader, read_message_in_steps, struct_reader
+from protocol.stepwise_message_writer import StepwiseMessageWriter
+from protocol.versions_beyond_kafka_python import *
 from protocol.wire import MAX_INT32
-from protocol.writer import Writer
 
 # in quotes because TypeVar takes the truth value of a class, and this one's length fails
 Request = TypeVar("Request", bound="ApiMessage")
@@ -110,27 +110,29 @@ def _codec(
 def encode_response_in_steps(
     api_key: int, version: int, message: Any, errors: Counter[int], bytes_max: int = MAX_INT32
 ) -> Generator[None, None, list[bytes]]:
-    """Encode the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+    """Encode the body of a response in steps (`protocol.stepwise_message_writer`); returns its pieces in order.
 
     The response is kafka-python's also if the API is hot. The error codes in its arrays are counted in `errors`.
     Raises MessageTooLarge beyond `bytes_max`.
     """
     cls = find_message_classes(api_key)[1]
     _check(cls, message)
-    writer = Writer(version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors)
-    return writer.write(cls._struct, message)
+    writer = StepwiseMessageWriter(
+        version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors
+    )
+    return writer.write_message_in_steps(cls._struct, message)
 
 
 def encode_request_in_steps(api_key: int, version: int, message: Any) -> Generator[None, None, list[bytes]]:
-    """Encode the body of a request in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+    """Encode the body of a request in steps (`protocol.stepwise_message_writer`); returns its pieces in order.
 
     The request is kafka-python's also if the API is hot. Raises MessageTooLarge beyond 2 GiB.
     """
     cls = find_message_classes(api_key)[0]
     _check(cls, message)
     flexible = cls.flexible_version_q(version)
-    writer = Writer(version, flexible=flexible, bytes_max=MAX_INT32, errors=Counter())
-    return writer.write(cls._struct, message)
+    writer = StepwiseMessageWriter(version, flexible=flexible, bytes_max=MAX_INT32, errors=Counter())
+    return writer.write_message_in_steps(cls._struct, message)
 
 
 def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) -> Generator[None, None, Any]:
@@ -139,7 +141,7 @@ def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) 
     Bytes after it are ignored. Raises ProtocolError only.
     """
     cls = find_message_classes(api_key)[1]
-    return read_message(_reader(cls, version), cls.name, body, pos)
+    return read_message_in_steps(_reader(cls, version), cls.name, body, pos)
 
 
 def topics_by_name(response: MetadataResponse) -> dict[str, MetadataResponse.MetadataResponseTopic]:
@@ -161,11 +163,11 @@ def _decode_request_in_steps(
 ) -> Generator[None, None, Message]:
     """Read a request. Raises ProtocolError only, TooManyItems above ITEMS_MAX, or MOVED_MAX."""
     items_max = MOVED_MAX if cls.name in _OF_OUR_OWN else ITEMS_MAX
-    return read_message(_reader(cls, version), cls.name, body, pos, items_max)
+    return read_message_in_steps(_reader(cls, version), cls.name, body, pos, items_max)
 
 
 def _decode(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
-    message: Message = _all_at_once(read_message(_reader(cls, version), cls.name, body, pos))
+    message: Message = _all_at_once(read_message_in_steps(_reader(cls, version), cls.name, body, pos))
     return message
 
 

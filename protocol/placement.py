@@ -30,7 +30,7 @@ def _hash(group_id: GroupId) -> int:
     return hashed
 
 
-class Placement:
+class PartitionPlacementTally:
     """The groups found in one of `num_partitions` partitions, and the partitions to which they belong."""
 
     __slots__ = ("earlier", "elsewhere", "groups", "later", "names", "num_partitions", "partition")
@@ -76,7 +76,7 @@ class Placement:
         return None
 
 
-def find_swapped_directories(placements: Iterable[Placement]) -> dict[Partition, Partition]:
+def find_swapped_directories(placements: Iterable[PartitionPlacementTally]) -> dict[Partition, Partition]:
     """Return the partitions whose directories seem to be those of others, each with that other one.
 
     One group alone proves nothing. Returns none if the topic has got more partitions: then groups are where a smaller
@@ -92,7 +92,7 @@ def find_swapped_directories(placements: Iterable[Placement]) -> dict[Partition,
     }
 
 
-def infer_earlier_partition_count(placements: Iterable[Placement]) -> int | None:
+def infer_earlier_partition_count(placements: Iterable[PartitionPlacementTally]) -> int | None:
     """Return the smaller number of partitions by which all misplaced groups were placed, None if there is none.
 
     A topic that has got more partitions has such groups.
@@ -105,7 +105,7 @@ def infer_earlier_partition_count(placements: Iterable[Placement]) -> int | None
     )
 
 
-def infer_later_partition_count(placements: Iterable[Placement]) -> int | None:
+def infer_later_partition_count(placements: Iterable[PartitionPlacementTally]) -> int | None:
     """Return the larger number of partitions by which all groups were placed, None if they are in their places."""
     placements = [each for each in placements if each.groups]
     if not any(each.elsewhere for each in placements):

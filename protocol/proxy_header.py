@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError, Truncated
-from protocol.structs import FrozenStruct
+from protocol.frozen_struct import FrozenStruct
 
 SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 HEAD_BYTES: Final = 16

@@ -15,7 +15,7 @@ from protocol.mypyc_shim import mypyc_attr
 
 
 @mypyc_attr(acyclic=True)
-class Rows:
+class EncodedRows:
     """Rows of `row_bytes` bytes, one after the other; each begins with fields of fixed size, the rest is ignored."""
 
     __slots__ = ("count", "data", "row_bytes")
@@ -29,9 +29,9 @@ class Rows:
         """Yield a tuple for each row with its first fields, big-endian, by their format for `struct`."""
         return _row(fmt, self.row_bytes).iter_unpack(self.data)
 
-    def slice_rows(self, start: int, stop: int) -> "Rows":
+    def slice_rows(self, start: int, stop: int) -> "EncodedRows":
         """Return the rows with the numbers from `start` to the one before `stop`."""
-        return Rows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
+        return EncodedRows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
 
     def copy_columns_into(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
         """Write bytes `start` to `end` of every row at `at` into the rows of `out`, of `out_row_bytes` bytes."""
@@ -43,7 +43,7 @@ class Rows:
             out[at::out_row_bytes] = data[place::row_bytes]
             at += 1
 
-    def fill_template_rows(self, width: int, item: bytes) -> bytes:
+    def to_bytes_by_template(self, width: int, item: bytes) -> bytes:
         """Return a copy of `item` for every row, with the first `width` bytes of the row."""
         size_bytes = len(item)
         if self.row_bytes == size_bytes:
@@ -62,11 +62,11 @@ def _row(fmt: str, row_bytes: int) -> Struct:
     return Struct(f"{fields.format}{row_bytes - fields.size}x")
 
 
-def rows_with_tail(buf: bytes, pos: int, count: int, width: int, tail: bytes) -> Rows | None:
+def read_rows_if_uniform(buf: bytes, pos: int, count: int, width: int, tail: bytes) -> EncodedRows | None:
     """Return the `count` items at `pos` as rows if each has just `width` bytes and then `tail`, else None."""
     row_bytes = width + len(tail)
     data = buf[pos : pos + count * row_bytes]
     for at, byte in enumerate(tail, width):
         if data[at::row_bytes].count(byte) != count:
             return None
-    return Rows(data, row_bytes)
+    return EncodedRows(data, row_bytes)

@@ -168,12 +168,12 @@ def pack_length(length: int) -> bytes:
     return PACK_INT32(length)
 
 
-def pack_result(index: int, error_code: int) -> bytes:
+def pack_partition_error(index: int, error_code: int) -> bytes:
     """Return an encoded int32 and int16: a partition and its error code."""
     return _RESULTS[index] if error_code == 0 and 0 <= index < SMALL else _PACK_RESULT(index, error_code)
 
 
-def pack_tagged_result(index: int, error_code: int) -> bytes:
+def pack_tagged_partition_error(index: int, error_code: int) -> bytes:
     """Return an encoded int32, an int16, and an empty section of tagged fields."""
     if error_code == 0 and 0 <= index < SMALL:
         return _TAGGED_RESULTS[index]

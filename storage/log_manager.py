@@ -2,7 +2,7 @@
 """The logs of a node behind one interface: durable through the journal, on disk in Kafka's segments.
 
 An append is one frame in the journal (`journals`). Its batches wait in memory until `write_behind` writes them
-into their segments, many at a time; `checkpoint` syncs the segments, and then the journal is no longer needed
+into their segments, many at a time; `checkpoint_journal` syncs the segments, and then the journal is no longer needed
 (`segment_writer`). `opening` and `recovery` read all this again after a stop or a failure.
 
 There are three locks, always taken in this order: `_io_lock` for everything that touches segments; the journals'
@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Final, TypeVar
 
 from protocol.named_types import Offset, Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
 from storage.disk.lock import DirectoryLock
@@ -33,12 +33,17 @@ from storage.journal.journal_registry import begin_directory_use
 from storage.journal.journals import Journals
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
-from storage.partition.rolled_log import RolledLog, rolled_log
+from storage.partition.rolled_log import RolledLog, select_rolled_segments
 from storage.partition.swap import remove_unswapped_files
 from storage.partitions import Partitions
 from storage.recovery.log_recovery import DiscardedRange, log_end_position
-from storage.recovery.opening import open_adopted, open_logs, open_unread_partition, remove_journals_at_stop
-from storage.recovery.recovery import RecoveryContext, find_or_create_topic_id
+from storage.recovery.opening import (
+    open_adopted,
+    open_logs,
+    recover_skipped_partition,
+    remove_journals_at_stop,
+)
+from storage.recovery.recovery import RecoveryAssumptions, find_or_generate_topic_id
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
 
@@ -75,11 +80,11 @@ class LogManager:
         """
         lock = DirectoryLock.create_and_acquire(fs, data_dir)
         try:
-            topic_id = find_or_create_topic_id(fs, data_dir, settings.topic)
+            topic_id = find_or_generate_topic_id(fs, data_dir, settings.topic)
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
             as_left = begin_directory_use(fs, data_dir)
-            manager._recover(RecoveryContext(clean=clean, as_left=as_left, at_start=True))
+            manager._recover(RecoveryAssumptions(clean=clean, as_left=as_left, at_start=True))
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -106,12 +111,12 @@ class LogManager:
         try:
             # Settling has kept these journals for the repair of a partition.
             manager._kept = {journals / name for name in fs.listdir(journals) if parse_journal(name)}
-            manager._recover(RecoveryContext())
+            manager._recover(RecoveryAssumptions())
         except OSError as error:
             raise storage_error(data_dir, error, "opening") from error
         return manager
 
-    def _recover(self, given: RecoveryContext) -> None:
+    def _recover(self, given: RecoveryAssumptions) -> None:
         """Recover the logs from disk. All locks are held, or no other thread knows this manager yet."""
         owned = self._partitions.owned
         opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
@@ -121,7 +126,7 @@ class LogManager:
         self._kept = opened.kept
         self.cuts = opened.cuts
 
-    def repair(self) -> None:
+    def recover_all_after_failure(self) -> None:
         """Recover from disk after a failure, without the frame that failed.
 
         On return every frame that was accepted before is in the segments, and on disk; earlier results of
@@ -136,7 +141,7 @@ class LogManager:
                 self._close_files()
                 # We know which journals must exist, and need not trust what is left of the directory.
                 in_use = self._directory.in_use.journals
-                self._recover(RecoveryContext(last_flush=self._journals.flush, in_use=in_use))
+                self._recover(RecoveryAssumptions(last_flush=self._journals.flush, in_use=in_use))
             except OSError as error:
                 raise storage_error(self.data_dir, error, "repairing") from error
             health.failed = None
@@ -145,7 +150,7 @@ class LogManager:
         """Write everything into the segments, sync them, and unlock; a Kafka broker can then open them.
 
         Raises StorageError if that fails; the directory is unlocked all the same, and the next `open`
-        recovers it. Does nothing the second time. A share leaves its journal to `SharedDirectory.settle`.
+        recovers it. Does nothing the second time. A share leaves its journal to `SharedDirectory.replay_node_journal`.
         """
         if self._health.closed:
             return
@@ -160,7 +165,7 @@ class LogManager:
 
     def _leave_clean(self) -> None:
         try:
-            self.checkpoint()
+            self.checkpoint_journal()
         finally:
             self._health.closed = True
         with self._io_lock, self._journals.sync_lock, self._journals.lock:
@@ -175,7 +180,7 @@ class LogManager:
         with ExitStack() as stack:
             stack.callback(self._journals.close)
             for log in self._partitions.logs():
-                stack.callback(log.close)
+                stack.callback(log.close_files)
 
     # -------------------------------------------------------------- state
 
@@ -195,9 +200,9 @@ class LogManager:
         return self._directory.fs
 
     @property
-    def checkpoint_directory(self) -> Path:
+    def recovery_point_directory(self) -> Path:
         """The directory of the recovery points: nodes that share a directory must not write the same file."""
-        return self._directory.checkpoint_directory
+        return self._directory.recovery_point_directory
 
     @property
     def is_shared(self) -> bool:
@@ -211,7 +216,7 @@ class LogManager:
 
     @property
     def append_failure(self) -> StorageError | None:
-        """The reason why appends are refused until `repair`, or None."""
+        """The reason why appends are refused until `recover_all_after_failure`, or None."""
         return self._health.failed
 
     @property
@@ -220,9 +225,9 @@ class LogManager:
         return self._journals.size_bytes
 
     @property
-    def pending_bytes(self) -> int:
+    def pending_segment_bytes(self) -> int:
         """The bytes that wait in memory for their segments."""
-        return self._writer.pending_bytes
+        return self._writer.pending_segment_bytes
 
     def end_offset(self, partition: Partition) -> Offset:
         """Return the base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
@@ -234,7 +239,8 @@ class LogManager:
     def log(self, partition: Partition) -> PartitionLog:
         """Return a partition's log, still without queued batches; a new log is written at its first append.
 
-        Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
+        Valid until `recover_all_after_failure`. Raises CorruptLog for a failed partition, NotOwned for one of another
+        node.
         """
         return self._partitions.get_or_create_log(partition)
 
@@ -250,7 +256,7 @@ class LogManager:
             if by is None:
                 return
             try:
-                log, cuts = open_unread_partition(directory, partition, by)
+                log, cuts = recover_skipped_partition(directory, partition, by)
             except CorruptLog as error:
                 del partitions.unread[partition]
                 partitions.failed[partition] = error
@@ -270,29 +276,29 @@ class LogManager:
         With `sync` they are on disk on return, else in the page cache, where they survive a crash of the
         process. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
         for a failed partition, NotOwned for one of another node; StorageFull, StorageError if writing
-        fails: then StorageFailed for every later append, until `repair`.
+        fails: then StorageFailed for every later append, until `recover_all_after_failure`.
         """
         if not entries:
             return
         self._health.check()
         with self._journals.lock:
             self._health.check()
-            ends = self._partitions.compute_end_offsets(entries)
+            ends = self._partitions.compute_end_offsets_after(entries)
             self._journals.append(entries, sync=sync)
             self._partitions.set_end_offsets(ends)
-            self._writer.add(entries)
+            self._writer.queue_batches(entries)
 
     def sync(self) -> None:
         """Make everything durable that was accepted before the call; appends go on meanwhile.
 
-        Raises StorageError; then appends fail until `repair`.
+        Raises StorageError; then appends fail until `recover_all_after_failure`.
         """
         self._journals.sync()
 
     def check_journals_present(self) -> None:
         """Check that the journals are still where a start would search for them.
 
-        Raises StorageFailed, and StorageError if they are not; then appends fail until `repair`.
+        Raises StorageFailed, and StorageError if they are not; then appends fail until `recover_all_after_failure`.
         """
         self._journals.check_files_present()
 
@@ -304,13 +310,13 @@ class LogManager:
         """
         with self._io_lock:
             self._health.check()
-            return self._writer.write(max_bytes)
+            return self._writer.write_queued_batches(max_bytes)
 
-    def checkpoint(self) -> None:
+    def checkpoint_journal(self) -> None:
         """Write everything accepted so far into the segments, sync them, and remove older journals.
 
         Appends go on meanwhile, into a new journal. Raises StorageFull and StorageError. After a failed
-        sync appends fail until `repair`; after another error, such as a full disk, they go on.
+        sync appends fail until `recover_all_after_failure`; after another error, such as a full disk, they go on.
         """
         with self._io_lock:
             self._health.check()
@@ -323,13 +329,15 @@ class LogManager:
         with self._io_lock:
             self._health.check()
             logs = [(self._partitions.recovery_point(log.partition), log) for log in self._partitions.logs()]
-            return [rolled for point, log in logs if (rolled := rolled_log(log, point)) is not None]
+            return [
+                rolled for point, log in logs if (rolled := select_rolled_segments(log, point)) is not None
+            ]
 
     def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[Offset]) -> bool:
         """Replace segments by the cleaned segment made from them; durable on return.
 
         Returns False, and does nothing, if the log is not this node's any more or was opened again since.
-        Raises StorageError; then appends fail until `repair`.
+        Raises StorageError; then appends fail until `recover_all_after_failure`.
         """
         with self._io_lock:
             self._health.check()
@@ -359,7 +367,7 @@ class LogManager:
     # -------------------------------------------------------------- a share's partitions
 
     def adopt(
-        self, partition: Partition, recovery_point: Offset = _START, position: Position | None = None
+        self, partition: Partition, recovery_point: Offset = _START, position: SegmentPosition | None = None
     ) -> None:
         """Open a partition that no other node works on; it is on disk up to `recovery_point`, at `position`.
 
@@ -385,7 +393,7 @@ class LogManager:
             with self._journals.lock:
                 partitions.add(log)
 
-    def release(self, partition: Partition) -> Position | None:
+    def release(self, partition: Partition) -> SegmentPosition | None:
         """Write a partition's accepted batches into its segments, sync them, and give the partition up.
 
         It takes no more appends. Returns where it ends on disk, for the node that adopts it; None if it
@@ -398,7 +406,7 @@ class LogManager:
                 partitions.owned.discard(partition)
                 return None
             self._health.check()
-            self._writer.write_partition(partition)
+            self._writer.write_partition_queue(partition)
             log = partitions.get_or_create_log(partition)
             try:
                 log.write_indexes(seal=True)
@@ -407,7 +415,7 @@ class LogManager:
             self._writer.sync(log)
             with self._journals.lock:
                 partitions.remove_released_partition(partition)
-            log.close()
+            log.close_files()
             return log_end_position(log)
 
     # -------------------------------------------------------------- reading
@@ -420,10 +428,10 @@ class LogManager:
         """
         with self._io_lock:
             self._health.check()
-            self._writer.write_partition(partition)
+            self._writer.write_partition_queue(partition)
             return self.log(partition).read(start_offset, max_bytes)
 
-    def read_from_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
+    def run_read_on_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
         """Return the result of `read` for a partition's log, which must not change it; nothing else does meanwhile.
 
         With `fresh` the log holds everything accepted, else only what was written before. Raises what `read`
@@ -432,13 +440,13 @@ class LogManager:
         with self._io_lock:
             self._health.check()
             if fresh:
-                self._writer.write_partition(partition)
+                self._writer.write_partition_queue(partition)
             try:
                 return read(self.log(partition))
             except OSError as error:
                 raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
-    def locate(self, partition: Partition, offset: Offset) -> tuple[Path, int]:
+    def locate_batch(self, partition: Partition, offset: Offset) -> tuple[Path, int]:
         """Return the file and the byte at which a batch starts. Raises CorruptLog and StorageError."""
         with self._io_lock:
             try:

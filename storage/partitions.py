@@ -11,7 +11,7 @@ from storage.journal.journal import Entry
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.opening import OpenedPartitions
-from storage.recovery.recovery import RecoveryInputs
+from storage.recovery.recovery import PartitionRecoveryInputs
 
 
 class Partitions:
@@ -24,7 +24,7 @@ class Partitions:
         """The partitions that were adopted and not released; None if the node has all partitions."""
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that cannot be read, and why."""
-        self.unread: dict[Partition, RecoveryInputs] = {}
+        self.unread: dict[Partition, PartitionRecoveryInputs] = {}
         """The failed partitions that the disk could not read, and the facts needed to try again."""
         self.points: dict[TopicPartition, Offset] = {}
         """The recovery point of each partition: the offset up to which it is durable in its segments."""
@@ -71,10 +71,10 @@ class Partitions:
         self._check_usable(partition)
         log = self._logs.get(partition)
         if log is None:
-            log = self._logs.setdefault(partition, self._directory.new_log(partition))
+            log = self._logs.setdefault(partition, self._directory.make_unloaded_log(partition))
         return log
 
-    def compute_end_offsets(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
+    def compute_end_offsets_after(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
         """Return the new log end offsets after `entries`. Raises ValueError if one does not start at the end."""
         ends: dict[Partition, Offset] = {}
         for entry in entries:

@@ -10,14 +10,14 @@ from storage.health import Health
 from storage.journal.journal import Entry
 from storage.journal.journals import Journals
 from storage.journal.log_directory import LogDirectory
-from storage.journal.pending import PendingBatches
+from storage.journal.pending_segment_batches import PendingBatches
 from storage.partition.log import PartitionLog
 from storage.partitions import Partitions
 from storage.recovery.recovery import note_recovery_points
 
 
 class SegmentWriter:
-    """Queues the batches that are safe in the journal. Except for `add`, callers hold the lock on segments."""
+    """Queues the batches that are safe in the journal. Callers hold the lock on segments, except in `queue_batches`."""
 
     __slots__ = ("_directory", "_health", "_journals", "_partitions", "_pending")
 
@@ -31,11 +31,11 @@ class SegmentWriter:
         self._pending = PendingBatches()
 
     @property
-    def pending_bytes(self) -> int:
+    def pending_segment_bytes(self) -> int:
         """The bytes that wait for their segments."""
         return self._pending.size_bytes
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def queue_batches(self, entries: Sequence[Entry]) -> None:
         """Queue batches that are in the journal; the caller holds its lock."""
         self._pending.add(entries)
 
@@ -43,7 +43,7 @@ class SegmentWriter:
         """Empty the queue, because recovery has read it from the journal into the segments."""
         self._pending = PendingBatches()
 
-    def write(self, max_bytes: int | None) -> int:
+    def write_queued_batches(self, max_bytes: int | None) -> int:
         """Write queued batches into their segments, at least `max_bytes`; return the number of bytes written.
 
         Raises StorageFull and StorageError; unwritten batches stay queued.
@@ -51,13 +51,13 @@ class SegmentWriter:
         written = 0
         while max_bytes is None or written < max_bytes:
             with self._journals.lock:
-                partition = self._pending.oldest()
+                partition = self._pending.longest_waiting_partition()
             if partition is None:
                 break
             written += self._drain(partition)
         return written
 
-    def write_partition(self, partition: Partition) -> None:
+    def write_partition_queue(self, partition: Partition) -> None:
         """Write a partition's queue into its segments. Raises StorageFull and StorageError."""
         if partition in self._pending:
             self._drain(partition)
@@ -65,7 +65,7 @@ class SegmentWriter:
     def _drain(self, partition: Partition) -> int:
         """Write a partition's queue; nothing reads it meanwhile, because its batches are in neither place."""
         with self._journals.lock:
-            batches = self._pending.take(partition)
+            batches = self._pending.take_for_segment(partition)
         log = self._partitions.get_or_create_log(partition)
         try:
             log.append_all(batches)
@@ -75,7 +75,7 @@ class SegmentWriter:
             all_written = bool(batches) and next_offset_of(batches[-1]) <= end
             count = len(batches) if all_written else sum(next_offset_of(batch) <= end for batch in batches)
             with self._journals.lock:
-                size = self._pending.finish_write(partition, batches, count)
+                size = self._pending.finish_segment_write(partition, batches, count)
         return size
 
     def checkpoint(self) -> None:
@@ -88,7 +88,7 @@ class SegmentWriter:
             return
         try:
             flush = self._journals.rotate()
-            self.write(None)
+            self.write_queued_batches(None)
             for log in self._partitions.logs():
                 self._check_there(log, all_segments=True)
                 log.write_indexes()
@@ -103,13 +103,13 @@ class SegmentWriter:
             self.sync(log)
         self._partitions.points = note_recovery_points(
             directory.fs,
-            directory.checkpoint_directory,
+            directory.recovery_point_directory,
             self._partitions.points,
             logs,
             directory.settings.topic,
         )
         for log in logs:
-            log.update_segment_list()
+            log.store_segment_list()
 
     def _check_there(self, log: PartitionLog, *, all_segments: bool) -> None:
         """Raise StorageError if segments were removed: their batches would be lost with the journal."""

@@ -22,7 +22,7 @@ MACHINE: Final = {
     "coordinator/upstream/protocol_probe.py": "a connection to what is no broker, to see what it is",
     "coordinator/telemetry/log_writer.py": "the thread that writes log lines: one for each process",
     "coordinator/telemetry/logs.py": "the clock of its rate limit: one for each process",
-    "coordinator/workers/control.py": "the socket for operators, of a supervisor that has a process",
+    "coordinator/workers/operator_socket.py": "the socket for operators, of a supervisor that has a process",
     "coordinator/workers/loop_heartbeat.py": "the thread that answers pings, of a worker that has a process",
     "coordinator/workers/subprocesses.py": "the real launcher",
     "coordinator/workers/worker_main.py": "a worker's process",

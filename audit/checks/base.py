@@ -35,23 +35,23 @@ def _sightings(check: str) -> str:
     return f"select {FOUND_COLUMNS} from sightings where check = '{check}'"
 
 
-def ranges_where(where: str, message: str) -> str:
+def matching_ranges_query(where: str, message: str) -> str:
     """Return a query with one finding for each range that meets a condition, mostly on it and the one before it."""
     return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
 
 
-def sightings_or_ranges(check: str, where: str, message: str) -> str:
+def sightings_and_ranges_query(check: str, where: str, message: str) -> str:
     """Return the query of a check that applies within a file, as seen by the fold, and between ranges."""
-    return merge_by_file(_sightings(check), ranges_where(where, message))
+    return merge_by_file_sql(_sightings(check), matching_ranges_query(where, message))
 
 
 def differences_query(kind: str) -> Callable[[Facts], str]:
     """Return the query of a check that compares the log with another state, if requested: one finding per partition."""
     rows = f"select * from differences where kind = '{kind}'"
-    return lambda facts: "" if facts.differences is None else merge_by_partition(rows, "message")
+    return lambda facts: "" if facts.differences is None else merge_by_partition_sql(rows, "message")
 
 
-def merge_by_file(*queries: str) -> str:
+def merge_by_file_sql(*queries: str) -> str:
     """Merge rows of FOUND_COLUMNS into one for each file: the sum of counts, the place and message of the first."""
     rows = " union all ".join(f"select {FOUND_COLUMNS} from ({query})" for query in queries)
     return (
@@ -61,7 +61,7 @@ def merge_by_file(*queries: str) -> str:
     )
 
 
-def merge_by_partition(rows: str, message: str, *, count: str = "1") -> str:
+def merge_by_partition_sql(rows: str, message: str, *, count: str = "1") -> str:
     """Merge rows with partition, file and position into one per partition: the sum of counts, the first message."""
     return (
         "select partition, first.file, first.position, count, first.message from ("

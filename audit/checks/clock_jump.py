@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for clocks that were set back."""
 
-from audit.checks.base import Check, message_sql, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_and_ranges_query
 from audit.facts.facts import Facts
 
 
@@ -10,7 +10,7 @@ def _query(facts: Facts) -> str:
         "a batch is %s s older than the one before it",
         "cast((earlier_timestamp - first_max_timestamp) / 1000 as long)",
     )
-    return sightings_or_ranges(
+    return sightings_and_ranges_query(
         "clock_jump",
         f"first_max_timestamp >= {facts.options.since_ms}"
         f" and earlier_timestamp - first_max_timestamp > {facts.options.limits.clock_back_ms}",

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for committed offsets that went back."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
-from audit.checks.offset_owners import NO_BOOK
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.offset_group_joins import NO_BOOK
 from audit.facts.facts import Facts
 
 
 def _query(_: Facts) -> str:
-    return merge_by_partition(
+    return merge_by_partition_sql(
         f"select * except (file), back.file, back.position from offsets where backwards > 0 and {NO_BOOK}",
         message_sql(
             "group %s committed less for %s-%s: %s",

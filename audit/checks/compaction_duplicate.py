@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for keys that compaction left twice."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, partition_value_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, partition_value_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     columns = "partition, group, file, last_position as position, cleaned"
     cleaned_to = partition_value_sql(facts.inventory.cleaner_checkpoint)
-    return merge_by_partition(
+    return merge_by_partition_sql(
         f"select * from (select {columns} from offsets union all select {columns} from groups)"
         f" where cleaned > 1 and {cleaned_to} is not null",
         message_sql(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for groups that have been empty for longer than their offsets are kept."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
-from audit.checks.offset_owners import expiry_cutoff_ms
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.offset_group_joins import expiry_cutoff_ms
 from audit.facts.facts import Facts
 
 
@@ -15,7 +15,7 @@ def _query(facts: Facts) -> str:
         where state = 'Empty' and state_timestamp >= 0 and state_timestamp <= {expiry_cutoff_ms(facts)}
     """
     hours = f"({now_ms} - state_timestamp) div 3600000"
-    return merge_by_partition(
+    return merge_by_partition_sql(
         rows, message_sql("group %s has been empty for %s hours", quoted_name_sql("group"), hours)
     )
 

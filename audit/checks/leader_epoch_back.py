@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for leader epochs that go back."""
 
-from audit.checks.base import Check, message_sql, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_and_ranges_query
 
 CHECK = Check(
     name="leader_epoch_back",
@@ -10,7 +10,7 @@ CHECK = Check(
     todo=(
         "See that only one node writes to this directory, and that no former host has started its copy again."
     ),
-    query=lambda _: sightings_or_ranges(
+    query=lambda _: sightings_and_ranges_query(
         "leader_epoch_back",
         "first_epoch >= 0 and first_epoch < earlier_epoch",
         message_sql("leader epoch %s after %s", "first_epoch", "earlier_epoch"),

@@ -5,7 +5,7 @@ The newest record of a key may only be followed by newer ones. It can disappear 
 compaction has dropped since, which takes delete.retention.ms at least: after that, absence proves nothing.
 """
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
 from audit.facts.facts import Facts
 from audit.facts.state import KEY
 
@@ -28,7 +28,7 @@ def _query(facts: Facts) -> str:
         "group %s had %s for %s-%s (offset %s of the log); now %s",
         quoted_name_sql("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
     )  # fmt: skip
-    return merge_by_partition(rows, message)
+    return merge_by_partition_sql(rows, message)
 
 
 CHECK = Check(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for members that come and go."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
@@ -21,7 +21,7 @@ def _query(facts: Facts) -> str:
         quoted_name_sql("who"),
         "arrivals",
     )
-    return merge_by_partition(rows, message)
+    return merge_by_partition_sql(rows, message)
 
 
 CHECK = Check(

@@ -4,14 +4,16 @@
 from collections.abc import Callable
 from typing import Final
 
-from audit.checks.base import Check, merge_by_partition
+from audit.checks.base import Check, merge_by_partition_sql
 from audit.facts.facts import Facts
 from audit.facts.misplaced import MisplacementCause
 
 
 def _of_kind(kind: MisplacementCause) -> Callable[[Facts], str]:
     rows = f"select * from misplaced where kind = '{kind.value}'"
-    return lambda facts: "" if facts.misplaced is None else merge_by_partition(rows, "message", count="count")
+    return lambda facts: (
+        "" if facts.misplaced is None else merge_by_partition_sql(rows, "message", count="count")
+    )
 
 
 CHECKS: Final = (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that should have expired."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
-from audit.checks.offset_owners import EXPIRING, expiry_cutoff_ms
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.offset_group_joins import EXPIRING, expiry_cutoff_ms
 from audit.facts.facts import Facts
 
 
@@ -19,7 +19,7 @@ def _query(facts: Facts) -> str:
         "topic",
         "topic_partition",
     )
-    return merge_by_partition(rows, message)
+    return merge_by_partition_sql(rows, message)
 
 
 CHECK = Check(

@@ -12,17 +12,17 @@ from typing import Final
 from audit.checks.base import (
     FOUND_COLUMNS,
     Check,
-    merge_by_file,
+    matching_ranges_query,
+    merge_by_file_sql,
     message_sql,
     partition_value_sql,
-    ranges_where,
 )
 from audit.facts.facts import Facts
 
 
 def _lost(facts: Facts) -> str:
     written = _written_here(facts)
-    return merge_by_file(
+    return merge_by_file_sql(
         _inside(facts, f"at_offset > {written}"),
         _across(facts, f"first_base_offset > {written}"),
         _at_the_start(facts, written),
@@ -31,7 +31,7 @@ def _lost(facts: Facts) -> str:
 
 def _copied(facts: Facts) -> str:
     written = _written_here(facts)
-    return merge_by_file(
+    return merge_by_file_sql(
         _inside(facts, f"coalesce(at_offset <= {written}, true)"),
         _across(facts, f"coalesce(first_base_offset <= {written}, true)"),
     )
@@ -51,7 +51,7 @@ def _across(facts: Facts, where: str) -> str:
     expected = f"if(number = 1, {first}, expected_offset)"
     cleaned_to = f"coalesce({partition_value_sql(facts.inventory.cleaned_to)}, 0)"
     message = message_sql("offsets %s to %s are missing", expected, "first_base_offset - 1")
-    return ranges_where(
+    return matching_ranges_query(
         f"first_base_offset > {expected} and first_base_offset > {cleaned_to} and ({where})", message
     )
 
@@ -60,7 +60,7 @@ def _at_the_start(facts: Facts, written: str) -> str:
     """Return a query for logs without their first segment: a cleaner keeps that file under its name, even if empty."""
     start, oldest = _log_start(facts), _oldest_segment(facts)
     message = message_sql("the log starts at offset %s, and should at %s", oldest, start)
-    return ranges_where(f"number = 1 and {oldest} > {start} and {oldest} > {written}", message)
+    return matching_ranges_query(f"number = 1 and {oldest} > {start} and {oldest} > {written}", message)
 
 
 def _written_here(facts: Facts) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that go back."""
 
-from audit.checks.base import Check, message_sql, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_and_ranges_query
 
 CHECK = Check(
     name="offset_order",
@@ -11,7 +11,7 @@ CHECK = Check(
         "Stop the node and run groupkeeper log check --partition P, then groupkeeper log repair "
         "--partition P --dry-run."
     ),
-    query=lambda _: sightings_or_ranges(
+    query=lambda _: sightings_and_ranges_query(
         "offset_order",
         "first_base_offset < earlier_base_offset",
         message_sql("offset %s follows a file that starts at %s", "first_base_offset", "earlier_base_offset"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that exist twice."""
 
-from audit.checks.base import Check, message_sql, sightings_or_ranges
+from audit.checks.base import Check, message_sql, sightings_and_ranges_query
 
 CHECK = Check(
     name="offset_overlap",
@@ -11,7 +11,7 @@ CHECK = Check(
         "Stop the node and run groupkeeper log check --partition P; see that no second node writes "
         "to this directory."
     ),
-    query=lambda _: sightings_or_ranges(
+    query=lambda _: sightings_and_ranges_query(
         "offset_overlap",
         "first_base_offset < expected_offset and first_base_offset >= earlier_base_offset",
         message_sql(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets of groups that are not stored."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
-from audit.checks.offset_owners import OWNED
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.offset_group_joins import OWNED
 from audit.facts.facts import Facts
 
 
@@ -16,7 +16,7 @@ def _query(_: Facts) -> str:
     message = message_sql(
         "group %s has %s offsets, and is not stored itself", quoted_name_sql("group"), "offsets"
     )
-    return merge_by_partition(rows, message)
+    return merge_by_partition_sql(rows, message)
 
 
 CHECK = Check(

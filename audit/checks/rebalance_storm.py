@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for groups that rebalance again and again."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
@@ -15,7 +15,7 @@ def _query(facts: Facts) -> str:
             where rebalances > {facts.options.limits.rebalances_per_hour} group by partition, group
         )
     """
-    return merge_by_partition(
+    return merge_by_partition_sql(
         rows,
         message_sql("group %s had %s generations within an hour", quoted_name_sql("group"), "rebalances"),
     )

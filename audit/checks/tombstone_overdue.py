@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for tombstones that compaction could have dropped."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql, partition_value_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, partition_value_sql, quoted_name_sql
 from audit.facts.facts import Facts
 
 
@@ -15,7 +15,7 @@ def _query(facts: Facts) -> str:
         select * from (select {columns} from offsets union all select {columns} from groups)
         where tombstone and timestamp <= {oldest} and log_offset < {cleaned_to}
     """
-    return merge_by_partition(
+    return merge_by_partition_sql(
         rows, message_sql("a tombstone of group %s is past delete.retention.ms", quoted_name_sql("group"))
     )
 

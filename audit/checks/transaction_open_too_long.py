@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for transactions that were never ended."""
 
-from audit.checks.base import Check, merge_by_partition, message_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql
 from audit.facts.facts import Facts
 
 
@@ -23,7 +23,7 @@ def _query(facts: Facts) -> str:
     message = message_sql(
         "producer %s has had a transaction open for %s s", "producer_id", f"({now_ms} - open_since) div 1000"
     )
-    return merge_by_partition(rows, message)
+    return merge_by_partition_sql(rows, message)
 
 
 CHECK = Check(

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from audit.checks.offset_owners import NO_BOOK
+from audit.checks.offset_group_joins import NO_BOOK
 from audit.compared import QUOTED_CHARS_MAX
-from audit.compared.live import LiveGroup, LiveOffset, LiveState, OffsetKey
+from audit.compared.live_state_reader import LiveGroup, LiveOffset, LiveState, OffsetKey
 from audit.facts.facts import Facts
-from audit.facts.inventory import Inventory
+from audit.facts.inventory import LogInventory
 from audit.options import AuditOptions
 from audit.schema import local_table
 from protocol.named_types import GroupId
@@ -47,7 +47,7 @@ Kind = Literal["differs", "meanwhile", "stuck"]
 Place = tuple[int | None, str | None, int | None]
 """The partition, file and position of a record in the log."""
 Ask = Callable[[Collection[str] | None], LiveState]
-Gather = Callable[[SparkSession, AuditOptions, Inventory], Facts]
+Gather = Callable[[SparkSession, AuditOptions, LogInventory], Facts]
 """The function that reads a log: `audit.run.reading.gather`."""
 
 
@@ -92,12 +92,14 @@ class Difference(msgspec.Struct, frozen=True):
     """True if the log's value is the one that the cluster reported at one of the two times."""
 
 
-def find_cluster_differences(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
+def compare_with_live_cluster(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
     """Compare with `before`, the cluster's state before the log was read; `gather` reads parts of the log again."""
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
     first = list(
-        compare(read_logged_state(facts, suspicious), _only(before, suspicious), _only(after, suspicious))
+        compare_log_with_cluster(
+            read_logged_state(facts, suspicious), _only(before, suspicious), _only(after, suspicious)
+        )
     )
     doubtful = {found.group for found in first if found.kind == "differs" or not found.known}
     again = set(sorted(doubtful)[:LOOKED_AT_AGAIN])
@@ -107,7 +109,7 @@ def find_cluster_differences(facts: Facts, before: LiveState, ask: Ask, gather: 
     looked = ask(again)
     time.sleep(PAUSE_S)
     second_log = read_logged_state(_narrowed(facts, again, gather), again, only=True)
-    second = list(compare(second_log, looked, ask(again)))
+    second = list(compare_log_with_cluster(second_log, looked, ask(again)))
     stood_still = _stood_still(first, second)
     settled = [found for found in first if found.group not in again]
     return settled + [
@@ -137,7 +139,7 @@ def _stood_still(first: Collection[Difference], second: Collection[Difference]) 
 
 def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
     """Return the facts of the partitions that hold these groups, read again."""
-    partitions = facts.inventory.num_partitions(facts.options.num_partitions)
+    partitions = facts.inventory.infer_partition_count(facts.options.num_partitions)
     if partitions is None:
         return gather(facts.spark, facts.options, facts.inventory)
     homes = {partition_for(GroupId(group), partitions) for group in groups}
@@ -175,7 +177,7 @@ def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = Fal
 
     Groups in a partition where the cluster does not search for them are left out.
     """
-    count = facts.inventory.num_partitions(facts.options.num_partitions)
+    count = facts.inventory.infer_partition_count(facts.options.num_partitions)
 
     def is_looked_for(row: Row) -> bool:
         return count is None or partition_for(GroupId(row["group"]), count) == row["partition"]
@@ -207,7 +209,7 @@ def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = Fal
     return LoggedState(offsets, found, frozenset(row["group"] for row in facts.other_groups.collect()))
 
 
-def compare(log: LoggedState, before: LiveState, after: LiveState) -> Iterator[Difference]:
+def compare_log_with_cluster(log: LoggedState, before: LiveState, after: LiveState) -> Iterator[Difference]:
     """Yield the differences between the log and the cluster."""
     for name in sorted(log.groups.keys() | before.groups.keys() | after.groups.keys()):
         yield from _compare_group(name, log, before, after)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.facts.inventory import Inventory
+from audit.facts.inventory import LogInventory
 from audit.options import AuditOptions
 
 
@@ -18,14 +18,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     defines them; each row of `ranges` also has the end of the range before it. `sightings` are those of each check and
     file together. `other_groups` are the groups of protocols of which only the names are read. `differences` are those
     to a running cluster (`audit.compared.cluster_comparison`) and to the log once compacted
-    (`audit.compared.compaction`), or None if neither was requested. `misplaced` are the partitions with groups that
-    belong to others (`audit.facts.misplaced`), or None without any. `previous_offsets` is the state of the last audit,
-    if there was one, and `previous_runs` the summaries of earlier audits, oldest first. `spread` is the number of tasks
-    for the larger tables.
+    (`audit.compared.compaction_comparison`), or None if neither was requested. `misplaced` are the partitions with
+    groups that belong to others (`audit.facts.misplaced`), or None without any. `previous_offsets` is the state of the
+    last audit, if there was one, and `previous_runs` the summaries of earlier audits, oldest first. `spread` is the
+    number of tasks for the larger tables.
     """
 
     options: AuditOptions
-    inventory: Inventory
+    inventory: LogInventory
     folded: DataFrame
     spread: int
     ranges: DataFrame
@@ -40,7 +40,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     differences: DataFrame | None = None
     misplaced: DataFrame | None = None
     previous_offsets: DataFrame | None = None
-    previous_runs: Sequence["RunFacts"] = ()
+    previous_runs: Sequence["RunSummary"] = ()
 
     @property
     def spark(self) -> SparkSession:
@@ -66,7 +66,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
                 table.createOrReplaceTempView(name)
 
 
-class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The summary of an audit in one row; times are milliseconds since the epoch, `log_dirs` is comma-separated."""
 
     log_dirs: str

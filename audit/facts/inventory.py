@@ -14,7 +14,7 @@ PARTITIONS_DEFAULT: Final = 50
 """Kafka's default of offsets.topic.num.partitions."""
 
 
-class Inventory(msgspec.Struct, frozen=True, kw_only=True):
+class LogInventory(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions that were found, and their `directories`.
 
     `cleaner_checkpoint` has the partitions for which a cleaner has noted its progress. `oldest_segment` has the base
@@ -38,7 +38,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         """The offset by partition below which compaction may have been; without a checkpoint: the newest segment."""
         return {**self.newest_segment, **self.cleaner_checkpoint}
 
-    def num_partitions(self, given: int | None) -> int | None:
+    def infer_partition_count(self, given: int | None) -> int | None:
         """Return the number of partitions of the log, or None if the directories alone do not show it."""
         if given is not None:
             return given
@@ -48,7 +48,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         return PARTITIONS_DEFAULT if highest < PARTITIONS_DEFAULT else None
 
 
-def take_inventory(looks: Mapping[str, DirectorySnapshot]) -> Inventory:
+def join_directory_snapshots(looks: Mapping[str, DirectorySnapshot]) -> LogInventory:
     """Join the snapshots of log directories, by their names, into one inventory.
 
     Raises AuditError if there is nothing to audit, or if a partition exists twice.
@@ -77,7 +77,7 @@ def take_inventory(looks: Mapping[str, DirectorySnapshot]) -> Inventory:
         written_from |= look.written_from or {}
     if not directories:
         raise AuditError(f"{', '.join(looks)}: no directory {OFFSETS_TOPIC}-<partition> is in it")
-    return Inventory(
+    return LogInventory(
         partitions=sorted(directories),
         directories=directories,
         cleaner_checkpoint={

@@ -9,7 +9,11 @@ from pyspark.sql import DataFrame
 from audit.facts.facts import Facts
 from audit.schema import MISPLACED, local_table
 from protocol.named_types import GroupId, Partition
-from protocol.placement import Placement, find_swapped_directories, infer_earlier_partition_count
+from protocol.placement import (
+    PartitionPlacementTally,
+    find_swapped_directories,
+    infer_earlier_partition_count,
+)
 
 
 class MisplacementCause(enum.StrEnum):
@@ -26,7 +30,7 @@ class MisplacementCause(enum.StrEnum):
 def find_misplaced_groups(facts: Facts) -> DataFrame | None:
     """Return a row of MISPLACED for each partition with such groups, or None if the fold has seen no such partition."""
     seen = facts.sightings.where("check = 'wrong_partition'").orderBy("partition", "file").collect()
-    count = facts.inventory.num_partitions(facts.options.num_partitions)
+    count = facts.inventory.infer_partition_count(facts.options.num_partitions)
     if not seen or count is None:
         return None
     first = {row.partition: row for row in reversed(seen)}
@@ -42,8 +46,8 @@ def find_misplaced_groups(facts: Facts) -> DataFrame | None:
     return local_table(facts.spark, MISPLACED, rows)
 
 
-def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence[Placement]:
-    placements = {partition: Placement(Partition(partition), count) for partition in partitions}
+def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence[PartitionPlacementTally]:
+    placements = {partition: PartitionPlacementTally(Partition(partition), count) for partition in partitions}
     names = (
         facts.offsets.select("partition", "group").union(facts.groups.select("partition", "group")).distinct()
     )
@@ -53,7 +57,7 @@ def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence
 
 
 def _meaning(
-    placement: Placement, home: Partition | None, earlier: int | None
+    placement: PartitionPlacementTally, home: Partition | None, earlier: int | None
 ) -> tuple[MisplacementCause, str]:
     names = ", ".join(map(repr, placement.names))
     if home is not None:

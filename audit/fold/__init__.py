@@ -20,7 +20,7 @@ from audit.fold.partials import PARTIALS
 from audit.fold.range_fold import fold_ranges
 from audit.fold.rows import NEEDED
 from audit.fold.rules import FoldRules
-from audit.source.folding import Fold
+from audit.source.folding import FoldDefinition
 
 __all__ = ["PARTIALS", "SUMMARY", "FoldRules", "fold"]
 
@@ -29,5 +29,5 @@ def _run(batches: Iterator[pa.RecordBatch], rules: str) -> Iterator[pa.RecordBat
     return fold_ranges(batches, msgspec.json.decode(rules, type=FoldRules))
 
 
-SUMMARY: Final = Fold(NEEDED, PARTIALS, _run)
+SUMMARY: Final = FoldDefinition(NEEDED, PARTIALS, _run)
 """The fold of an audit; its rules are a FoldRules as JSON."""

@@ -7,16 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from audit.fold.observations import RangeObservations
 from audit.fold.partials import partial_rows
-from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs
+from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Observations
 from audit.schema import CHANGED_MEANWHILE
 
 
-def fold_batches(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterator[pa.RecordBatch]:
+def fold_batches(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) -> Iterator[pa.RecordBatch]:
     """Yield all summaries that are not about one group."""
-    batches = batch_starts(rows)
+    batches = find_batch_start_rows(rows)
     _damage(rows, batches, seen)
     sound = batches[_is_sound(rows)[batches]]
     _order(rows, sound, seen)
@@ -27,7 +27,7 @@ def fold_batches(rows: FoldRows, rules: FoldRules, seen: Observations) -> Iterat
     yield from _hours(rows)
 
 
-def batch_starts(rows: FoldRows) -> Longs:
+def find_batch_start_rows(rows: FoldInputRows) -> Longs:
     """Return the first row of every batch."""
     position = rows.longs("position")
     change = np.ones(rows.count, np.bool_)
@@ -35,12 +35,12 @@ def batch_starts(rows: FoldRows) -> Longs:
     return np.flatnonzero(change)
 
 
-def _is_sound(rows: FoldRows) -> Bools:
+def _is_sound(rows: FoldInputRows) -> Bools:
     """Return the rows of batches whose header can be trusted."""
     return rows.bools("crc_ok", null=False) & ~rows.non_null_mask("damage") & ~rows.bools("tail")
 
 
-def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
+def _damage(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
     wrong_crc = rows.non_null_mask("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
     damaged = rows.non_null_mask("damage")[batches] & ~wrong_crc
 
@@ -48,7 +48,7 @@ def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
         return rows.value_at("damage", row) or "the checksum is not that of its bytes"
 
     # A file that went away while the log was read proves nothing about the log.
-    gone = pc.starts_with(rows.column("damage"), CHANGED_MEANWHILE) if damaged.any() else None
+    gone = pc.starts_with(rows.get_arrow_column("damage"), CHANGED_MEANWHILE) if damaged.any() else None
     meanwhile = damaged & (
         False if gone is None else pc.fill_null(gone, False).to_numpy(zero_copy_only=False)[batches]
     )
@@ -57,7 +57,7 @@ def _damage(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     seen.note_rows("changed_meanwhile", batches[meanwhile], detail, always=True)
 
 
-def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
+def _order(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
     """Note offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
     base, last = rows.longs("base_offset")[batches], rows.longs("last_offset")[batches]
     high = np.maximum.accumulate(last)
@@ -88,7 +88,7 @@ def _order(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     )
 
 
-def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
+def _gaps(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObservations) -> None:
     """Note offsets that are missing, at or above the offset up to which compaction has been."""
     sound = _is_sound(rows)
     cleaned_to = rules.compacted_below_offset(rows.partition)
@@ -126,7 +126,7 @@ def _gaps(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) 
     )
 
 
-def _epochs(rows: FoldRows, batches: Longs, seen: Observations) -> None:
+def _epochs(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
     epoch = rows.longs("leader_epoch")[batches]
     high = np.maximum.accumulate(epoch) if len(epoch) else epoch
     back = np.zeros(len(batches), np.bool_)
@@ -142,7 +142,7 @@ def _epochs(rows: FoldRows, batches: Longs, seen: Observations) -> None:
     )
 
 
-def _clock(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations) -> None:
+def _clock(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObservations) -> None:
     time = rows.longs("max_timestamp")[batches]
     jump = np.zeros(len(batches), np.bool_)
     jump[1:] = (time[:-1] - time[1:] > rules.clock_back_ms) & (time[1:] >= 0)
@@ -155,7 +155,7 @@ def _clock(rows: FoldRows, batches: Longs, rules: FoldRules, seen: Observations)
     )
 
 
-def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
+def _range(rows: FoldInputRows, batches: Longs) -> pa.RecordBatch:
     sound = _is_sound(rows)
     good = batches[sound[batches]]
     record = rows.non_null_mask("offset")
@@ -196,7 +196,7 @@ def _range(rows: FoldRows, batches: Longs) -> pa.RecordBatch:
     return partial_rows("range", rows.place, {name: [value] for name, value in columns.items()})
 
 
-def _hours(rows: FoldRows) -> Iterator[pa.RecordBatch]:
+def _hours(rows: FoldInputRows) -> Iterator[pa.RecordBatch]:
     record = rows.non_null_mask("offset")
     time = rows.longs("timestamp")[record]
     if not len(time):

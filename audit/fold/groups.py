@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import HOUR_MS, Bools, FoldRows, Longs, RowsByKey, combine_keys, encode_dictionary
+from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs, RowsByKey, combine_keys, encode_dictionary
 from audit.fold.rules import FoldRules
 
 
-def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
+def fold_groups(rows: FoldInputRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
     """Yield the summaries of kinds `group`, `rebalances` and `arrivals`."""
     readable = (
         rows.equality_mask("key_type", "group_metadata")
@@ -24,7 +24,7 @@ def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> 
     if not len(numbers):
         return
     group, groups = rows.dictionary_codes("group", numbers)
-    placement.check_groups(groups, group, numbers)
+    placement.note_misplaced_groups(groups, group, numbers)
     runs = RowsByKey(combine_keys([group]))
     ordered = numbers[runs.order]
     generation, tombstone = rows.longs("generation")[ordered], rows.bools("tombstone")[ordered]
@@ -39,7 +39,12 @@ def fold_groups(rows: FoldRows, rules: FoldRules, placement: PlacementCheck) -> 
 
 
 def _group_rows(
-    rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs, back: Bools, count_rebalance: Bools
+    rows: FoldInputRows,
+    rules: FoldRules,
+    runs: RowsByKey,
+    ordered: Longs,
+    back: Bools,
+    count_rebalance: Bools,
 ) -> pa.RecordBatch:
     first, last = ordered[runs.starts], ordered[runs.starts + runs.sizes - 1]
     offset, tombstone, generation = rows.longs("offset"), rows.bools("tombstone"), rows.longs("generation")
@@ -54,8 +59,8 @@ def _group_rows(
         "group",
         rows.place,
         {
-            **{name: rows.take(name, last) for name in newest},
-            "group": rows.take("group", last),
+            **{name: rows.column_values_at(name, last) for name in newest},
+            "group": rows.column_values_at("group", last),
             "first_log_offset": offset[first],
             "first_generation": pa.array(generation[first].astype(np.int32), mask=tombstone[first]),
             "first_position": rows.longs("position")[first],
@@ -73,7 +78,7 @@ def _group_rows(
     )
 
 
-def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
+def _rebalances(rows: FoldInputRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     if not len(numbers):
         return
     group, _ = rows.dictionary_codes("group", numbers)
@@ -83,19 +88,21 @@ def _rebalances(rows: FoldRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
         "rebalances",
         rows.place,
         {
-            "group": rows.take("group", numbers[runs.first]),
+            "group": rows.column_values_at("group", numbers[runs.first]),
             "hour_ms": hour[runs.first] * HOUR_MS,
             "count": runs.sizes,
         },
     )
 
 
-def _arrivals(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> Iterator[pa.RecordBatch]:
+def _arrivals(
+    rows: FoldInputRows, rules: FoldRules, runs: RowsByKey, ordered: Longs
+) -> Iterator[pa.RecordBatch]:
     """Yield the members whose id was not in their group's record before the current one.
 
     The first record of a group in a range has no record before it, so its members have not arrived.
     """
-    members = rows.take("members", ordered)
+    members = rows.column_values_at("members", ordered)
     inside = members.flatten()
     if not len(inside):
         return
@@ -126,7 +133,7 @@ def _arrivals(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs)
         "arrivals",
         rows.place,
         {
-            "group": rows.take("group", ordered[record[first]]),
+            "group": rows.column_values_at("group", ordered[record[first]]),
             "who": who.take(pa.array(first)),
             "hour_ms": time[first] // HOUR_MS * HOUR_MS,
             "arrivals": arrivals[some],

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from audit.fold.partials import partial_rows
 from audit.fold.placement import PlacementCheck
-from audit.fold.rows import FoldRows, Longs, RowsByKey, combine_keys
+from audit.fold.rows import FoldInputRows, Longs, RowsByKey, combine_keys
 from audit.fold.rules import FoldRules
-from audit.fold.transactions import NO_PRODUCER, TransactionStatus
+from audit.fold.transactions import NO_PRODUCER, TransactionColumns
 
 
 def fold_offsets(
-    rows: FoldRows, rules: FoldRules, stands: TransactionStatus, placement: PlacementCheck
+    rows: FoldInputRows, rules: FoldRules, stands: TransactionColumns, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each key, and, for offsets that wait for a marker, one for each key and producer."""
     readable = (
@@ -27,7 +27,7 @@ def fold_offsets(
         return
     group, groups = rows.dictionary_codes("group", numbers)
     topic, _ = rows.dictionary_codes("topic", numbers)
-    placement.check_groups(groups, group, numbers)
+    placement.note_misplaced_groups(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
     runs = RowsByKey(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
     first, last = numbers[runs.first], numbers[runs.last]
@@ -39,9 +39,9 @@ def fold_offsets(
         rows.place,
         {
             **_backwards(rows, rules, runs, ordered),
-            "group": rows.take("group", last),
-            "topic": rows.take("topic", last),
-            "topic_partition": rows.take("topic_partition", last),
+            "group": rows.column_values_at("group", last),
+            "topic": rows.column_values_at("topic", last),
+            "topic_partition": rows.column_values_at("topic_partition", last),
             "pending_of": pa.array(waits, mask=waits == NO_PRODUCER),
             "first_log_offset": offset[first],
             "first_committed": pa.array(rows.longs("committed_offset")[first], mask=tombstone[first]),
@@ -51,18 +51,18 @@ def fold_offsets(
             "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition)),
             "log_offset": offset[last],
             "last_position": rows.longs("position")[last],
-            "committed_offset": rows.take("committed_offset", last),
-            "leader_epoch": rows.take("committed_leader_epoch", last),
-            "metadata": rows.take("metadata", last),
-            "commit_timestamp": rows.take("commit_timestamp", last),
-            "expire_timestamp": rows.take("expire_timestamp", last),
-            "timestamp": rows.take("timestamp", last),
+            "committed_offset": rows.column_values_at("committed_offset", last),
+            "leader_epoch": rows.column_values_at("committed_leader_epoch", last),
+            "metadata": rows.column_values_at("metadata", last),
+            "commit_timestamp": rows.column_values_at("commit_timestamp", last),
+            "expire_timestamp": rows.column_values_at("expire_timestamp", last),
+            "timestamp": rows.column_values_at("timestamp", last),
             "tombstone": tombstone[last],
         },
     )
 
 
-def _backwards(rows: FoldRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> dict[str, pa.Array]:
+def _backwards(rows: FoldInputRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> dict[str, pa.Array]:
     """Return the columns about commits that are lower than the commit before, with no tombstone between."""
     committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
     back = np.zeros(len(ordered), np.bool_)

@@ -4,21 +4,21 @@
 import numpy as np
 import pyarrow as pa
 
-from audit.fold.rows import FoldRows, Longs
+from audit.fold.observations import RangeObservations
+from audit.fold.rows import FoldInputRows, Longs
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Observations
 from protocol.placement import partition_for
 
 
 class PlacementCheck:
     """Checks each group of a range once."""
 
-    def __init__(self, rows: FoldRows, rules: FoldRules, seen: Observations) -> None:
+    def __init__(self, rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) -> None:
         self._rows = rows
         self._partitions = rules.num_partitions
         self._seen = seen
 
-    def check_groups(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
+    def note_misplaced_groups(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
         """Note the `rows` whose group, `groups[group_of]`, belongs to another partition."""
         if self._partitions is None or self._rows.partition < 0:
             return

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from audit.fold.batch_checks import fold_batches
 from audit.fold.groups import fold_groups
+from audit.fold.observations import RangeObservations
 from audit.fold.offsets import fold_offsets
 from audit.fold.placement import PlacementCheck
-from audit.fold.records import fold_records
-from audit.fold.rows import FoldRows
+from audit.fold.record_checks import note_problem_records
+from audit.fold.rows import FoldInputRows
 from audit.fold.rules import FoldRules
-from audit.fold.sightings import Observations
 from audit.fold.transactions import fold_transactions, row_transaction_statuses
 from protocol.named_types import Offset
 from storage.disk.layout import parse_segment
@@ -79,12 +79,12 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     if segment is None:  # no segment, but a journal, whose batches follow those of lower offsets
         segment = Offset(table["base_offset"][0].as_py() or 0)
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
-    rows = FoldRows(table, place)
-    seen = Observations(rows, rules.since_ms)
+    rows = FoldInputRows(table, place)
+    seen = RangeObservations(rows, rules.since_ms)
     stands = row_transaction_statuses(rows)
     placement = PlacementCheck(rows, rules, seen)
     yield from fold_batches(rows, rules, seen)
-    yield from fold_records(rows, rules, seen)
+    yield from note_problem_records(rows, rules, seen)
     yield from fold_transactions(rows, stands)
     yield from fold_offsets(rows, rules, stands, placement)
     yield from fold_groups(rows, rules, placement)

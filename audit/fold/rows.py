@@ -24,7 +24,7 @@ NEEDED: Final = (
 """The columns of the log's rows that the fold reads."""
 
 
-class FoldRows:
+class FoldInputRows:
     """The rows of one file in the order of the log.
 
     `place` is (partition, file, segment, position), the last being the byte of the first batch.
@@ -42,7 +42,7 @@ class FoldRows:
         """The partition of the log to which the rows belong."""
         return self.place[0]
 
-    def column(self, name: str) -> pa.Array:
+    def get_arrow_column(self, name: str) -> pa.Array:
         """Return the Arrow array of a column, with a dictionary or without."""
         column = self.table[name]
         return column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -50,7 +50,7 @@ class FoldRows:
     def longs(self, name: str, null: int = -1) -> Longs:
         """Return a column of integers, with `null` for missing values."""
         if name not in self._longs:
-            array = self.column(name)
+            array = self.get_arrow_column(name)
             if array.null_count:
                 array = pc.fill_null(array, pa.scalar(null, array.type))
             self._longs[name] = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -59,7 +59,7 @@ class FoldRows:
     def bools(self, name: str, *, null: bool = False) -> Bools:
         """Return a column of booleans, with `null` for missing values."""
         if name not in self._bools:
-            array = self.column(name)
+            array = self.get_arrow_column(name)
             if array.null_count:
                 array = pc.fill_null(array, null)
             self._bools[name] = array.to_numpy(zero_copy_only=False)
@@ -75,7 +75,7 @@ class FoldRows:
 
     def equality_mask(self, name: str, text: str) -> Bools:
         """Return the mask of rows in which a column of strings has this value."""
-        array = self.column(name)
+        array = self.get_arrow_column(name)
         if pa.types.is_dictionary(array.type):
             array = pc.equal(
                 array.indices, pc.index(array.dictionary, pa.scalar(text)).cast(array.indices.type)
@@ -85,14 +85,14 @@ class FoldRows:
         result: Bools = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
         return result
 
-    def take(self, name: str, rows: Longs) -> pa.Array:
+    def column_values_at(self, name: str, rows: Longs) -> pa.Array:
         """Return the column's values in these rows; strings have no dictionary."""
-        taken = self.column(name).take(pa.array(rows))
+        taken = self.get_arrow_column(name).take(pa.array(rows))
         return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
 
     def dictionary_codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
         """Return the same as the function `encode_dictionary`, for a column in these rows."""
-        return encode_dictionary(self.column(name).take(pa.array(rows)))
+        return encode_dictionary(self.get_arrow_column(name).take(pa.array(rows)))
 
     def value_at(self, name: str, row: int) -> Any:
         """Return one value as a Python object."""

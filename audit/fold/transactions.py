@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.partials import partial_rows
-from audit.fold.rows import Bools, FoldRows, Longs, RowsByKey, combine_keys
+from audit.fold.rows import Bools, FoldInputRows, Longs, RowsByKey, combine_keys
 
 NO_PRODUCER = -1
 
 
-class TransactionStatus(NamedTuple):
+class TransactionColumns(NamedTuple):
     """For each row: whether it counts, and the producer whose marker it waits for (NO_PRODUCER: none)."""
 
     counts: Bools
     pending_of: Longs
 
 
-def row_transaction_statuses(rows: FoldRows) -> TransactionStatus:
+def row_transaction_statuses(rows: FoldInputRows) -> TransactionColumns:
     """Return the status of each row at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
@@ -34,10 +34,10 @@ def row_transaction_statuses(rows: FoldRows) -> TransactionStatus:
         pending_of[data[pending]] = rows.longs("producer_id")[data[pending]]
         aborted = ~pending & rows.equality_mask("marker", "abort")[row_of_marker]
         counts[data[aborted]] = False
-    return TransactionStatus(counts, pending_of)
+    return TransactionColumns(counts, pending_of)
 
 
-def _events(rows: FoldRows) -> tuple[Longs, Longs]:
+def _events(rows: FoldInputRows) -> tuple[Longs, Longs]:
     """Return the rows with records of transactions, and those with markers."""
     transactional = rows.bools("transactional") & rows.non_null_mask("offset")
     if not transactional.any():
@@ -47,7 +47,7 @@ def _events(rows: FoldRows) -> tuple[Longs, Longs]:
     return np.flatnonzero(transactional & ~rows.bools("control")), np.flatnonzero(marker)
 
 
-def _next_marker(rows: FoldRows, data: Longs, markers: Longs) -> Longs:
+def _next_marker(rows: FoldInputRows, data: Longs, markers: Longs) -> Longs:
     """Return for each of these rows the row of its producer's next marker; -1 if the marker is not in this range."""
     events = np.concatenate([data, markers])
     order = np.lexsort((events, rows.longs("producer_id")[events]))
@@ -64,7 +64,7 @@ def _next_marker(rows: FoldRows, data: Longs, markers: Longs) -> Longs:
     return result[: len(data)]
 
 
-def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.RecordBatch]:
+def fold_transactions(rows: FoldInputRows, stands: TransactionColumns) -> Iterator[pa.RecordBatch]:
     """Yield the summary of each producer: its first marker in this range, and what is open at the end."""
     data, markers = _events(rows)
     if not len(data) and not len(markers):
@@ -91,7 +91,7 @@ def fold_transactions(rows: FoldRows, stands: TransactionStatus) -> Iterator[pa.
     )
 
 
-def _first_rows(rows: FoldRows, events: Longs) -> dict[int, int]:
+def _first_rows(rows: FoldInputRows, events: Longs) -> dict[int, int]:
     """Return the first of these rows for each producer."""
     if not len(events):
         return {}

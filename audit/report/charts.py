@@ -59,7 +59,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     right: float = WIDTH - _RIGHT
 
 
-def draw_charts(report: Report) -> list[Chart]:
+def make_charts(report: Report) -> list[Chart]:
     """Return all charts, in the order of the page."""
     return [
         *([_findings(report)] if report.findings else []),

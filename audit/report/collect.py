@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.checks import all_checks
-from audit.checks.offset_owners import NO_BOOK
-from audit.facts.facts import Facts, RunFacts
+from audit.checks.offset_group_joins import NO_BOOK
+from audit.facts.facts import Facts, RunSummary
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 
 HOURS_SHOWN = 24 * 14
@@ -45,7 +45,7 @@ def collect_report(facts: Facts) -> Report:
     )
 
 
-def add_findings_to_report(report: Report, found: Sequence[Finding], seconds: float) -> Report:
+def make_report_with_findings(report: Report, found: Sequence[Finding], seconds: float) -> Report:
     """Return the report with its findings, and with the duration of the audit."""
     severities = [finding.severity for finding in found]
     run = msgspec.structs.replace(
@@ -59,14 +59,14 @@ def add_findings_to_report(report: Report, found: Sequence[Finding], seconds: fl
     return msgspec.structs.replace(report, run=run, findings=found)
 
 
-def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
+def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunSummary:
     """Return the summary of the audit in one row, without findings and duration."""
     (counted,) = facts.spark.sql(
         "select count(distinct partition, group), coalesce(sum(number), 0) from ("
         f"select partition, group, 1 as number from live_offsets where {NO_BOOK}"
         " union all select partition, group, 0 from live_groups)"
     ).collect()
-    return RunFacts(
+    return RunSummary(
         log_dirs=",".join(facts.options.log_dirs),
         as_of_ms=facts.options.as_of_ms,
         partitions=len(facts.inventory.partitions),

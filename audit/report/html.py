@@ -28,12 +28,12 @@ def html_page(report: Report) -> str:
             verdict=verdict(report),
             worst=report.worst_severity() or "none",
             sections=[
-                (severity, TITLES[severity], report.results_by_severity(severity))
+                (severity, TITLES[severity], report.results_of_severity(severity))
                 for severity in reversed(SEVERITIES)
             ],
             shown=ROWS_SHOWN,
             most=ROWS_MAX,
-            pictures=charts.draw_charts(report),
+            pictures=charts.make_charts(report),
         )
     )
 

@@ -14,7 +14,7 @@ FINDINGS_SHOWN: Final = 10
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
-def markdown_text(report: Report) -> str:
+def render_markdown_report(report: Report) -> str:
     """Return the findings by severity, with the size of the audited log."""
     return "".join(f"{line}\n" for line in _lines(report))
 
@@ -52,7 +52,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _severity(report: Report, severity: Severity) -> Iterator[str]:
-    found = report.results_by_severity(severity)
+    found = report.results_of_severity(severity)
     if not found:
         return
     title = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}[severity]
@@ -64,7 +64,7 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
 
 def _check(found: CheckResult) -> Iterator[str]:
     yield ""
-    yield f"### {escape_markdown(found.name)}: {found.extent}"
+    yield f"### {escape_markdown(found.display_name)}: {found.extent_text}"
     yield ""
     yield f"{escape_markdown(found.words.about)} **What to do:** {escape_markdown(found.words.todo)}"
     yield ""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from audit.facts.facts import RunFacts
+from audit.facts.facts import RunSummary
 from audit.options import SEVERITIES, Severity
 
 
@@ -55,12 +55,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     findings: Sequence[Finding]
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """The check's name for people."""
         return self.check.replace("_", " ")
 
     @property
-    def extent(self) -> str:
+    def extent_text(self) -> str:
         """The number of findings and of their partitions: `29 times in 5 partitions`."""
         where = f" in {_counted(self.partitions, 'partition')}" if self.partitions else ""
         return f"{_counted(self.count, 'time')}{where}"
@@ -69,7 +69,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The report on an audit. `checks` has words for every check, `states` the number of groups by state."""
 
-    run: RunFacts
+    run: RunSummary
     against: str | None
     findings: Sequence[Finding]
     checks: Mapping[str, CheckText]
@@ -77,7 +77,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     states: Mapping[str, int]
     sizes: Sequence[PartitionSize]
     rebalances: Sequence[tuple[str, int]]
-    earlier: Sequence[RunFacts]
+    earlier: Sequence[RunSummary]
 
     def worst_severity(self) -> Severity | None:
         """Return the gravest severity of all findings, or None."""
@@ -88,7 +88,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Return the number of findings of this severity."""
         return sum(finding.count for finding in self.findings if finding.severity == severity)
 
-    def results_by_severity(self, severity: Severity) -> list[CheckResult]:
+    def results_of_severity(self, severity: Severity) -> list[CheckResult]:
         """Return the findings of the checks of one severity, the most frequent first."""
         by_check: dict[str, list[Finding]] = {}
         for finding in self.findings:

@@ -7,10 +7,10 @@ from typing import Final
 
 from audit.errors import AuditError
 from audit.report.html import html_page
-from audit.report.markdown import markdown_text
+from audit.report.json_summary import summary_json
+from audit.report.markdown import render_markdown_report
 from audit.report.model import Report
 from audit.report.prometheus import prometheus_text
-from audit.report.summary import summary_json
 
 SUMMARY_FILE: Final = "summary.json"
 HTML_FILE: Final = "report.html"
@@ -22,7 +22,7 @@ def write_reports(report: Report, out: Path) -> None:
     """Replace the reports in `out`; summary.json comes last. Raises AuditError."""
     contents = {
         HTML_FILE: html_page(report).encode(),
-        MARKDOWN_FILE: markdown_text(report).encode(),
+        MARKDOWN_FILE: render_markdown_report(report).encode(),
         PROMETHEUS_FILE: prometheus_text(report).encode(),
         SUMMARY_FILE: summary_json(report),
     }

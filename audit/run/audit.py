@@ -10,20 +10,20 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from audit.checks import query_findings
-from audit.compared.cluster_comparison import PAUSE_S, find_cluster_differences
-from audit.compared.compaction import find_compaction_differences
-from audit.compared.live import LiveState, read_live_state
+from audit.compared.cluster_comparison import PAUSE_S, compare_with_live_cluster
+from audit.compared.compaction_comparison import find_compaction_differences
+from audit.compared.live_state_reader import LiveState, read_live_state
 from audit.errors import AuditError
-from audit.facts.facts import Facts, RunFacts
-from audit.facts.inventory import take_inventory
+from audit.facts.facts import Facts, RunSummary
+from audit.facts.inventory import join_directory_snapshots
 from audit.options import AuditOptions
-from audit.report import tables
-from audit.report.collect import add_findings_to_report, collect_findings, collect_report
+from audit.report import parquet_tables
+from audit.report.collect import collect_findings, collect_report, make_report_with_findings
 from audit.report.model import Report
 from audit.report.write import write_reports
 from audit.run.reading import AuditReading, read_facts
 from audit.schema import DIFFERENCES, local_table
-from audit.source.compacted import check_work_dir
+from audit.source.compacted_copy import check_work_dir
 from audit.source.directory_snapshot import DirectorySnapshot, take_directory_snapshot
 from audit.source.remote import is_url, take_url_snapshot
 
@@ -39,7 +39,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     started = time.monotonic()
     out = _directory_made(options.out)
     looks = {place: _take_snapshot(spark, place) for place in options.log_dirs}
-    inventory = take_inventory(looks)
+    inventory = join_directory_snapshots(looks)
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     before = None
@@ -52,7 +52,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     found = query_findings(reading.facts)
     facts = reading.finish()
     # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
-    now = take_inventory(
+    now = join_directory_snapshots(
         {at: seen if is_url(at) else _take_snapshot(spark, at) for at, seen in looks.items()}
     )
     if now != inventory:
@@ -68,7 +68,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         found = query_findings(facts)
     report = _write_tables(facts, found, out, step, started)
     step("writing the reports")
-    tables.write_run(report.run, out)
+    parquet_tables.write_run(report.run, out)
     write_reports(report, out)
     return report
 
@@ -80,21 +80,21 @@ def _take_snapshot(spark: SparkSession, place: str) -> DirectorySnapshot:
 def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started: float) -> Report:
     """Write the tables and the findings; return the report on them."""
     with ThreadPoolExecutor(2) as threads:  # each of these uses less than one core
-        written = threads.submit(tables.write_all, facts, out)
+        written = threads.submit(parquet_tables.write_all, facts, out)
         collected = threads.submit(collect_report, facts)
         found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
-        tables.write("findings", found, out, facts.options.as_of_ms)
+        parquet_tables.write("findings", found, out, facts.options.as_of_ms)
         written.result()
-        return add_findings_to_report(collected.result(), listed, time.monotonic() - started)
+        return make_report_with_findings(collected.result(), listed, time.monotonic() - started)
 
 
 def _to_cluster(facts: Facts, before: LiveState) -> DataFrame:
     """Return the differences from the running cluster."""
     address = facts.options.against
     assert address is not None
-    found = find_cluster_differences(facts, before, lambda only: read_live_state(address, only), read_facts)
+    found = compare_with_live_cluster(facts, before, lambda only: read_live_state(address, only), read_facts)
     rows = [(one.kind, *one.place, one.message) for one in found]
     return local_table(facts.spark, DIFFERENCES, rows)
 
@@ -107,10 +107,10 @@ def _with_differences(facts: Facts, more: DataFrame) -> Facts:
 
 def _earlier(
     spark: SparkSession, options: AuditOptions, out: Path
-) -> tuple[list[RunFacts], DataFrame | None]:
+) -> tuple[list[RunSummary], DataFrame | None]:
     """Return the summaries of earlier audits, and the state that the last one found."""
-    runs = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
-    return runs, tables.read_offsets_of_run(spark, out, runs[-1]) if runs else None
+    runs = parquet_tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
+    return runs, parquet_tables.read_offsets_of_run(spark, out, runs[-1]) if runs else None
 
 
 def _directory_made(out: str) -> Path:

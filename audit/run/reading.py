@@ -8,10 +8,10 @@ from functools import partial
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.facts.facts import Facts, RunFacts
-from audit.facts.inventory import Inventory
+from audit.facts.fact_tables import build_fold_rules, checkpoint_lazily, make_lazy_facts
+from audit.facts.facts import Facts, RunSummary
+from audit.facts.inventory import LogInventory
 from audit.facts.misplaced import find_misplaced_groups
-from audit.facts.plan import build_fold_rules, checkpoint_lazily, plan_facts
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
 from audit.source import fold_log_dirs
@@ -27,8 +27,8 @@ class AuditReading:
         self,
         spark: SparkSession,
         options: AuditOptions,
-        inventory: Inventory,
-        previous_runs: Sequence[RunFacts] = (),
+        inventory: LogInventory,
+        previous_runs: Sequence[RunSummary] = (),
         previous_offsets: DataFrame | None = None,
     ) -> None:
         rules = msgspec.json.encode(build_fold_rules(options, inventory)).decode()
@@ -36,7 +36,7 @@ class AuditReading:
         _compile_queries(spark, False)
         self._thread = ThreadPoolExecutor(1)
         self._rows = self._thread.submit(_read, summary)
-        self._plan = partial(plan_facts, options, inventory, summary, previous_runs, previous_offsets)
+        self._plan = partial(make_lazy_facts, options, inventory, summary, previous_runs, previous_offsets)
         self.facts = self._plan(1)
         """The tables, planned for a summary that one task can hold, as it seldom is larger."""
 
@@ -51,7 +51,7 @@ class AuditReading:
         return facts if elsewhere is None else msgspec.structs.replace(facts, misplaced=elsewhere)
 
 
-def read_facts(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
+def read_facts(spark: SparkSession, options: AuditOptions, inventory: LogInventory) -> Facts:
     """Read the log, and plan the tables from it."""
     return AuditReading(spark, options, inventory).finish()
 

@@ -12,14 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from audit.source.folding import Fold, fold_local_dirs
+from audit.source.folding import FoldDefinition, fold_local_dirs_lazily
 from audit.source.plan import check_log_dirs
-from audit.source.remote import is_url, read_urls
+from audit.source.remote import fold_remote_log_dirs, is_url
 
 __all__ = ["folded"]
 
 
-def fold_log_dirs(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str = "") -> DataFrame:
+def fold_log_dirs(
+    spark: SparkSession, log_dirs: Sequence[str], fold: FoldDefinition, rules: str = ""
+) -> DataFrame:
     """Return the rows that `fold` makes of every range of the log by these rules.
 
     The reading of local directories is planned now. Raises AuditError if there is no log.
@@ -28,13 +30,13 @@ def fold_log_dirs(spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rule
     local, urls = _apart(log_dirs)
     frames = []
     if local:
-        frames.append(fold_local_dirs(spark, local, fold, rules, schema))
+        frames.append(fold_local_dirs_lazily(spark, local, fold, rules, schema))
     if urls:
 
         def run(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return fold.run(rows, rules)
 
-        frames.append(read_urls(spark, urls, fold.columns, schema, run))
+        frames.append(fold_remote_log_dirs(spark, urls, fold.columns, schema, run))
     return _together(frames)
 
 

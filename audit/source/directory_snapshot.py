@@ -57,13 +57,13 @@ def take_directory_snapshot(log_dir: str) -> DirectorySnapshot:
     written_from = None
     if _is_ours(home):
         found = (each.partition for each in partitions)
-        written_from = find_written_from(_offsets(home / TAKEN_OVER_FILE) or {}, found)
+        written_from = find_takeover_offsets(_offsets(home / TAKEN_OVER_FILE) or {}, found)
     return DirectorySnapshot(
         partitions, _offsets(home / CLEANER_OFFSET_FILE), read_log_starts(place), written_from
     )
 
 
-def find_written_from(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
+def find_takeover_offsets(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
     """Return the offsets from which a node went on, by `taken_over`; partitions that are still unread are left out."""
     found = {partition: taken_over.get(partition, 0) for partition in partitions}
     return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}

@@ -25,7 +25,7 @@ JOINED_ROWS: Final = 100_000
 """The number of rows of a summary that leave a task together."""
 
 
-class Fold(msgspec.Struct, frozen=True):
+class FoldDefinition(msgspec.Struct, frozen=True):
     """A summary: its input columns of `audit.schema.SCHEMA`, the schema of its rows, and its function.
 
     `run` gets the batches of one range, each of one file, and the rules as text. Columns of strings come with a
@@ -37,8 +37,8 @@ class Fold(msgspec.Struct, frozen=True):
     run: Callable[[Iterator[pa.RecordBatch], str], Iterator[pa.RecordBatch]]
 
 
-def fold_local_dirs(
-    spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str, schema: StructType
+def fold_local_dirs_lazily(
+    spark: SparkSession, log_dirs: Sequence[str], fold: FoldDefinition, rules: str, schema: StructType
 ) -> DataFrame:
     """Return the fold of local directories, read in ranges that are planned now. Raises AuditError."""
     tasks = plan(log_dirs, tasks_wanted=TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
@@ -51,7 +51,7 @@ def fold_local_dirs(
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
 
 
-def _fold_task(task: Task, fold: Fold, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+def _fold_task(task: Task, fold: FoldDefinition, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
     """Yield the folded ranges of a task in few batches: each batch costs a transfer to the JVM, even empty columns."""
     arrow = arrow_schema(schema)
     waiting: list[pa.RecordBatch] = []

@@ -22,7 +22,7 @@ from storage.journal.journal_reader import JournalContents, read_journals
 _ATTEMPTS: Final = 5
 
 
-class JournalPart(msgspec.Struct, frozen=True):
+class JournalPartitionBatches(msgspec.Struct, frozen=True):
     """The batches of one partition in one journal: `positions` and `base_offsets`, packed as 64-bit numbers."""
 
     path: str
@@ -46,7 +46,7 @@ class JournalDamage(msgspec.Struct, frozen=True):
 class DirectoryJournals(msgspec.Struct, frozen=True):
     """All journals of a log directory: their batches by partition, and their damages."""
 
-    parts: dict[int, list[JournalPart]]
+    parts: dict[int, list[JournalPartitionBatches]]
     damages: list[JournalDamage]
 
 
@@ -80,7 +80,7 @@ def _read(directory: Path) -> list[JournalContents]:
     return []
 
 
-def _add(parts: dict[int, list[JournalPart]], journal: JournalContents) -> None:
+def _add(parts: dict[int, list[JournalPartitionBatches]], journal: JournalContents) -> None:
     positions: dict[Partition, array[int]] = {}
     offsets: dict[Partition, array[int]] = {}
     for frame in journal.frames:
@@ -91,5 +91,7 @@ def _add(parts: dict[int, list[JournalPart]], journal: JournalContents) -> None:
             offsets.setdefault(entry.partition, array("q")).append(entry.base_offset)
             position += len(entry.batch)
     for partition, where in positions.items():
-        part = JournalPart(str(journal.path), partition, where.tobytes(), offsets[partition].tobytes())
+        part = JournalPartitionBatches(
+            str(journal.path), partition, where.tobytes(), offsets[partition].tobytes()
+        )
         parts.setdefault(partition, []).append(part)

@@ -15,9 +15,9 @@ import msgspec
 
 from audit.errors import AuditError
 from audit.source.directory_snapshot import read_log_starts
-from audit.source.journals import JournalDamage, JournalPart, read_directory_journals
+from audit.source.journals import JournalDamage, JournalPartitionBatches, read_directory_journals
 from audit.source.segments import SegmentFile, list_segments, open_for_reading, partition_dirs
-from storage.columns.walk import find_split_points
+from storage.columns.batch_finder import find_split_points
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
@@ -43,7 +43,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int | None
     last: bool
     log_start: int = 0
-    journal: tuple[JournalPart, ...] = ()
+    journal: tuple[JournalPartitionBatches, ...] = ()
 
 
 Task = tuple[Range | JournalDamage, ...]
@@ -100,7 +100,11 @@ def _plan(log_dir: Path, range_bytes: int) -> list[Range | JournalDamage]:
 
 
 def _ranges(
-    directory: Path, partition: int, range_bytes: int, journal: tuple[JournalPart, ...], log_start: int
+    directory: Path,
+    partition: int,
+    range_bytes: int,
+    journal: tuple[JournalPartitionBatches, ...],
+    log_start: int,
 ) -> list[Range]:
     segments = _from_start(list_segments(directory), log_start)
     pieces = [

@@ -9,18 +9,18 @@ import msgspec
 import pyarrow as pa
 
 from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
-from audit.source.journals import JournalDamage, JournalPart
+from audit.source.journals import JournalDamage, JournalPartitionBatches
 from audit.source.plan import Range
 from audit.source.segments import SegmentFile, list_segments, open_for_reading
-from storage.columns.decode import decode
-from storage.columns.walk import (
+from storage.columns.batch_finder import (
     CHUNK_BYTES,
-    BadPiece,
+    BadPieceReason,
     Chunk,
     Read,
     iter_segment_chunks,
     read_checked_batch_at,
 )
+from storage.columns.decode import decode
 from storage.format.batch_format import EXTENT_BYTES, BatchExtent, batch_extent
 from storage.journal.journal import ENTRY
 
@@ -57,7 +57,7 @@ def decode_chunk_rows(
 
 def damage_chunk(position: int, reason: str) -> Chunk:
     """Return a chunk without bytes, which only reports damage."""
-    return Chunk(b"", position, [0], [0], {0: BadPiece(reason, False)})
+    return Chunk(b"", position, [0], [0], {0: BadPieceReason(reason, False)})
 
 
 def read_range(part: Range) -> Iterator[FileChunk]:
@@ -200,7 +200,7 @@ def next_offset(chunk: Chunk) -> int:
     return 0
 
 
-def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileChunk]:
+def _journal(part: Range, journal: JournalPartitionBatches, reached: int) -> Iterator[FileChunk]:
     """Yield the batches of a journal from offset `reached` on; from the segments, if the journal is gone by now."""
     wanted = [(position, offset) for position, offset in journal.batch_positions() if offset >= reached]
     if not wanted:

@@ -24,13 +24,13 @@ from audit.schema import arrow_schema
 from audit.source.directory_snapshot import (
     DirectorySnapshot,
     PartitionSnapshot,
-    find_written_from,
+    find_takeover_offsets,
     parse_topic_offsets,
 )
 from audit.source.journals import read_directory_journals
 from audit.source.plan import Range
 from audit.source.read import decode_chunk_rows, next_offset, read_range, skip_before_log_start
-from storage.columns.walk import Read, iter_segment_chunks
+from storage.columns.batch_finder import Read, iter_segment_chunks
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
@@ -116,7 +116,7 @@ def _content(spark: SparkSession, path: str) -> bytes | None:
 
 
 def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
-    return find_written_from(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
+    return find_takeover_offsets(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:
@@ -133,7 +133,7 @@ def _is_ours(spark: SparkSession, url: str) -> bool:
     )
 
 
-def read_urls(
+def fold_remote_log_dirs(
     spark: SparkSession, urls: Sequence[str], columns: Sequence[str], schema: StructType, fold: Fold
 ) -> DataFrame:
     """Return the rows, with `schema`, that `fold` makes of the rows of some directories, which have these columns.

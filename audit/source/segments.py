@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
-from storage.columns.walk import Read
+from storage.columns.batch_finder import Read
 from storage.disk.layout import OFFSETS_TOPIC, SWAP_SUFFIX, parse_partition_dir, parse_segment
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference import gateway
+from coordinator.admin.reference import gateway_metrics
 from coordinator.upstream.lag import Detail, LagBook, Lags
 
 
@@ -27,13 +27,13 @@ class LagCollector(Collector):
             yield from _topics(lags)
         if self._detail == "partition":
             yield from _partitions(lags)
-        yield gateway.LAG_LEFT_OUT.make_family(lags.left_out)
-        yield gateway.LAG_UNKNOWN_OFFSETS.make_family(lags.unknown)
+        yield gateway_metrics.LAG_LEFT_OUT.make_family(lags.left_out)
+        yield gateway_metrics.LAG_UNKNOWN_OFFSETS.make_family(lags.unknown)
 
 
 def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:
-    lag, stable = gateway.GROUP_LAG.make_family(), gateway.GROUP_STABLE_LAG.make_family()
-    behind = gateway.GROUP_LAG_SECONDS.make_family()
+    lag, stable = gateway_metrics.GROUP_LAG.make_family(), gateway_metrics.GROUP_STABLE_LAG.make_family()
+    behind = gateway_metrics.GROUP_LAG_SECONDS.make_family()
     for row in lags.groups:
         lag.add_metric([row.group], row.lag)
         stable.add_metric([row.group], row.stable_lag)
@@ -42,7 +42,7 @@ def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:
 
 
 def _topics(lags: Lags) -> Iterator[Metric]:
-    lag, offsets = gateway.LAG_SUM.make_family(), gateway.CURRENT_OFFSET_SUM.make_family()
+    lag, offsets = gateway_metrics.LAG_SUM.make_family(), gateway_metrics.CURRENT_OFFSET_SUM.make_family()
     for row in lags.topics:
         lag.add_metric([row.group, row.topic], row.lag)
         offsets.add_metric([row.group, row.topic], row.offsets)
@@ -50,7 +50,7 @@ def _topics(lags: Lags) -> Iterator[Metric]:
 
 
 def _partitions(lags: Lags) -> Iterator[Metric]:
-    lag, offset = gateway.LAG.make_family(), gateway.CURRENT_OFFSET.make_family()
+    lag, offset = gateway_metrics.LAG.make_family(), gateway_metrics.CURRENT_OFFSET.make_family()
     for row in lags.partitions:
         labels = [row.group, row.topic, str(row.partition)]
         lag.add_metric(labels, row.lag)

@@ -14,12 +14,19 @@ from typing import Final
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference import gateway, groups, log, node, offsets, requests
+from coordinator.admin.reference import (
+    gateway_metrics,
+    group_metrics,
+    log_metrics,
+    node_metrics,
+    offset_metrics,
+    request_metrics,
+)
 from coordinator.admin.reference.metric_help import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.progress import RebalanceCause
-from coordinator.jobs.declared_ends import DeclaredEnds
 from coordinator.jobs.group_counts import GroupCounts, count_groups
+from coordinator.jobs.lag_from_declared_ends import DeclaredEnds
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
@@ -35,37 +42,37 @@ from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
 COUNTERS: Final[tuple[tuple[CounterHelp, str], ...]] = (
-    (requests.UNSUPPORTED_REQUESTS, "unsupported_requests"),
-    (requests.MALFORMED_REQUESTS, "malformed_requests"),
-    (requests.OVERSIZED_REQUESTS, "oversized_requests"),
-    (requests.OVERSIZED_ANSWERS, "oversized_answers"),
-    (requests.RECEIVED_BYTES, "bytes_received"),
-    (requests.SENT_BYTES, "bytes_sent"),
-    (requests.CONNECTIONS_ACCEPTED, "connections_accepted"),
-    (requests.CONNECTIONS_REFUSED, "connections_refused"),
-    (requests.CONNECTIONS_IDLE_CLOSED, "connections_idle_closed"),
-    (requests.CONNECTIONS_UNREAD_CLOSED, "connections_unread_closed"),
-    (offsets.OFFSET_COMMITS, "offset_commits"),
-    (offsets.OFFSET_FETCHES, "offset_fetches"),
-    (offsets.LOG_FETCHES, "log_fetches"),
-    (offsets.LOG_FETCHED_BYTES, "log_fetched_bytes"),
-    (offsets.OFFSET_DELETIONS, "offset_deletions"),
-    (offsets.OFFSET_EXPIRATIONS, "offset_expirations"),
-    (groups.GROUP_EXPIRATIONS, "groups_expired"),
-    (offsets.WALL_CLOCK_JUMPS, "wall_clock_jumps"),
-    (log.FLUSH_FAILURES, "flush_failures"),
-    (node.PARTITIONS_GAINED, "partitions_gained"),
-    (node.PARTITIONS_LOST, "partitions_lost"),
-    (node.WORKER_RESTARTS, "worker_restarts"),
-    (node.LOOP_STALLS, "loop_stalls"),
-    (log.PARTITION_LOADS, "partition_loads"),
-    (log.PARTITION_LOAD_FAILURES, "partition_load_failures"),
-    (log.LOADED_RECORDS, "records_loaded"),
-    (log.LOG_CLEANINGS, "cleanings"),
-    (log.LOG_CLEANING_FAILURES, "cleaning_failures"),
-    (log.LOG_CLEANING_FREED, "cleaned_bytes_freed"),
-    (log.UNKNOWN_RECORDS, "unknown_records"),
-    (log.OPEN_TRANSACTIONS, "open_transactions"),
+    (request_metrics.UNSUPPORTED_REQUESTS, "unsupported_requests"),
+    (request_metrics.MALFORMED_REQUESTS, "malformed_requests"),
+    (request_metrics.OVERSIZED_REQUESTS, "oversized_requests"),
+    (request_metrics.OVERSIZED_ANSWERS, "oversized_answers"),
+    (request_metrics.RECEIVED_BYTES, "bytes_received"),
+    (request_metrics.SENT_BYTES, "bytes_sent"),
+    (request_metrics.CONNECTIONS_ACCEPTED, "connections_accepted"),
+    (request_metrics.CONNECTIONS_REFUSED, "connections_refused"),
+    (request_metrics.CONNECTIONS_IDLE_CLOSED, "connections_idle_closed"),
+    (request_metrics.CONNECTIONS_UNREAD_CLOSED, "connections_unread_closed"),
+    (offset_metrics.OFFSET_COMMITS, "offset_commits"),
+    (offset_metrics.OFFSET_FETCHES, "offset_fetches"),
+    (offset_metrics.LOG_FETCHES, "log_fetches"),
+    (offset_metrics.LOG_FETCHED_BYTES, "log_fetched_bytes"),
+    (offset_metrics.OFFSET_DELETIONS, "offset_deletions"),
+    (offset_metrics.OFFSET_EXPIRATIONS, "offset_expirations"),
+    (group_metrics.GROUP_EXPIRATIONS, "groups_expired"),
+    (offset_metrics.WALL_CLOCK_JUMPS, "wall_clock_jumps"),
+    (log_metrics.FLUSH_FAILURES, "flush_failures"),
+    (node_metrics.PARTITIONS_GAINED, "partitions_gained"),
+    (node_metrics.PARTITIONS_LOST, "partitions_lost"),
+    (node_metrics.WORKER_RESTARTS, "worker_restarts"),
+    (node_metrics.LOOP_STALLS, "loop_stalls"),
+    (log_metrics.PARTITION_LOADS, "partition_loads"),
+    (log_metrics.PARTITION_LOAD_FAILURES, "partition_load_failures"),
+    (log_metrics.LOADED_RECORDS, "records_loaded"),
+    (log_metrics.LOG_CLEANINGS, "cleanings"),
+    (log_metrics.LOG_CLEANING_FAILURES, "cleaning_failures"),
+    (log_metrics.LOG_CLEANING_FREED, "cleaned_bytes_freed"),
+    (log_metrics.UNKNOWN_RECORDS, "unknown_records"),
+    (log_metrics.OPEN_TRANSACTIONS, "open_transactions"),
 )
 """The attribute of `Stats` that each counter shows."""
 
@@ -101,7 +108,7 @@ class NodeCollector(Collector):
         self._groups_top = groups_top
         self._ends = ends
 
-    async def count_groups(self) -> None:
+    async def update_group_counts(self) -> None:
         """Count the groups for all collections from now on."""
         ends = await self._ends() if self._ends is not None and self._groups_top else None
         self.group_counts = await count_groups(self.manager, self._groups_top, ends)
@@ -119,14 +126,14 @@ class NodeCollector(Collector):
         yield _flushes(self.stats.flushes)
 
     def _counters(self) -> Iterator[Metric]:
-        yield node.LOG_LINES_DROPPED.make_family(dropped_line_count())
+        yield node_metrics.LOG_LINES_DROPPED.make_family(dropped_line_count())
         for counter, attribute in COUNTERS:
             yield counter.make_family(getattr(self.stats, attribute))
 
     def _limit_metrics(self) -> Iterator[Metric]:
-        used = requests.LIMIT_USED.make_family()
-        maximum = requests.LIMIT_MAX.make_family()
-        refusals = requests.LIMIT_REFUSALS.make_family()
+        used = request_metrics.LIMIT_USED.make_family()
+        maximum = request_metrics.LIMIT_MAX.make_family()
+        refusals = request_metrics.LIMIT_REFUSALS.make_family()
         for limit in self._limits.limits:
             if limit.used is not None:
                 used.add_metric([limit.name], limit.used())
@@ -137,22 +144,25 @@ class NodeCollector(Collector):
     def _disk_metrics(self) -> Iterator[Metric]:
         space = self._space()
         if space is not None:
-            yield log.DISK_FREE.make_family(space.free)
-            yield log.DISK_SIZE.make_family(space.size)
+            yield log_metrics.DISK_FREE.make_family(space.free)
+            yield log_metrics.DISK_SIZE.make_family(space.size)
 
     def _upstream_metrics(self) -> Iterator[Metric]:
         """Yield whether the Kafka cluster and each of its brokers respond; the broker count bounds the label."""
         if self.stats.upstream_up is not None:
-            yield node.UPSTREAM_UP.make_family(self.stats.upstream_up)
+            yield node_metrics.UPSTREAM_UP.make_family(self.stats.upstream_up)
         if self.stats.upstream_brokers:
-            up = node.UPSTREAM_BROKER_UP.make_family()
+            up = node_metrics.UPSTREAM_BROKER_UP.make_family()
             for broker, answers in self.stats.upstream_brokers.items():
                 up.add_metric([str(broker)], answers)
             yield up
 
     def _job_metrics(self) -> Iterator[Metric]:
-        runs, failures = node.JOB_RUNS.make_family(), node.JOB_FAILURES.make_family()
-        last, failing = node.JOB_LAST_DURATION.make_family(), node.JOB_FAILING_SINCE.make_family()
+        runs, failures = node_metrics.JOB_RUNS.make_family(), node_metrics.JOB_FAILURES.make_family()
+        last, failing = (
+            node_metrics.JOB_LAST_DURATION.make_family(),
+            node_metrics.JOB_FAILING_SINCE.make_family(),
+        )
         for job in self._jobs.values():
             failing.add_metric([job.name], job.failing_since_ms / 1e3)
             runs.add_metric([job.name], job.runs)
@@ -161,19 +171,19 @@ class NodeCollector(Collector):
         yield from (runs, failures, last, failing)
 
     def _labelled_counters(self) -> Iterator[Metric]:
-        handled = requests.REQUESTS.make_family()
-        durations = requests.REQUEST_DURATION.make_family()
+        handled = request_metrics.REQUESTS.make_family()
+        durations = request_metrics.REQUEST_DURATION.make_family()
         for key, api in self.stats.apis.items():
             if api.handled:
                 name = [ApiKey(key).name.lower()]
                 handled.add_metric(name, api.handled)
                 _add_histogram(durations, name, api.durations)
         yield from (handled, durations)
-        errors = requests.REQUEST_ERRORS.make_family()
+        errors = request_metrics.REQUEST_ERRORS.make_family()
         for (key, code), count in self.stats.errors.items():
             errors.add_metric([ApiKey(key).name.lower(), ErrorCode(code).name.lower()], count)
         yield errors
-        rebalances = groups.REBALANCES.make_family()
+        rebalances = group_metrics.REBALANCES.make_family()
         for cause in RebalanceCause:
             rebalances.add_metric([cause.value], self.stats.rebalances[cause])
         yield rebalances
@@ -184,22 +194,22 @@ class NodeCollector(Collector):
     def _group_metrics(self) -> Iterator[Metric]:
         """Yield the metrics of the few busiest groups, which `metrics.groups.top` asks for."""
         for counter, top in (
-            (groups.GROUP_OFFSET_COMMITS, self.group_counts.commits),
-            (groups.GROUP_REBALANCES, self.group_counts.rebalances),
+            (group_metrics.GROUP_OFFSET_COMMITS, self.group_counts.commits),
+            (group_metrics.GROUP_REBALANCES, self.group_counts.rebalances),
         ):
             family = counter.make_family()
             for count, group_id in top:
                 family.add_metric([group_id], count)
             yield family
         if self.group_counts.lags:
-            lag = gateway.GROUP_LAG.make_family()
+            lag = gateway_metrics.GROUP_LAG.make_family()
             for records, group_id in self.group_counts.lags:
                 lag.add_metric([group_id], records)
             yield lag
 
     def _rebalance_durations(self) -> Iterator[Metric]:
-        durations = groups.REBALANCE_DURATION.make_family()
-        waits = groups.REBALANCE_SLOWEST_MEMBER.make_family()
+        durations = group_metrics.REBALANCE_DURATION.make_family()
+        waits = group_metrics.REBALANCE_SLOWEST_MEMBER.make_family()
         for cause, histogram in self.stats.rebalance_durations.items():
             _add_histogram(durations, [cause.value], histogram)
             waits.add_metric([cause.value, "join"], self.stats.slowest_join_ms[cause] / 1e3)
@@ -207,11 +217,11 @@ class NodeCollector(Collector):
         yield from (durations, waits)
 
     def _gauges(self) -> Iterator[Metric]:
-        by_state = groups.GROUPS.make_family()
+        by_state = group_metrics.GROUPS.make_family()
         for state in GroupState:
             by_state.add_metric([state.value], self.group_counts.states[state])
         yield by_state
-        partitions = log.PARTITIONS.make_family()
+        partitions = log_metrics.PARTITIONS.make_family()
         for name, count in self.partition_counts_by_state.items():
             partitions.add_metric([name], count)
         yield partitions
@@ -239,41 +249,41 @@ class NodeCollector(Collector):
 
 
 GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = (
-    (offsets.OFFSETS, lambda it: it.manager.env.usage.offsets),
-    (groups.MEMBERS, lambda it: it.manager.env.usage.members),
-    (requests.CONNECTIONS, lambda it: it.connections()),
-    (log.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
-    (log.PARTITIONS_UNWRITABLE, lambda it: it.unwritable_partition_count),
+    (offset_metrics.OFFSETS, lambda it: it.manager.env.usage.offsets),
+    (group_metrics.MEMBERS, lambda it: it.manager.env.usage.members),
+    (request_metrics.CONNECTIONS, lambda it: it.connections()),
+    (log_metrics.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
+    (log_metrics.PARTITIONS_UNWRITABLE, lambda it: it.unwritable_partition_count),
     (
-        log.PARTITIONS_IN_WRONG_PLACE,
+        log_metrics.PARTITIONS_IN_WRONG_PLACE,
         lambda it: len(find_swapped_directories(it.manager.misplaced_placements)),
     ),
     (
-        log.MISPLACED_GROUPS,
+        log_metrics.MISPLACED_GROUPS,
         lambda it: sum(each.misplaced_group_count for each in it.manager.misplaced_placements),
     ),
-    (log.LOG_REFUSING, lambda it: it.stats.log_refusing_since_ms / 1e3),
-    (log.LAST_FLUSH, lambda it: it.stats.last_flush_ms / 1e3),
-    (log.LOADING_BYTES, lambda it: sum(load.bytes_read for load in it.loads.values())),
-    (log.LOADING_SIZE, lambda it: sum(load.size_bytes for load in it.loads.values())),
-    (log.PARTITION_LOAD_MAX, lambda it: it.stats.partition_load_ms_max / 1e3),
-    (log.LOG_DIRTY_RATIO_MAX, lambda it: it.stats.dirty_ratio_max),
-    (log.LOG_UNCLEANABLE, lambda it: it.stats.uncleanable_partitions),
-    (log.LOG_CLEANER_LAST_RUN, lambda it: it.stats.cleaner_last_run_ms / 1e3),
-    (log.LOG_LAST_CLEANED, lambda it: it.stats.last_cleaned_ms / 1e3),
-    (node.LOOP_PAUSE_MAX, lambda it: it.stats.loop_pause_ms_max / 1e3),
-    (node.RECENT_LOOP_PAUSE_MAX, lambda it: it.stats.recent_loop_pause_ms_max / 1e3),
+    (log_metrics.LOG_REFUSING, lambda it: it.stats.log_refusing_since_ms / 1e3),
+    (log_metrics.LAST_FLUSH, lambda it: it.stats.last_flush_ms / 1e3),
+    (log_metrics.LOADING_BYTES, lambda it: sum(load.bytes_read for load in it.loads.values())),
+    (log_metrics.LOADING_SIZE, lambda it: sum(load.size_bytes for load in it.loads.values())),
+    (log_metrics.PARTITION_LOAD_MAX, lambda it: it.stats.partition_load_ms_max / 1e3),
+    (log_metrics.LOG_DIRTY_RATIO_MAX, lambda it: it.stats.dirty_ratio_max),
+    (log_metrics.LOG_UNCLEANABLE, lambda it: it.stats.uncleanable_partitions),
+    (log_metrics.LOG_CLEANER_LAST_RUN, lambda it: it.stats.cleaner_last_run_ms / 1e3),
+    (log_metrics.LOG_LAST_CLEANED, lambda it: it.stats.last_cleaned_ms / 1e3),
+    (node_metrics.LOOP_PAUSE_MAX, lambda it: it.stats.loop_pause_ms_max / 1e3),
+    (node_metrics.RECENT_LOOP_PAUSE_MAX, lambda it: it.stats.recent_loop_pause_ms_max / 1e3),
 )
 
 
 def _build_info() -> Metric:
-    info = node.BUILD_INFO.make_family()
+    info = node_metrics.BUILD_INFO.make_family()
     info.add_metric([__version__, str(is_compiled()).lower(), platform.python_version()], 1)
     return info
 
 
 def _flushes(histogram: Histogram) -> Metric:
-    family = log.FLUSH_DURATION.make_family()
+    family = log_metrics.FLUSH_DURATION.make_family()
     _add_histogram(family, [], histogram)
     return family
 

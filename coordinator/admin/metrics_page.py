@@ -19,7 +19,7 @@ FAMILIES_AT_A_TIME: Final = 4
 EOF: Final = b"# EOF\n"
 
 
-class SelectedMetrics:
+class PartialMetricsRegistry:
     """Some metrics of a registry, with the interface that an encoder uses."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
@@ -30,7 +30,7 @@ class SelectedMetrics:
         return iter(self._metrics)
 
 
-class Page:
+class MetricsEndpoint:
     """The page /metrics; `prepare` is awaited before each collection."""
 
     def __init__(
@@ -63,9 +63,9 @@ class Page:
         is_open = False
         slices = Slices(self._nanos, self._slice_ns)
         while some := list(islice(metrics, FAMILIES_AT_A_TIME)):
-            part = encode(cast(CollectorRegistry, SelectedMetrics(some)))
+            part = encode(cast(CollectorRegistry, PartialMetricsRegistry(some)))
             is_open = part.endswith(EOF)
             parts.append(part.removesuffix(EOF))
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
         return b"".join(parts) + (EOF if is_open else b"")

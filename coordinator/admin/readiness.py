@@ -7,7 +7,7 @@ from coordinator.admin.ready import ReadyResponse
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.misplaced import PUT_IN_PLACE
+from coordinator.partitions.misplaced_group_texts import PUT_IN_PLACE
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.telemetry.stats import Stats
@@ -71,7 +71,7 @@ class Readiness:
             "partitions_owned": len(manager.owned_partitions),
             "partitions_loading": sorted(manager.loading_partitions.keys() - waiting),
             "partitions_waiting": sorted(waiting),
-            "loads": {str(p): each.describe_progress(now_ms) for p, each in self._loader.progress.items()},
+            "loads": {str(p): each.get_progress_fields(now_ms) for p, each in self._loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self._leadership.failed_partitions.items()},
             "partitions_in_wrong_place": {
                 str(p): f"all its groups belong to partition {home}: {PUT_IN_PLACE}"

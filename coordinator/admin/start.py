@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
-from coordinator.admin.http import AdminServer
+from coordinator.admin.admin_server import AdminServer
 from coordinator.admin.metrics import NodeCollector
-from coordinator.admin.metrics_page import Page
+from coordinator.admin.metrics_page import MetricsEndpoint
 from coordinator.admin.ready import ReadyResponse
 from coordinator.config import Address
 from coordinator.data_directory import CannotStart
@@ -33,7 +33,7 @@ async def start_admin(
     registry.register(node)
     for collector in more:
         registry.register(collector)
-    admin = AdminServer(Page(registry, node.count_groups, nanos), readiness, preview_expiry)
+    admin = AdminServer(MetricsEndpoint(registry, node.update_group_counts, nanos), readiness, preview_expiry)
     try:
         port = await admin.start(address.host, address.port)
     except OSError as error:

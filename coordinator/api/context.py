@@ -9,13 +9,13 @@ from coordinator.groups.outcome import Reply
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 
 
-class Parked(enum.Enum):
+class ParkedSentinel(enum.Enum):
     """The type of `PARKED`."""
 
     PARKED = "parked"
 
 
-PARKED: Final = Parked.PARKED
+PARKED: Final = ParkedSentinel.PARKED
 """Returned by a handler whose response follows later, through `RequestContext.answer_parked_request`."""
 
 
@@ -46,7 +46,7 @@ Work: TypeAlias = Generator[None, None, Any]
 """The work for one request: returns its response, or the pieces of its encoded body, or PARKED."""
 
 Response = TypeVar("Response")
-InSteps: TypeAlias = Generator[None, None, Response | Parked]
+InSteps: TypeAlias = Generator[None, None, Response | ParkedSentinel]
 """The work of a handler for a long request: each yield lets the event loop serve others."""
 
 
@@ -113,7 +113,7 @@ class RequestContext(ReplyDependencies):
         self.on_abandoned: Callable[[], None] | None = None
         """Called if the client closes the connection while the request is parked; None if that would save no work."""
 
-    def abandon(self) -> None:
+    def stop_abandoned_work(self) -> None:
         """Stop the work for the request, because its client is gone and reads no response."""
         if self.on_abandoned is not None:
             self.on_abandoned()
@@ -123,7 +123,7 @@ class RequestContext(ReplyDependencies):
         """True if this is the first read for a request of this api on this connection."""
         return self.sink.claim_first_use(self.api_key)
 
-    def run_in_slices(self, work: Work) -> Parked:
+    def answer_by_sliced_work(self, work: Work) -> ParkedSentinel:
         """Park the request and answer it by `work`; each of its yields lets the event loop serve others."""
         self.sink.run_in_slices(self, work)
         return PARKED

@@ -4,13 +4,13 @@
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer, find_repeat_refusals, find_replica_refusal
 from coordinator.catalogue.steps import Steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
-from coordinator.catalogue.topics import Topics
+from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
@@ -23,11 +23,11 @@ CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
 Grown = dict[str, Refusal | None]
 
 
-def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Add partitions to topics; a refused topic does not stop the others."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Steps[Grown]:
+    def edit(catalogue: MutableTopics) -> Steps[Grown]:
         return _grow_all(catalogue, request.topics, node.cluster)
 
     def respond(outcome: Grown) -> CreatePartitionsResponse:
@@ -58,7 +58,7 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
 
 
 def _grow_all(
-    catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluster: ClusterTopology
+    catalogue: MutableTopics, wanted: Sequence[CreatePartitionsTopic], cluster: ClusterTopology
 ) -> Steps[Grown]:
     """Return refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Grown = {**(yield from find_repeat_refusals(topic.name for topic in wanted))}

@@ -11,7 +11,7 @@ timeout of 0.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer, find_repeat_refusals, find_replica_refusal
@@ -19,7 +19,7 @@ from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps
 from coordinator.catalogue.topic import Refusal, Topic
-from coordinator.catalogue.topics import Topics
+from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
@@ -37,11 +37,11 @@ CreatableTopic = CreateTopicsRequest.CreatableTopic
 Created = dict[str, Topic | Refusal]
 
 
-def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Create topics; a refused topic does not stop the others."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Steps[Created]:
+    def edit(catalogue: MutableTopics) -> Steps[Created]:
         return _create_all(node, catalogue, request.topics)
 
     def respond(outcome: Created) -> CreateTopicsResponse:
@@ -69,7 +69,7 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
     )
 
 
-def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic]) -> Steps[Created]:
+def _create_all(node: Node, catalogue: MutableTopics, wanted: Sequence[CreatableTopic]) -> Steps[Created]:
     """Return results by name: in the order of the request, repeated names last (ControllerApis.createTopics)."""
     refused = yield from find_repeat_refusals(topic.name for topic in wanted)
     default = node.settings.num_partitions
@@ -87,7 +87,7 @@ def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic])
                 ErrorCode.POLICY_VIOLATION,
                 f"One request may make {most} partitions (max.partitions.per.request), and this one wants more.",
             )
-        outcome[topic.name] = refusal or catalogue.create(
+        outcome[topic.name] = refusal or catalogue.add_topic(
             topic.name,
             _partitions(topic, default),
             topic_id=node.catalogue_store.new_topic_id(),
@@ -112,7 +112,7 @@ def _partitions(topic: CreatableTopic, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _refuse(topic: CreatableTopic, catalogue: Topics, cluster: ClusterTopology) -> Refusal | None:
+def _refuse(topic: CreatableTopic, catalogue: MutableTopics, cluster: ClusterTopology) -> Refusal | None:
     """Return why a topic cannot be created, checked in Kafka's order (ReplicationControlManager); None if it can."""
     return (
         catalogue.find_creation_refusal(topic.name)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, TypeVar
 
-from coordinator.api.context import InSteps, Parked, RequestContext, Silent
+from coordinator.api.context import InSteps, ParkedSentinel, RequestContext, Silent
 from coordinator.node import Node
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import FrameBound
@@ -29,7 +29,7 @@ class Api(Generic[Request, Response]):
     _: KW_ONLY
     versions: VersionRange
     """The versions of the schema that are offered."""
-    handle: Callable[[Node, Request, RequestContext], Response | Parked | Silent]
+    handle: Callable[[Node, Request, RequestContext], Response | ParkedSentinel | Silent]
     """Answers a request, at once or later; never awaits, and never blocks."""
     error_response: Callable[[Request, ErrorCode, int], Response]
     """(request, error, version) -> the response with this error in place of every result."""

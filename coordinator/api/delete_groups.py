@@ -4,7 +4,7 @@
 from collections.abc import Generator
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, respond_in_slices
 from coordinator.node import Node
@@ -15,7 +15,7 @@ from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, build_s
 from protocol.named_types import GroupId
 
 
-def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Delete groups without members, with their offsets; a group that is named twice gets one result."""
     return respond_in_slices(
         node, ctx, DeleteGroupsResponse(results=cast_as_list(_delete(node, request, ctx)))
@@ -26,7 +26,7 @@ def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
     for group_id in dict.fromkeys(map(GroupId, request.groups_names)):
-        error = yield from node.group_access.delete_group(ctx, group_id, ITEMS_PER_SLICE)
+        error = yield from node.group_access.delete_group_in_steps(ctx, group_id, ITEMS_PER_SLICE)
         yield _result(group_id, error)
 
 

@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer
 from coordinator.catalogue.steps import Steps, count_in_steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
-from coordinator.catalogue.topics import Topics
+from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -41,11 +41,11 @@ class Deletion(NamedTuple):
     refusal: Refusal | None
 
 
-def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Delete topics, each by itself, and the offsets that groups have committed in them."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Steps[list[Deletion]]:
+    def edit(catalogue: MutableTopics) -> Steps[list[Deletion]]:
         return _delete_all(catalogue, _wanted(request, version))
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
@@ -79,7 +79,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[WantedTopic]
     return (WantedTopic(name, None) for name in request.topic_names)
 
 
-def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
+def _delete_all(catalogue: MutableTopics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
     """Delete topics as ControllerApis.deleteTopics: one named twice, by name or id, stays and gets one result."""
     times = yield from count_in_steps(wanted)
     targets: dict[WantedTopic, Topic | Refusal] = {}
@@ -103,7 +103,7 @@ def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[
         elif isinstance(target, Refusal):
             deletions.append(Deletion(*each, target))
         elif found[target.id] == 1:
-            result = catalogue.delete(target.name)
+            result = catalogue.remove_topic(target.name)
             refusal = result if isinstance(result, Refusal) else None
             deletions.append(Deletion(target.name, target.uuid, refusal))
         elif each.name is not None:  # the request also has the topic's id, which gets no result of its own
@@ -112,7 +112,7 @@ def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[
     return deletions
 
 
-def _find(catalogue: Topics, wanted: WantedTopic) -> Topic | Refusal:
+def _find(catalogue: MutableTopics, wanted: WantedTopic) -> Topic | Refusal:
     name, topic_id = wanted
     if name is not None and topic_id is not None:
         return _refused("You may not specify both topic name and topic id.")

@@ -8,7 +8,7 @@ loggers, client metrics and groups have no settings.
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.catalogue.config_description import DescribedConfig, node_configs, topic_configs
@@ -29,7 +29,7 @@ DescribeConfigsResourceResult = DescribeConfigsResult.DescribeConfigsResourceRes
 OTHER_TYPES: Final = {8: "loggers", 16: "client metrics", 32: "groups"}
 
 
-def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Describe each resource by itself; refuse the whole request if Kafka does not know the type of one."""
     version = ctx.api_version
     if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):

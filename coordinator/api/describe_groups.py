@@ -8,7 +8,7 @@ v6: GROUP_ID_NOT_FOUND and an error message (KIP-1043); before, an unknown group
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.authorization.authorizer import authorized_operations
@@ -27,7 +27,7 @@ from protocol.wire import MAX_STRING_BYTES
 NOT_FOUND_FROM = 6
 
 
-def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Describe each group of the request, in its order."""
     return respond_in_slices(
         node, ctx, DescribeGroupsResponse(groups=cast_as_list(_described(node, request, ctx)))

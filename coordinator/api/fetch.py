@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
+from coordinator.api.context import PARKED, InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.fetch_answers import (
     FetchableTopicResponse,
@@ -24,8 +24,13 @@ from coordinator.api.fetch_answers import (
     make_empty_result,
     make_error_result,
 )
-from coordinator.api.fetch_log import FetchPartition, LogFetch
-from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, can_answer_for, partition_error
+from coordinator.api.offsets_topic_fetch import FetchPartition, LogFetch
+from coordinator.api.partition_checks import (
+    NO_EPOCH,
+    READ_COMMITTED,
+    can_answer_for,
+    find_partition_error_code,
+)
 from coordinator.api.slices import cast_as_list, iterate_with_pauses, respond_in_slices
 from coordinator.api.topics import find_topic, topic_id_to_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
@@ -54,7 +59,7 @@ SESSIONLESS: Final = -1
 CONSUMER: Final = -1  # the replica id of a client that is no broker
 
 
-def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
+def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | ParkedSentinel:
     """Answer after the wait that the client permits, or at once if there is an error."""
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
@@ -94,7 +99,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
     if _names_log(node, request, version):
         return _fetch_log(node, request, ctx, errors)
 
-    def answer() -> Parked:
+    def answer() -> ParkedSentinel:
         topics = _topics(node, request, version, set())
         return respond_in_slices(node, ctx, FetchResponse(version=version, responses=cast_as_list(topics)))
 
@@ -103,7 +108,9 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
     return _wait(node, request, ctx, answer)
 
 
-def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callable[[], object]) -> Parked:
+def _wait(
+    node: Node, request: FetchRequest, ctx: RequestContext, answer: Callable[[], object]
+) -> ParkedSentinel:
     """Call `answer` after the wait that the client permits, unless the client disconnects before."""
 
     def due(_argument: object) -> None:
@@ -124,7 +131,9 @@ def _is_log(node: Node, wanted: FetchTopic, version: int) -> bool:
     return isinstance(topic, Topic) and topic.name == OFFSETS_TOPIC
 
 
-def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]) -> Parked:
+def _fetch_log(
+    node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]
+) -> ParkedSentinel:
     """Answer with records of the log; at once if there is an error."""
     version = ctx.api_version
     topic = node.catalogue.get(OFFSETS_TOPIC)
@@ -237,7 +246,7 @@ def _error(
         return topic
     # In Fetch, unlike ListOffsets, Kafka treats any negative epoch as none (FetchRequest.optionalEpoch).
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
-    error = partition_error(node.cluster, topic, partition.partition, epoch)
+    error = find_partition_error_code(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # no broker replicates from here
     if error is ErrorCode.NONE and not can_answer_for(node, topic, partition.partition):

@@ -10,7 +10,7 @@ run their coordinator: with COORDINATOR_NOT_AVAILABLE a transactional producer w
 
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.catalogue.topic import Refusal
@@ -37,7 +37,7 @@ NOWHERE_PORT: Final = -1
 
 def handle(
     node: Node, request: FindCoordinatorRequest, ctx: RequestContext
-) -> FindCoordinatorResponse | Parked:
+) -> FindCoordinatorResponse | ParkedSentinel:
     """Name the node that coordinates each key. The empty key is valid, and a repeated key gets a result each time."""
     version = ctx.api_version
     if request.key_type == TRANSACTION and ctx.claim_first_use:

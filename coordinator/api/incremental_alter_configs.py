@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer
@@ -18,7 +18,7 @@ from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.names import invalid_reason
 from coordinator.catalogue.steps import Steps, count_in_steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
-from coordinator.catalogue.topics import Topics
+from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -40,11 +40,11 @@ Altered = list[Refusal]
 
 def handle(
     node: Node, request: IncrementalAlterConfigsRequest, ctx: RequestContext
-) -> IncrementalAlterConfigsResponse | Parked:
+) -> IncrementalAlterConfigsResponse | ParkedSentinel:
     """Change the settings of each topic: all that the request names for the topic, or none."""
     version = ctx.api_version
 
-    def edit(topics: Topics) -> Steps[Altered]:
+    def edit(topics: MutableTopics) -> Steps[Altered]:
         return _alter_all(topics, request.resources)
 
     def respond(outcome: Altered) -> IncrementalAlterConfigsResponse:
@@ -65,7 +65,7 @@ def error_response(
     return response
 
 
-def _alter_all(topics: Topics, resources: Sequence[AlterConfigsResource]) -> Steps[Altered]:
+def _alter_all(topics: MutableTopics, resources: Sequence[AlterConfigsResource]) -> Steps[Altered]:
     times = yield from count_in_steps((each.resource_type, each.resource_name) for each in resources)
     outcome = []
     for each in iterate_in_steps(resources):
@@ -94,7 +94,7 @@ def _refuse_request(resource: AlterConfigsResource) -> Refusal | None:
     return None
 
 
-def _alter(topics: Topics, name: str, changes: Sequence[AlterableConfig]) -> Refusal | None:
+def _alter(topics: MutableTopics, name: str, changes: Sequence[AlterableConfig]) -> Refusal | None:
     """Change one topic, checked in the order of Kafka's controller (ConfigurationControlManager)."""
     topic = topics.get(name)
     configs = dict(topic.configs) if topic is not None else {}

@@ -8,7 +8,7 @@ of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (
 
 from typing import Any, Final
 
-from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.context import PARKED, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.groups.classic.join import join
@@ -27,7 +27,7 @@ SUFFIX_BYTES: Final = 37
 """The bytes of the suffix of a new member's id: a dash and a uuid."""
 
 
-def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
+def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | ParkedSentinel:
     """Add a member to its group; the response waits for the rebalance that the join starts."""
     group_access = node.group_access
     config = group_access.env.config

@@ -7,7 +7,7 @@ v1: throttle time. v3: flexible. v4: filter by state (KIP-518). v5: filter by ty
 from collections.abc import Iterator
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.groups.classic.group import KIND
@@ -19,9 +19,11 @@ from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse, build_schema
 
 
-def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
+def handle(
+    node: Node, request: ListGroupsRequest, ctx: RequestContext
+) -> ListGroupsResponse | ParkedSentinel:
     """Return all groups of the owned partitions; filters ignore case, and unknown states and types match no group."""
-    if node.group_access.is_loading:
+    if node.group_access.has_loading_partitions:
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}

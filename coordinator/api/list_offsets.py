@@ -22,10 +22,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
+from coordinator.api.committed_end_offsets import NO_END, Known, find_ends_and_respond
+from coordinator.api.context import PARKED, InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.end_offsets import NO_END, Known, respond_with_ends
-from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, can_answer_for, partition_error
+from coordinator.api.partition_checks import (
+    NO_EPOCH,
+    READ_COMMITTED,
+    can_answer_for,
+    find_partition_error_code,
+)
 from coordinator.api.slices import cast_as_list
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -89,7 +94,7 @@ InLog = Mapping[int, TimestampAndOffset | ErrorCode]
 """The offsets found in the log, or errors, by partition."""
 
 
-def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Return the start or end offset of each partition."""
     asked = _merged(request)
     if OFFSETS_TOPIC in asked:
@@ -110,7 +115,9 @@ def handle_in_steps(
     return _respond(node, ctx, asked, at_end)
 
 
-def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext, asked: Asked) -> Parked:
+def _look_into_log(
+    node: Node, request: ListOffsetsRequest, ctx: RequestContext, asked: Asked
+) -> ParkedSentinel:
     """Find the wanted offsets in the log, then answer."""
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "the node's own topic is always there"
@@ -127,7 +134,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
         found.update(zip((each.partition for each in sought), offsets, strict=True))
         _respond(node, ctx, asked, _at_end(asked), found)
 
-    node.reads.find_offsets(sought, done)
+    node.reads.find_offsets_with_callback(sought, done)
     return PARKED
 
 
@@ -138,7 +145,7 @@ def _sought(
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
     if named is None or version < named.since:
         return ErrorCode.UNSUPPORTED_VERSION
-    error = partition_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    error = find_partition_error_code(node.cluster, topic, row.partition_index, row.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
     if not can_answer_for(node, topic, row.partition_index):
@@ -165,7 +172,7 @@ def _at_end(asked: Asked) -> dict[str, set[int]]:
 
 def _respond(
     node: Node, ctx: RequestContext, asked: Asked, at_end: dict[str, set[int]], in_log: InLog | None = None
-) -> Parked:
+) -> ParkedSentinel:
     def respond(known: Known) -> ListOffsetsResponse:
         topics = (
             _topic_in_log(rows, in_log, ctx.api_version)
@@ -176,7 +183,7 @@ def _respond(
         return ListOffsetsResponse(version=ctx.api_version, topics=cast_as_list(topics))
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
-    return respond_with_ends(node, ctx, wanted, respond)
+    return find_ends_and_respond(node, ctx, wanted, respond)
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
@@ -254,7 +261,7 @@ def _find(
     place = PLACES.get(timestamp)
     if timestamp < 0 and (place is None or ctx.api_version < place.since):
         return ErrorCode.UNSUPPORTED_VERSION
-    error = partition_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    error = find_partition_error_code(node.cluster, topic, row.partition_index, row.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
     if not _depends_on_end(timestamp):

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from coordinator.api.context import InSteps, Parked, RequestContext
+from coordinator.api.context import InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, iterate_with_pauses, respond_in_slices
 from coordinator.api.topic_changes import change_and_answer
@@ -24,7 +24,7 @@ from coordinator.authorization.permissions import CLUSTER_NAME, ResourceType
 from coordinator.catalogue.names import INTERNAL_TOPICS, invalid_reason
 from coordinator.catalogue.steps import Steps, iterate_in_steps
 from coordinator.catalogue.topic import Refusal, Topic
-from coordinator.catalogue.topics import Topics
+from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from coordinator.topology.view import NO_NODE, Leader
 from protocol.apis import VersionRange
@@ -46,7 +46,7 @@ Asked = tuple[bool, dict[uuid.UUID, None], dict[str, None]]
 """True if the version allows every topic of the request, then the ids and the names, each once."""
 
 
-def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> ParkedSentinel:
     """Return the cluster's nodes and the wanted topics; create missing topics if settings and request allow it."""
     version = ctx.api_version
     wanted = request.topics
@@ -96,7 +96,7 @@ def _answer(
     are_possible: bool,
     ids: Iterable[uuid.UUID],
     names: Iterable[str],
-) -> Parked:
+) -> ParkedSentinel:
     version = ctx.api_version
     if not are_possible:
         return respond_in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
@@ -109,7 +109,7 @@ def _answer(
         known = _by_name(node, request, names, {}, version)
         return respond_in_slices(node, ctx, _response(node, request, known, version))
 
-    def edit(catalogue: Topics) -> Steps[dict[str, Refusal]]:
+    def edit(catalogue: MutableTopics) -> Steps[dict[str, Refusal]]:
         return _create(node, catalogue, creatable)
 
     def respond(refused: Mapping[str, Refusal]) -> MetadataResponse:
@@ -155,7 +155,7 @@ def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> li
     return [name for name in names if name not in node.catalogue]
 
 
-def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[str, Refusal]]:
+def _create(node: Node, catalogue: MutableTopics, names: Iterable[str]) -> Steps[dict[str, Refusal]]:
     """Create the topics still missing, as many as one request may; clients retry for the others."""
     partitions = node.settings.num_partitions
     budget = catalogue.limits.partitions_per_request
@@ -166,7 +166,7 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[s
             continue
         if name in catalogue:  # another request has created it
             continue
-        result = catalogue.create(name, partitions, topic_id=node.catalogue_store.new_topic_id())
+        result = catalogue.add_topic(name, partitions, topic_id=node.catalogue_store.new_topic_id())
         if isinstance(result, Refusal):
             refused[name] = result
             continue

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from coordinator.api.context import InSteps, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.merging import merge_topics
-from coordinator.api.part_errors import count_part_errors
+from coordinator.api.merged_topic_order import merge_refused_and_answered
+from coordinator.api.part_errors import record_part_errors
 from coordinator.api.slices import respond_in_slices
 from coordinator.api.topics import find_topic, request_topic_search
 from coordinator.catalogue.steps import run_all_steps
@@ -25,7 +25,7 @@ from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
-    join_commits,
+    add_later_commits,
     prepare_rows_commit,
     prepare_topic_commit,
 )
@@ -48,7 +48,7 @@ from protocol.messages import OffsetCommitResponse as StreamedResponse
 from protocol.mypyc_shim import mypyc_attr
 from storage.errors import RecordTooLarge
 from storage.format.offset_record import pack_offset_rows
-from storage.format.records import OffsetCommits
+from storage.format.records import TopicOffsetCommits
 
 _NONE: Final = ErrorCode.NONE
 _EMPTY: Final = GroupState.EMPTY
@@ -68,7 +68,7 @@ class Decision:
     __slots__ = ("answers", "refused", "stored", "taken", "whole")
 
     def __init__(self) -> None:
-        self.stored: list[OffsetCommits] = []
+        self.stored: list[TopicOffsetCommits] = []
         self.answers: list[OffsetCommitResponseTopic] = []  # the results of each of `stored`
         self.taken: list[tuple[str | bytes, OffsetCommitResponseTopic]] = []
         """The results of topics that exist, with the name or id in the request, in the order of the request."""
@@ -93,7 +93,7 @@ class Decision:
             self.stored = part.stored
             self.answers = [topic for _, topic in self.taken] if part.stored else []
         elif part.stored:
-            join_commits(self.stored[0], part.stored[0])
+            add_later_commits(self.stored[0], part.stored[0])
         self._refuse_with(part)
 
     def _refuse_with(self, other: "Decision") -> None:
@@ -117,9 +117,9 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     error = _commit(group_access, request, ctx, decided, now)
     if error is not _NONE:
         run_all_steps(_refuse_in_steps(decided, error))
-    response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+    response = OffsetCommitResponse(topics=merge_refused_and_answered(decided.refused, decided.taken))
     if not decided.whole:
-        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
+        record_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
     return response
 
 
@@ -134,7 +134,7 @@ def handle_in_steps(
     yield
     if error is not _NONE:
         yield from _refuse_in_steps(decided, error)
-    answers = merge_topics(decided.refused, decided.taken)
+    answers = merge_refused_and_answered(decided.refused, decided.taken)
     yield
     return respond_in_slices(node, ctx, _response_in_slices(ctx.api_version, answers))
 
@@ -185,7 +185,7 @@ def _decide_wide(
     return found
 
 
-def _topics_of(node: Node, commits: list[OffsetCommits]) -> list[Topic]:
+def _topics_of(node: Node, commits: list[TopicOffsetCommits]) -> list[Topic]:
     by_name = node.catalogue.topics_by_name
     return [by_name[each.topic] for each in commits]
 
@@ -237,7 +237,7 @@ def _make_fit(kept: GroupEntry, decided: Decision, room: OffsetRoom) -> None:
     """Refuse the offsets that would exceed the limits."""
     for commits, answer in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
-        room.refuse_excess_offsets(kept.offsets, commits, answer.partitions)
+        room.remove_excess_from_commits(kept.offsets, commits, answer.partitions)
         if len(commits.values) < count:
             decided.whole = False
     decided.stored = [commits for commits in decided.stored if commits.values]
@@ -258,10 +258,10 @@ def _group(
 
 
 def _store(
-    group_access: GroupAccess, kept: GroupEntry, commits: list[OffsetCommits], ctx: RequestContext
+    group_access: GroupAccess, kept: GroupEntry, commits: list[TopicOffsetCommits], ctx: RequestContext
 ) -> ErrorCode:
     try:
-        group_access.commit(ctx, kept, commits)
+        group_access.store_offsets(ctx, kept, commits)
     except RecordTooLarge as error:
         return get_client_error_code(get_append_error_code(error))
     return _NONE

@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.context import ParkedSentinel, RequestContext, Work
 from coordinator.api.declaration import Api
-from coordinator.api.merging import merge_topics
-from coordinator.api.slices import iterate_with_pauses, work_in_slices
+from coordinator.api.merged_topic_order import merge_refused_and_answered
+from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
 from coordinator.api.topics import request_topic_search
 from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
@@ -26,7 +26,9 @@ Asked: TypeAlias = tuple[str, list[int]]
 """A topic, and the partitions in the request that exist in the topic."""
 
 
-def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Parked:
+def handle(
+    node: Node, request: OffsetDeleteRequest, ctx: RequestContext
+) -> OffsetDeleteResponse | ParkedSentinel:
     """Delete offsets of partitions, except for topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
@@ -35,7 +37,7 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
         return error_response(request, kept, ctx.api_version)
     if isinstance(kept, AbsentGroup):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
-    return work_in_slices(node, ctx, _delete(node, request, ctx, kept))
+    return run_work_and_respond(node, ctx, _delete(node, request, ctx, kept))
 
 
 def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: GroupEntry) -> Work:
@@ -58,7 +60,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         if existing:
             asked.append((topic.name, existing))
         yield
-    node.group_access.recheck_group(ctx, kept)
+    node.group_access.recheck_and_add_dependency(ctx, kept)
     error = kept.group.validate_delete_offsets()
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
@@ -69,7 +71,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         for (name, indexes), codes in zip(batch, answers, strict=True):
             taken.append((name, _topic(name, indexes, codes)))
             yield
-    return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
+    return OffsetDeleteResponse(error_code=0, topics=merge_refused_and_answered(refused, taken))
 
 
 def _batches(kept: GroupEntry, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:
@@ -91,7 +93,7 @@ def _delete_together(
     node: Node, ctx: RequestContext, kept: GroupEntry, batch: list[Asked]
 ) -> list[list[ErrorCode]]:
     """Delete the offsets of some topics; return the errors. Raises RequestRefused if the group is gone by now."""
-    node.group_access.recheck_group(ctx, kept)
+    node.group_access.recheck_and_add_dependency(ctx, kept)
     answers: list[list[ErrorCode]] = []
     records: list[Record] = []
     for name, indexes in batch:

@@ -7,10 +7,10 @@ v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-8
 
 from typing import Final
 
-from coordinator.api.context import InSteps, Parked, RequestContext
+from coordinator.api.context import InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.offset_fetch_long import answer_in_slices, bound_answer_bytes, count_wanted_offsets
-from coordinator.api.topics import request_fetched_topic_search
+from coordinator.api.offset_fetch_long import answer_in_slices, bound_answer_bytes, count_whole_group_offsets
+from coordinator.api.topics import request_unknown_topics_search
 from coordinator.groups.offsets.commits import (
     INVALID_OFFSET,
     fetch_partition,
@@ -46,12 +46,14 @@ MANY_OFFSETS: Final = 500
 """The number of offsets above which a response with all offsets of a group is made in slices."""
 
 
-def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse | Parked:
+def handle(
+    node: Node, request: OffsetFetchRequest, ctx: RequestContext
+) -> OffsetFetchResponse | ParkedSentinel:
     """Return committed offsets: -1 for partitions without one, and for groups that do not exist."""
     if ctx.api_version >= GROUPS_FROM:
         for wanted in request.groups:
             if wanted.topics is None:
-                if count_wanted_offsets(node, request) > MANY_OFFSETS:
+                if count_whole_group_offsets(node, request) > MANY_OFFSETS:
                     return answer_in_slices(node, request, ctx)
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
@@ -71,7 +73,7 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
         topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
     else:
         asked = request.topics
-        request_fetched_topic_search(node, asked, by_id=False)
+        request_unknown_topics_search(node, asked, by_id=False)
         topics = [
             _topic_v7(topic.name, offsets.get(topic.name, {}), topic.partition_indexes) for topic in asked
         ]
@@ -116,7 +118,7 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
             topics.append(_committed(name, topic_id, partitions, list(partitions)))
     else:
         asked = wanted.topics
-        request_fetched_topic_search(node, asked, by_id=by_id)
+        request_unknown_topics_search(node, asked, by_id=by_id)
         topics = [_topic(node, topic, offsets, by_id=by_id) for topic in asked]
         if by_id:
             # KafkaApis appends unknown topics to the coordinator's results.

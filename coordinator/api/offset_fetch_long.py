@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, iterate_with_pauses, respond_in_slices
-from coordinator.api.topics import request_fetched_topic_search
+from coordinator.api.topics import request_unknown_topics_search
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
@@ -37,7 +37,7 @@ Offsets = dict[str, dict[int, OffsetAndMetadata]]
 Response: Any = OffsetFetchResponse  # its lists hold topics of the hot codec
 
 
-def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Parked:
+def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> ParkedSentinel:
     """Answer with the committed offsets of every group in the request (v8 and later), or of its one group."""
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
@@ -50,7 +50,7 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
     return respond_in_slices(node, ctx, Response(version=ctx.api_version, topics=topics))
 
 
-def count_wanted_offsets(node: Node, request: OffsetFetchRequest) -> int:
+def count_whole_group_offsets(node: Node, request: OffsetFetchRequest) -> int:
     """Return the number of offsets of the groups whose topics are null (v8 and later), for each time one is named."""
     counts: dict[str, int] = {}
     total = 0
@@ -58,7 +58,7 @@ def count_wanted_offsets(node: Node, request: OffsetFetchRequest) -> int:
         if wanted.topics is None:
             count = counts.get(wanted.group_id)
             if count is None:
-                count = counts[wanted.group_id] = node.group_access.count_offsets(wanted.group_id)[0]
+                count = counts[wanted.group_id] = node.group_access.measure_group_offsets(wanted.group_id)[0]
             total += count
     return total
 
@@ -71,7 +71,7 @@ def bound_answer_bytes(node: Node, request: OffsetFetchRequest, version: int) ->
 
 
 def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> int:
-    offsets, metadata_bytes = node.group_access.count_offsets(group_id)
+    offsets, metadata_bytes = node.group_access.measure_group_offsets(group_id)
     if topics is None:
         return STRING_BYTES_MAX + offsets * (STRING_BYTES_MAX + OFFSET_BYTES) + metadata_bytes
     each_bytes = OFFSET_BYTES + min(
@@ -82,7 +82,7 @@ def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> i
 
 def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Iterator[Any]:
     """Yield the groups of the response. Raises MessageTooLarge at once if it would exceed ANSWER_BYTES_MAX."""
-    if count_wanted_offsets(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
+    if count_whole_group_offsets(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
         raise MessageTooLarge(f"more than {ANSWER_BYTES_MAX} bytes")
     for wanted in request.groups:
         yield _group(node, wanted, ctx)
@@ -109,7 +109,7 @@ def _topics(
     for topic in iterate_with_pauses(list(offsets) if wanted is None else wanted):
         known: Topic | None = None
         if topic is not None and wanted is not None:
-            request_fetched_topic_search(node, (topic,), by_id=by_id)
+            request_unknown_topics_search(node, (topic,), by_id=by_id)
         if topic is not None and by_id:
             known = _known(node, topic)
             if known is None and wanted is not None:
@@ -175,7 +175,7 @@ def _still_there(node: Node, kept: GroupEntry | AbsentGroup, ctx: RequestContext
     Raises RequestRefused if the group is gone, because it may have lost records.
     """
     if not isinstance(kept, AbsentGroup):
-        node.group_access.recheck_group(ctx, kept)
+        node.group_access.recheck_and_add_dependency(ctx, kept)
 
 
 def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:

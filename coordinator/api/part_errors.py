@@ -11,17 +11,17 @@ from coordinator.telemetry.stats import Stats
 from protocol.apis import ApiKey
 
 
-def count_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: object) -> None:
+def record_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: object) -> None:
     """Count every error in the lists `parts` of this response (`Api.error_parts`)."""
-    for code in part_errors(parts, response):
+    for code in iterate_part_errors(parts, response):
         stats.count_error(key, code)
 
 
-def part_errors(parts: Sequence[str], response: object) -> Iterator[int]:
+def iterate_part_errors(parts: Sequence[str], response: object) -> Iterator[int]:
     """Yield every error in the lists `parts` of this response (`Api.error_parts`)."""
     for part in getattr(response, parts[0], None) or ():
         code = getattr(part, "error_code", 0)
         if code:
             yield code
         if len(parts) > 1:
-            yield from part_errors(parts[1:], part)
+            yield from iterate_part_errors(parts[1:], part)

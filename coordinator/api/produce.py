@@ -10,7 +10,7 @@ Kafka 0.8.1: it sends the server no Fetch, and retries in a loop that takes a wh
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.api.context import SILENT, Parked, RequestContext, Silent
+from coordinator.api.context import SILENT, ParkedSentinel, RequestContext, Silent
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
 from coordinator.api.topics import find_topic, topic_id_to_bytes
@@ -40,7 +40,7 @@ WHY: Final = (
 )
 
 
-def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked | Silent:
+def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ParkedSentinel | Silent:
     """Refuse every partition with POLICY_VIOLATION, after which clients do not retry.
 
     Raises ProtocolError for acks=0: the client waits for no response, so Kafka closes the connection on an error

@@ -3,16 +3,17 @@
 
 A handler whose response is as long as a list of the request, or as the state of the node, passes it to
 `respond_in_slices` with generators in place of its long lists: each item is made, encoded and dropped. If the response
-needs work before, that work is a generator, too (`work_in_slices`). A connection whose peer is gone drops its work. A
-slice that reads a group calls `RequestContext.add_ticket`, so the response is sent once all that it shows is durable.
+needs work before, that work is a generator, too (`run_work_and_respond`). A connection whose peer is gone drops its
+work. A slice that reads a group calls `RequestContext.add_ticket`, so the response is sent once all that it shows is
+durable.
 """
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from coordinator.api.context import SILENT, Parked, RequestContext, Work
-from coordinator.api.part_errors import part_errors
+from coordinator.api.context import SILENT, ParkedSentinel, RequestContext, Work
+from coordinator.api.part_errors import iterate_part_errors
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -47,22 +48,24 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", fram
     return response
 
 
-def respond_in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:
+def respond_in_slices(node: "Node", ctx: RequestContext, response: object) -> ParkedSentinel:
     """Answer with a response that may have iterators (`streamed`) in place of its lists of structs."""
-    return ctx.run_in_slices(encode_body_in_steps(node, ctx, response))
+    return ctx.answer_by_sliced_work(encode_body_in_steps(node, ctx, response))
 
 
-def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Parked:
+def run_work_and_respond(
+    node: "Node", ctx: RequestContext, work: Generator[None, None, object]
+) -> ParkedSentinel:
     """Do the work, whose yields let the event loop serve others, and answer with the response that it returns."""
-    return ctx.run_in_slices(_answer(node, ctx, work))
+    return ctx.answer_by_sliced_work(_answer(node, ctx, work))
 
 
-def make_error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
+def make_and_count_error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
     """Return the response with this error in place of every result of a long request; count its parts in steps."""
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
     if ctx.api.counts_part_errors:
-        for code in iterate_with_pauses(part_errors(ctx.api.error_parts, response)):
+        for code in iterate_with_pauses(iterate_part_errors(ctx.api.error_parts, response)):
             if code is None:
                 yield
             else:

@@ -6,7 +6,7 @@ v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible. v5: protocol t
 
 from typing import Final
 
-from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.context import PARKED, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.sync import sync
 from coordinator.node import Node
@@ -15,10 +15,10 @@ from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SCHEMA, SyncGroupRequest, SyncGroupResponse
-from protocol.sync_group_protocol import lacks_protocol
+from protocol.sync_group_validation import lacks_protocol
 
 
-def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
+def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | ParkedSentinel:
     """Return a member's part of the assignment; a follower waits until the leader has sent the assignment."""
     if lacks_protocol(request, ctx.api_version):
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)

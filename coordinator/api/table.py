@@ -67,11 +67,11 @@ class Capabilities:
             {int(api.key): api.frame.frame_limit_bytes(message_bytes_max) for api in self._apis}
         )
 
-    def find_api(self, frame: bytes) -> VersionedApi:
+    def get_api_for_frame(self, frame: bytes) -> VersionedApi:
         """Return the api for a request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
-        return self.routes.get(read_api_version_prefix(frame)) or self.find_api_if_unrouted(frame)
+        return self.routes.get(read_api_version_prefix(frame)) or self.find_unsupported_version_api(frame)
 
-    def find_api_if_unrouted(self, frame: bytes) -> VersionedApi:
+    def find_unsupported_version_api(self, frame: bytes) -> VersionedApi:
         """Return the api for a request that `routes` lacks: ApiVersions, which Kafka answers in every version.
 
         Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.context import PARKED, ParkedSentinel, RequestContext
 from coordinator.api.slices import respond_in_slices
 from coordinator.catalogue.catalogue_writer import ChangesClosed
 from coordinator.catalogue.steps import Steps, count_in_steps
@@ -27,7 +27,7 @@ def change_and_answer(
     refuse: Callable[[ErrorCode], Response],
     *,
     validate_only: bool = False,
-) -> Parked:
+) -> ParkedSentinel:
     """Change the catalogue, and respond with the outcome once it is on disk; with `validate_only` change nothing.
 
     The responses of `respond` and `refuse` may have generators in place of their lists.
@@ -47,7 +47,7 @@ def change_and_answer(
             response = respond(outcome)
         respond_in_slices(node, ctx, response)
 
-    node.catalogue_store.submit_edit_in_steps(edit, done, only_try=validate_only)
+    node.catalogue_store.submit_stepwise_edit(edit, done, only_try=validate_only)
     return PARKED
 
 

@@ -33,7 +33,7 @@ def request_topic_search(node: Node, key: str | bytes) -> None:
         look(key)
 
 
-def request_fetched_topic_search(
+def request_unknown_topics_search(
     node: Node, topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics], *, by_id: bool
 ) -> None:
     """Request a search for those topics of an OffsetFetch that are unknown or have too few partitions.

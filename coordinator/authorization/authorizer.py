@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 class Authorizer(Protocol):
     """Decides on the permissions of one client, or of all clients alike."""
 
-    def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
+    def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions, or None if one of them has to be asked for."""
 
     async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
@@ -21,13 +21,13 @@ class Authorizer(Protocol):
 class AllowAll:
     """The authorizer of a node, which has no permissions of its own."""
 
-    def known_decisions(self, permissions: Collection[Permission]) -> Decisions:
+    def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions:
         """Return a decision that allows each permission."""
         return dict.fromkeys(permissions, ErrorCode.NONE)
 
     async def fetch_decisions(self, permissions: Collection[Permission]) -> Decisions:
         """Return a decision that allows each permission."""
-        return self.known_decisions(permissions)
+        return self.decisions_if_all_known(permissions)
 
 
 ALLOW_ALL: Final = AllowAll()
@@ -43,5 +43,5 @@ def authorized_operations(
     if not asked:
         return NOT_ASKED
     permissions = [Permission(resource, operation, name) for operation in SUPPORTED[resource]]
-    decisions = authorizer.known_decisions(permissions) or {}
+    decisions = authorizer.decisions_if_all_known(permissions) or {}
     return {int(each.operation) for each in permissions if decisions.get(each) is ErrorCode.NONE}

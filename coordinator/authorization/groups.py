@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
+from coordinator.authorization.group_request_topics import TopicsPart
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Operation, Permission, group_permission
 from coordinator.authorization.rule import (
     NONE,
@@ -16,7 +17,6 @@ from coordinator.authorization.rule import (
     Rule,
     copy_message_with,
 )
-from coordinator.authorization.topics import TopicsPart
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
 
@@ -54,7 +54,7 @@ class SingleGroupRule(Rule):
         topics = [] if self.topics is None else self.topics.needed_permissions(request.topics, version)
         return [group_permission(self.operation, request.group_id), *topics]
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def routing_group_ids(self, request: Any, version: int) -> list[str]:
         """Return the one group that the request names."""
         return [request.group_id]
 
@@ -88,7 +88,7 @@ class SingleGroupRule(Rule):
         return AuthorizationResult(request=copy_message_with(request, topics=left), merge=merge)
 
 
-class RefusalPosition(Enum):
+class RefusedGroupsOrder(Enum):
     """The place of the refused groups in a response."""
 
     FIRST = auto()
@@ -105,13 +105,13 @@ class SeveralGroupsRule(Rule):
     """The field of the request with the names."""
     answered: str
     """The field of the response with a row for each group."""
-    place: RefusalPosition
+    place: RefusedGroupsOrder
 
     def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return the permissions that the request needs: one for each group that it names."""
         return [group_permission(self.operation, name) for name in self._names(request)]
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def routing_group_ids(self, request: Any, version: int) -> list[str]:
         """Return all groups that the request names."""
         return list(self._names(request))
 
@@ -122,7 +122,7 @@ class SeveralGroupsRule(Rule):
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """Decide on each group on its own."""
         names = self._names(request)
-        if self.place is RefusalPosition.LAST:
+        if self.place is RefusedGroupsOrder.LAST:
             names = list(dict.fromkeys(names))
         errors = {name: decide(group_permission(self.operation, name)) for name in names}
         left = [name for name in names if errors[name] is NONE]
@@ -133,9 +133,9 @@ class SeveralGroupsRule(Rule):
             answered = iter(getattr(response, self.answered))
             refusals = self._refusals(request, errors, version, refuse)
             rows = [refusals[name] for name in names if name in refusals]
-            if self.place is RefusalPosition.FIRST:
+            if self.place is RefusedGroupsOrder.FIRST:
                 rows = [*rows, *answered]
-            elif self.place is RefusalPosition.LAST:
+            elif self.place is RefusedGroupsOrder.LAST:
                 rows = [*answered, *rows]
             else:
                 refused = iter(rows)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
+from coordinator.authorization.group_request_topics import TopicsPart
 from coordinator.authorization.permissions import Operation, Permission, group_permission
 from coordinator.authorization.rule import (
     NONE,
@@ -15,7 +16,6 @@ from coordinator.authorization.rule import (
     Rule,
     copy_message_with,
 )
-from coordinator.authorization.topics import TopicsPart
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
@@ -55,7 +55,7 @@ class OffsetFetchRule(Rule):
             needed += self._topics.needed_permissions(group.topics, version)
         return needed
 
-    def groups(self, request: OffsetFetchRequest, version: int) -> list[str]:
+    def routing_group_ids(self, request: OffsetFetchRequest, version: int) -> list[str]:
         """Return all groups that are asked for."""
         return [group.group_id for group in _fetched(request, version)]
 

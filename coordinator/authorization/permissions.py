@@ -66,7 +66,7 @@ DENIED: Final[Mapping[ResourceType, ErrorCode]] = {
 """The decision that the client lacks the permission; any error except this one and NONE stands for "not known"."""
 
 
-def is_known(permission: Permission, decision: ErrorCode) -> bool:
+def is_definite_decision(permission: Permission, decision: ErrorCode) -> bool:
     """Return whether the decision states that the client has the permission, or that it lacks it."""
     return decision in (ErrorCode.NONE, DENIED[permission.resource])
 

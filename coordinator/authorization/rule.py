@@ -52,7 +52,7 @@ class Rule(Protocol):
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
         """Restrict the request to its permitted parts; `refuse` makes its api's response to an error."""
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def routing_group_ids(self, request: Any, version: int) -> list[str]:
         """Return the groups whose coordinator gets the request."""
         return []
 

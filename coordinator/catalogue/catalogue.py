@@ -8,10 +8,10 @@ from coordinator.catalogue.names import collision_key
 from coordinator.catalogue.sorted_names import OrderedNames
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps
 from coordinator.catalogue.topic import Topic
-from coordinator.catalogue.topics import Draft, Topics
+from coordinator.catalogue.topics import Draft, MutableTopics
 
 
-class Catalogue(Topics):
+class Catalogue(MutableTopics):
     """Topics by name and by id, iterated in the order of their names."""
 
     __slots__ = ("_by_key", "_names", "topics_by_id", "topics_by_name")
@@ -51,7 +51,7 @@ class Catalogue(Topics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self.topics_by_id.get(topic_id)
 
-    def find_colliding(self, name: str) -> str | None:
+    def find_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         return self._by_key.get(collision_key(name))
 
@@ -78,7 +78,7 @@ class Catalogue(Topics):
                 missing.append(topic_id)
         return missing
 
-    def adopt(self, other: "Catalogue") -> None:
+    def take_over_state_of(self, other: "Catalogue") -> None:
         """Take over the state of `other`, which must not be used afterwards."""
         for attribute in Catalogue.__slots__:
             setattr(self, attribute, getattr(other, attribute))

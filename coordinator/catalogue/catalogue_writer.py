@@ -91,25 +91,28 @@ class CatalogueWriter(ABC):
         assert self._catalogue is not None, "the catalogue has not been loaded"
         return self._catalogue
 
-    def submit_edit(self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]) -> None:
+    def submit_edit_with_callback(
+        self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]
+    ) -> None:
         """Change a draft of the catalogue by `edit`, whose result counts once the change is stored.
 
         `done` is called with the result, or with the exception that prevented it: at once if there is nothing to store,
         else later. `edit` may run after other changes, and must decide by the topics that it is given.
         """
-        self.submit_edit_in_steps(partial(_at_once, edit), done)
+        self.submit_stepwise_edit(partial(_at_once, edit), done)
 
-    def submit_edit_in_steps(
+    def submit_stepwise_edit(
         self,
         edit: Callable[[Draft], Steps[T]],
         done: Callable[[T | BaseException], None],
         *,
         only_try: bool = False,
     ) -> None:
-        """Change a draft of the catalogue as `submit_edit` does, with an edit that yields between its steps.
+        """Change a draft of the catalogue as `submit_edit_with_callback` does, with an edit that yields between its
+        steps.
 
-        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` its changes are not stored. After `close`
-        the outcome is ChangesClosed.
+        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` its changes are not stored. After
+        `refuse_further_changes` the outcome is ChangesClosed.
         """
         if self.is_closed:
             done(ChangesClosed())
@@ -118,7 +121,7 @@ class CatalogueWriter(ABC):
         if not self._under_way and self._draft is None:
             self._notify(self._go_on())
 
-    def close(self) -> None:
+    def refuse_further_changes(self) -> None:
         """Take no more changes; the changes that have already arrived go on until `is_idle`."""
         self.is_closed = True
 
@@ -153,7 +156,7 @@ class CatalogueWriter(ABC):
         So a topic that the same change creates again does not exist before all offsets in the old one are dropped.
         """
         gone: list[str] = []
-        for piece in changes.pieces():
+        for piece in changes.split_into_pieces():
             if gone and not piece.deleted:
                 yield from self._drop(gone)
                 gone = []

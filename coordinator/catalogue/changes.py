@@ -56,7 +56,7 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
             return self, Changes()
         return msgspec.structs.replace(self, created=()), Changes(created=self.created)
 
-    def pieces(self) -> Iterator["Changes"]:
+    def split_into_pieces(self) -> Iterator["Changes"]:
         """Yield the changes in pieces of bounded size, which together have the same effect."""
         for start in range(0, len(self.deleted), PIECE_TOPICS_MAX):
             yield Changes(deleted=self.deleted[start : start + PIECE_TOPICS_MAX])

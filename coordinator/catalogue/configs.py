@@ -332,7 +332,7 @@ def refusal_reason(configs: Mapping[str, str]) -> str | None:
     return _why_in_conflict(configs)
 
 
-def find_end_group(topic: Topic, settings: Settings) -> GroupId:
+def end_offsets_group_id(topic: Topic, settings: Settings) -> GroupId:
     """Return the group whose committed offsets are the ends of the topic's partitions, empty if none is declared."""
     return GroupId(topic.configs.get(END_GROUP, settings.end_group or ""))
 

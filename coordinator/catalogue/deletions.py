@@ -98,9 +98,13 @@ class Deletions:
 
     def undropped_topics(self, partition: Partition) -> list[str]:
         """Return the deleted topics whose offsets the partition may still hold, each once."""
-        return list(dict.fromkeys(name for gone in self.deleted_after(partition, 0) for name in gone.names))
+        return list(
+            dict.fromkeys(
+                name for gone in self.undropped_deletions_after(partition, 0) for name in gone.names
+            )
+        )
 
-    def deleted_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
+    def undropped_deletions_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
         """Return the deletions after this number whose offsets the partition may still hold."""
         after = max(self._dropped[partition], number)
         return [gone for gone in self._recent if gone.number > after]
@@ -116,7 +120,7 @@ class Deletions:
         return StoredDeletions(before, tuple(gone.names for gone in self._recent), dropped)
 
     @property
-    def partition_count(self) -> int:
+    def offsets_partition_count(self) -> int:
         """The number of partitions."""
         return len(self._dropped)
 

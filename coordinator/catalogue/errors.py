@@ -21,7 +21,7 @@ class OffsetsTopicChanged(StorageError):
     """`offsets.topic.num.partitions` differs from the number that this data directory was made with."""
 
 
-def find_position(error: Exception) -> tuple[int | None, str]:
+def parse_decode_error(error: Exception) -> tuple[int | None, str]:
     """Return where in the decoded bytes an error is, None if it names no byte, and its text without that."""
     reason = str(error)
     at_byte = _AT_BYTE.search(reason)

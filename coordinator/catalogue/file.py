@@ -96,7 +96,7 @@ class CatalogueFile:
         self, offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
     ) -> None:
         """Replace the file by these topics and deletions, atomically and durably. Raises StorageError."""
-        data = b"".join(file_format.encode(offsets_topic, topics, deletions))
+        data = b"".join(file_format.encode_file_in_parts(offsets_topic, topics, deletions))
         try:
             replace_file(self._fs, self.path, data, sync=True)
         except OSError as error:  # the old file is unchanged
@@ -108,7 +108,7 @@ class CatalogueFile:
 
     def append(self, changes: Changes) -> None:
         """Append changes to the file, durably. Raises StorageError; then `is_doubtful`."""
-        pieces = enumerate(changes.pieces())
+        pieces = enumerate(changes.split_into_pieces())
         self._add([file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces])
 
     def append_dropped(self, dropped: Mapping[int, Sequence[Partition]]) -> None:
@@ -116,7 +116,7 @@ class CatalogueFile:
 
         It is on disk on return. Raises StorageError; then `is_doubtful`.
         """
-        self._add([file_format.encode_dropped(dropped)] if dropped else [])
+        self._add([file_format.encode_offset_drops(dropped)] if dropped else [])
 
     def _add(self, data: list[bytes]) -> None:
         if self._is_doubtful:

@@ -49,7 +49,7 @@ from coordinator.catalogue.changes import (
     topic_pieces,
 )
 from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
-from coordinator.catalogue.errors import CorruptCatalogue, find_position
+from coordinator.catalogue.errors import CorruptCatalogue, parse_decode_error
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, invalid_reason
 from coordinator.catalogue.topic import Topic
@@ -131,7 +131,7 @@ class DecodedCatalogue(msgspec.Struct):
     is_torn: bool
 
 
-def encode(
+def encode_file_in_parts(
     offsets_topic: Topic, topics: Collection[Topic], deletions: StoredDeletions = NOTHING
 ) -> Iterator[bytes]:
     """Yield a whole new file, in parts of bounded size."""
@@ -149,10 +149,10 @@ def encode(
     for names in gone:
         yield _line(_Changes(gone=list(names)))
     if deletions.dropped:
-        yield encode_dropped(deletions.dropped)
+        yield encode_offset_drops(deletions.dropped)
 
 
-def encode_dropped(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
+def encode_offset_drops(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
     """Encode a line: by a number, the partitions that hold no offsets in the topics deleted up to it."""
     return _line(_Changes(dropped=[_Dropped(upto, list(parts)) for upto, parts in dropped.items()]))
 
@@ -265,7 +265,7 @@ def _read(text: bytes, position: int, path: Path, kind: type[Line]) -> Line:
     try:
         return msgspec.json.decode(b"{" + body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        where, reason = find_position(error)
+        where, reason = parse_decode_error(error)
         if where is not None:
             position += (
                 _BODY_AT - 1 + where
@@ -304,7 +304,7 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
                 path, f"there were no {dropped.upto} topics to be deleted", position=position
             )
         for partition in dropped.partitions:
-            if partition >= deletions.partition_count:
+            if partition >= deletions.offsets_partition_count:
                 raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
             deletions.record_drop(Partition(partition), dropped.upto)
     deletions.forget_dropped()

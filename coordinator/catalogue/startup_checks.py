@@ -19,7 +19,7 @@ STAGING: Final = "importing"
 """The directory within a data directory that holds an unfinished import."""
 
 
-def adapt_to_data(fs: FileSystem, settings: Settings) -> Settings:
+def adapt_settings_to_data(fs: FileSystem, settings: Settings) -> Settings:
     """Return the settings with the number of partitions that the data was made with, unless they set another one.
 
     Data of a broker has a number of its own. A setting that is not the default and differs from the data is left for

@@ -27,7 +27,7 @@ NO_CONFIGS: Final[Mapping[str, str]] = {}
 UNDONE_PER_STEP: Final = 20
 
 
-class Topics(ABC):
+class MutableTopics(ABC):
     """Topics that can be looked up and changed; the cost of a change does not depend on the number of topics.
 
     `__consumer_offsets` is always one of them, as in a Kafka cluster that has had a group; the settings define that
@@ -52,7 +52,7 @@ class Topics(ABC):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
 
     @abstractmethod
-    def find_colliding(self, name: str) -> str | None:
+    def find_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
 
     @abstractmethod
@@ -70,13 +70,13 @@ class Topics(ABC):
             return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if reason := invalid_reason(name):
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if other := self.find_colliding(name):
+        if other := self.find_colliding_name(name):
             return Refusal(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
             )
         return None
 
-    def create(
+    def add_topic(
         self, name: str, partitions: int, *, topic_id: bytes, configs: Mapping[str, str] = NO_CONFIGS
     ) -> Topic | Refusal:
         """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`configs.py`)."""
@@ -135,7 +135,7 @@ class Topics(ABC):
         self._replace(topic, configured)
         return configured
 
-    def delete(self, name: str) -> Topic | Refusal:
+    def remove_topic(self, name: str) -> Topic | Refusal:
         """Remove a topic and return it."""
         topic = self.get(name)
         if topic is None:
@@ -172,7 +172,7 @@ class Topics(ABC):
                 raise StaleChange(f"topic '{topic.name}' has other settings than those that were changed")
             self._replace(topic, msgspec.structs.replace(topic, configs=configured.configs))
         for topic in changes.created:
-            if other := self.find_colliding(topic.name):
+            if other := self.find_colliding_name(topic.name):
                 raise StaleChange(f"topics '{other}' and '{topic.name}' cannot exist side by side")
             if there := self.by_id(topic.id):
                 raise StaleChange(f"topics '{there.name}' and '{topic.name}' have the same id")
@@ -186,7 +186,7 @@ class Topics(ABC):
         return topic
 
 
-class Draft(Topics):
+class Draft(MutableTopics):
     """Topics with changes that are not visible yet, on top of the unchanged topics below.
 
     The topics below must not change while the draft is in use.
@@ -194,7 +194,7 @@ class Draft(Topics):
 
     __slots__ = ("_below", "_by_id", "_by_key", "_by_name", "_steps")
 
-    def __init__(self, below: Topics) -> None:
+    def __init__(self, below: MutableTopics) -> None:
         super().__init__(below.offsets_topic, below.limits)
         self.totals = msgspec.structs.replace(below.totals)
         self.refusals = below.refusals
@@ -212,10 +212,10 @@ class Draft(Topics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self._by_id[topic_id] if topic_id in self._by_id else self._below.by_id(topic_id)
 
-    def find_colliding(self, name: str) -> str | None:
+    def find_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         key = collision_key(name)
-        return self._by_key[key] if key in self._by_key else self._below.find_colliding(name)
+        return self._by_key[key] if key in self._by_key else self._below.find_colliding_name(name)
 
     def get_savepoint(self) -> int:
         """Return a mark that `undo_in_steps` can go back to."""

@@ -17,7 +17,7 @@ DataDir = Annotated[
 ]
 
 
-def settings_for(data_dir: str | None) -> Settings:
+def load_serve_settings(data_dir: str | None) -> Settings:
     """Return the settings that `serve --data-dir` would have with this environment. Raises ConfigError."""
     config = os.environ.get(CONFIG_VARIABLE)
     return load(Path(config) if config else None, os.environ, (), {"--data-dir": ("data.dir", data_dir)})

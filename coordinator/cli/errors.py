@@ -33,16 +33,16 @@ def exit_on_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except ConfigError as error:
-        fail(str(error), EXIT_USAGE)
+        print_error_and_exit(str(error), EXIT_USAGE)
     except CommandError as error:
-        fail(str(error), error.exit_code)
+        print_error_and_exit(str(error), error.exit_code)
     except BrokenPipeError:
         # the reader of our output (head, less) has closed it; the last flush must not fail either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILED) from None
 
 
-def fail(message: str, exit_code: int) -> NoReturn:
+def print_error_and_exit(message: str, exit_code: int) -> NoReturn:
     """Print one line on standard error and end the command."""
     print_error(message)
     raise typer.Exit(exit_code)

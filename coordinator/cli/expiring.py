@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.data_dir import require_directory, settings_for
+from coordinator.cli.data_dir import load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 
 if TYPE_CHECKING:
@@ -42,13 +42,15 @@ def expiring(
     """
     with exit_on_errors():
         from coordinator.cli import render
-        from coordinator.jobs.expiry_preview import merge_previews
+        from coordinator.jobs.expiry_preview import merge_into_first_preview
 
         within_ms = _milliseconds(within)
         if data_dir is not None:
             found = _read(data_dir, within_ms)
         else:
-            found = merge_previews([_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]])
+            found = merge_into_first_preview(
+                [_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]]
+            )
         if json:
             render.print_json(found)
         else:
@@ -92,14 +94,14 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
 def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     """Return the expiring offsets in a stopped node's directory, which is not changed. Raises CommandError."""
     from coordinator.host import real_machine
-    from coordinator.jobs.expiry_preview import ExpiryPreview, build_preview
+    from coordinator.jobs.expiry_preview import ExpiryPreview, add_groups_to_preview
     from coordinator.partitions.offline_shard import read_shard
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
     from storage.format.loader import RecordDecoder
     from storage.recovery.check import check_directory
 
-    machine, settings = real_machine(), settings_for(data_dir)
+    machine, settings = real_machine(), load_serve_settings(data_dir)
     fs = machine.fs
     directory = require_directory(settings.data_dir)
     preview = ExpiryPreview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
@@ -115,7 +117,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
         for checked in found.partitions:
             if checked.damages:
                 preview.missing_partitions.append(checked.partition)
-            build_preview(read_shard(fs, checked, loader).shard.groups.values(), preview)
+            add_groups_to_preview(read_shard(fs, checked, loader).shard.groups.values(), preview)
     except (StorageError, OSError) as error:
         raise CommandError(str(error)) from error
     return preview

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.data_dir import DataDir, settings_for
+from coordinator.cli.data_dir import DataDir, load_serve_settings
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
 from protocol.placement import find_swapped_directories
@@ -118,7 +118,7 @@ def _import_directories(
         from coordinator.importer.target import DirectoryIdentity, import_data_directory
         from storage.errors import StorageError
 
-        machine, settings = real_machine(), settings_for(data_dir)
+        machine, settings = real_machine(), load_serve_settings(data_dir)
         log_dirs = [Path(text) for text in from_log_dirs.split(",") if text]
         if not log_dirs:
             raise CommandError("--from-log-dirs: expected one directory or more", EXIT_USAGE)
@@ -126,7 +126,7 @@ def _import_directories(
         try:
             with ExitStack() as stack:
                 sources.lock_log_dirs(machine.fs, log_dirs, stack)
-                source = sources.find_broker_directories(machine.fs, log_dirs)
+                source = sources.read_broker_directories(machine.fs, log_dirs)
                 _check_setting(settings, source)
                 _check_stated(partitions, source)
                 survey = surveys.survey_partitions(machine.fs, source.offsets, source.num_partitions)
@@ -172,7 +172,7 @@ def _check_stated(partitions: int | None, source: "BrokerDirectories") -> None:
 def _print(
     source: "BrokerDirectories", survey: "Survey", imported: "ImportResult | None", data_dir: Path
 ) -> None:
-    from coordinator.partitions.misplaced import describe_misplaced
+    from coordinator.partitions.misplaced_group_texts import describe_misplaced
 
     lines = [f"{log_dir}: not stopped cleanly; torn ends were left out" for log_dir in source.unclean]
     for partition, damages in survey.damaged.items():

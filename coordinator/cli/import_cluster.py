@@ -9,12 +9,12 @@ from typing import Final
 import msgspec
 
 from coordinator.cli.cluster import groups, offsets, topics
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, raise_if_refused
+from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, get_answer_or_raise
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_takeover
-from coordinator.cli.options import connect, parse_addresses
+from coordinator.cli.options import make_client, parse_addresses
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
@@ -46,9 +46,11 @@ class SourceContents(msgspec.Struct, frozen=True):
 def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
     """Create the topics, commit the offsets and report both. Raises CommandError if something was not done."""
     _check(wanted)
-    with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
+    with make_client(
+        wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap"
+    ) as client:
         source = _read(client, wanted)
-    with connect(wanted.bootstrap, wanted.command_config, wanted.timeout_s) as client:
+    with make_client(wanted.bootstrap, wanted.command_config, wanted.timeout_s) as client:
         there = read_current(client, list(source.offsets))
         counts = topics.partition_counts(client)
         plan = plan_takeover(source.topics, counts, source.offsets, there, overwrite=overwrite)
@@ -80,7 +82,7 @@ def _read(client: Client, wanted: ImportOptions) -> SourceContents:
         )
     chosen = [each.group for each in listed if each.type in _WITH_OFFSETS]
     committed = {
-        group: raise_if_refused(answer, f"reading the offsets of group {group}")
+        group: get_answer_or_raise(answer, f"reading the offsets of group {group}")
         for group, answer in offsets.fetch_committed_offsets(client, chosen).items()
     }
     return SourceContents(

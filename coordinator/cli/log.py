@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.data_dir import DataDir, is_data_dir, require_directory, settings_for
+from coordinator.cli.data_dir import DataDir, is_data_dir, load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.config import Settings
 from protocol.named_types import Partition
@@ -18,7 +18,7 @@ from protocol.placement import find_swapped_directories, infer_later_partition_c
 if TYPE_CHECKING:
     from coordinator.host import HostResources
     from coordinator.importer.lost_catalogue import CatalogueReplacement
-    from protocol.placement import Placement
+    from protocol.placement import PartitionPlacementTally
     from storage.disk.filesystem import FileSystem
     from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
     from storage.recovery.journal_loss import AcceptedLoss
@@ -50,7 +50,7 @@ def check_log(
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
-        directory, fs = require_directory(settings_for(data_dir).data_dir), real_machine().fs
+        directory, fs = require_directory(load_serve_settings(data_dir).data_dir), real_machine().fs
         try:
             found = check_directory(fs, directory, partition)
             # A running node reports misplaced groups itself, and may compact files during the check.
@@ -69,26 +69,28 @@ def check_log(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") -> "list[Placement]":
+def _placements(
+    fs: "FileSystem", directory: Path, found: "CheckedDirectory"
+) -> "list[PartitionPlacementTally]":
     """Return where the groups of each partition belong, nothing if the number of partitions is not known.
 
     One of several directories of a broker does not have all partitions. Raises StorageError.
     """
     from coordinator.catalogue.startup_checks import read_partition_count
-    from coordinator.partitions.offline_shard import find_placement, read_shard
+    from coordinator.partitions.offline_shard import read_shard, tally_group_placement
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
     from storage.format.loader import RecordDecoder
-    from storage.recovery.check import expected_partitions
+    from storage.recovery.check import find_expected_partitions
 
     loader = RecordDecoder()
     try:
         stated = read_partition_count(fs, directory)
-        there = expected_partitions(fs, directory, OFFSETS_TOPIC)
+        there = find_expected_partitions(fs, directory, OFFSETS_TOPIC)
         if stated is None and there != list(range(len(there))):
             return []
         count = stated or len(there)
-        placements = [find_placement(read_shard(fs, p, loader).shard, count) for p in found.partitions]
+        placements = [tally_group_placement(read_shard(fs, p, loader).shard, count) for p in found.partitions]
         return [] if stated is None and infer_later_partition_count(placements) is not None else placements
     except OSError as error:
         raise storage_error(directory, error, "reading") from error
@@ -129,7 +131,7 @@ def repair_log(
             raise CommandError("expected one of --partition P, --journal or --catalogue", EXIT_USAGE)
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss works only with --journal or --catalogue", EXIT_USAGE)
-        settings, accept = settings_for(data_dir), accept_loss and not dry_run
+        settings, accept = load_serve_settings(data_dir), accept_loss and not dry_run
         with _failures_in_words():
             if partition is not None:
                 with _locked(settings) as machine:
@@ -218,7 +220,7 @@ def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: b
         raise typer.Exit(EXIT_FAILED)
 
 
-def _as_json(found: "CheckedDirectory", placements: "Sequence[Placement]") -> dict[str, object]:
+def _as_json(found: "CheckedDirectory", placements: "Sequence[PartitionPlacementTally]") -> dict[str, object]:
     groups = {each.partition: each for each in placements}
     wrong = find_swapped_directories(placements)
 
@@ -262,10 +264,10 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
     return None if partition.first_offset is None else partition.next_offset - 1
 
 
-def _print_check(found: "CheckedDirectory", placements: "Sequence[Placement]") -> None:
+def _print_check(found: "CheckedDirectory", placements: "Sequence[PartitionPlacementTally]") -> None:
     from coordinator.cli import render
     from coordinator.cli.texts import format_count
-    from coordinator.partitions.misplaced import describe_misplaced
+    from coordinator.partitions.misplaced_group_texts import describe_misplaced
 
     columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]
     render.print_table(

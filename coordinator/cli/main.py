@@ -35,7 +35,9 @@ app.add_typer(partitions.app, name="partitions")
 
 @app.command()
 def settings(
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page instead.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print a Markdown metrics_markdown_page instead.")
+    ] = False,
 ) -> None:
     """Print every setting with its default, as a config file."""
     from coordinator.config import example, reference
@@ -47,10 +49,10 @@ def settings(
 @app.command()
 def metrics() -> None:
     """Print every metric with its meaning, as a Markdown page."""
-    from coordinator.admin.reference import page
+    from coordinator.admin.reference import metrics_markdown_page
 
     with exit_on_errors():
-        typer.echo(page.render(), nl=False)
+        typer.echo(metrics_markdown_page.render(), nl=False)
 
 
 def _print_version(wanted: bool) -> None:

@@ -73,7 +73,7 @@ AllTopics = Annotated[
 NOTHING_DONE: Final = "dry run: nothing was changed; --execute makes the changes"
 
 
-def connect(
+def make_client(
     bootstrap: str, command_config: Path | None, timeout_s: float, flag: str = "--bootstrap"
 ) -> "Client":
     """Return a client of the cluster that the flags name. Raises CommandError if they make no sense."""
@@ -105,7 +105,7 @@ class ClusterOptions:
 
     def connect(self) -> "Client":
         """Return a client of the cluster. Raises CommandError if the flags make no sense."""
-        return connect(self.bootstrap, self.command_config, self.timeout)
+        return make_client(self.bootstrap, self.command_config, self.timeout)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from coordinator.cli.errors import CommandError, exit_on_errors
 from protocol.named_types import Partition
 
 if TYPE_CHECKING:
-    from coordinator.workers.orders import Answer
+    from coordinator.workers.operator_orders import Answer
 
 app = typer.Typer(
     help="Show and change which worker leads which partition.",
@@ -33,9 +33,9 @@ def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> Non
     """List the nodes, and the leader of each partition."""
     with exit_on_errors():
         from coordinator.cli import render
-        from coordinator.workers.orders import ListPartitions
+        from coordinator.workers.operator_orders import ListPartitions
 
-        found = send_order(data_dir, ListPartitions())
+        found = send_order_to_supervisor(data_dir, ListPartitions())
         if json:
             render.print_json(found)
         else:
@@ -51,7 +51,7 @@ def move(
 ) -> None:
     """Let another node lead a partition, and wait until it serves it."""
     with exit_on_errors():
-        from coordinator.workers.orders import Move
+        from coordinator.workers.operator_orders import Move
 
         def arrived(answer: "Answer") -> bool:
             state = answer.partitions[partition]
@@ -62,7 +62,7 @@ def move(
         order = Move(Partition(partition), to)
         wait_for(
             data_dir,
-            send_order(data_dir, order),
+            send_order_to_supervisor(data_dir, order),
             arrived,
             timeout,
             f"node {to} does not lead partition {partition} yet",
@@ -78,22 +78,26 @@ def drain(
 ) -> None:
     """Move all partitions of a node to other nodes, and stop the node."""
     with exit_on_errors():
-        from coordinator.workers.orders import Drain
+        from coordinator.workers.operator_orders import Drain
 
         def ended(answer: "Answer") -> bool:
             return all(state.node != node for state in answer.nodes)
 
         wait_for(
-            data_dir, send_order(data_dir, Drain(node)), ended, timeout, f"node {node} has not ended yet"
+            data_dir,
+            send_order_to_supervisor(data_dir, Drain(node)),
+            ended,
+            timeout,
+            f"node {node} has not ended yet",
         )
         typer.echo(f"node {node} is drained and has ended")
 
 
-def send_order(data_dir: Path, order: Any) -> "Answer":
+def send_order_to_supervisor(data_dir: Path, order: Any) -> "Answer":
     """Send an order to the supervisor of a data directory and return its response. Raises CommandError."""
     import msgspec
 
-    from coordinator.workers.orders import Answer, PathTooLong, socket_path
+    from coordinator.workers.operator_orders import Answer, PathTooLong, socket_path
     from protocol.framing import LENGTH_BYTES
 
     try:
@@ -124,11 +128,11 @@ def wait_for(
     data_dir: Path, answer: "Answer", condition: Callable[["Answer"], bool], timeout_s: float, missing: str
 ) -> None:
     """Ask again until `condition` holds. Raises CommandError with the text `missing` after `timeout_s`."""
-    from coordinator.workers.orders import ListPartitions
+    from coordinator.workers.operator_orders import ListPartitions
 
     deadline = time.monotonic() + timeout_s
     while not condition(answer):
         if time.monotonic() > deadline:
             raise CommandError(f"{missing} after {timeout_s:g} s; the operation continues")
         time.sleep(POLL_S)
-        answer = send_order(data_dir, ListPartitions())
+        answer = send_order_to_supervisor(data_dir, ListPartitions())

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.telemetry.escaping import escape_unprintable, escape_unseen
-from coordinator.workers.orders import Answer
+from coordinator.workers.operator_orders import Answer
 
 PADDED_MAX: Final = 100
 """The maximum padding of a column in a pipe, so that one name of 30 KB does not make each line as long."""

@@ -69,12 +69,12 @@ def serve(
 def _run(settings: Settings) -> int:
     """Run a node, or a supervisor of several."""
     # only now, so that a mistake in the settings is reported at once
-    from coordinator.catalogue.startup_checks import adapt_to_data
+    from coordinator.catalogue.startup_checks import adapt_settings_to_data
     from coordinator.host import real_machine
     from coordinator.telemetry import logs
 
     logs.configure(settings.log_format, settings.log_level, queued=True)
-    fitting = adapt_to_data(real_machine().fs, settings)
+    fitting = adapt_settings_to_data(real_machine().fs, settings)
     if settings.workers > 1 or settings.is_gateway:
         from coordinator.workers import serve as cluster
 

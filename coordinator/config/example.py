@@ -51,10 +51,10 @@ def _lines() -> Iterator[str]:
             initial_indent="# ",
             subsequent_indent="# ",
         )
-        yield f'"{field.encode_name}" = {toml(field.default)}\n'
+        yield f'"{field.encode_name}" = {format_toml_value(field.default)}\n'
 
 
-def toml(value: object) -> str:
+def format_toml_value(value: object) -> str:
     """Return a setting's value as TOML; None becomes an empty text."""
     if value is None:
         return '""'

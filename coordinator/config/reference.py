@@ -6,7 +6,7 @@ from typing import Final, get_args
 
 import msgspec
 
-from coordinator.config.example import SECTIONS, toml
+from coordinator.config.example import SECTIONS, format_toml_value
 from coordinator.config.settings import Settings
 from coordinator.config.values import setting_kind
 
@@ -39,6 +39,6 @@ def _rows() -> Iterator[str]:
         if field.encode_name in SECTIONS:
             yield f"| **{SECTIONS[field.encode_name]}** | | | |"
         sentence = " ".join(extra for extra in get_args(field.type) if isinstance(extra, str))
-        default = "nothing" if field.default is None else f"`{toml(field.default)}`"
+        default = "nothing" if field.default is None else f"`{format_toml_value(field.default)}`"
         cells = (f"`{field.encode_name}`", sentence, default, setting_kind(field.type).expected)
         yield f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"

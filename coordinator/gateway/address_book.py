@@ -55,11 +55,11 @@ class AddressBook:
         self.brokers = dict(brokers)
         self._unconfirmed = 0
 
-    def set_nodes(self, nodes: Mapping[int, OurNode]) -> None:
+    def set_our_nodes(self, nodes: Mapping[int, OurNode]) -> None:
         """Replace our nodes by those that the supervisor names."""
         self.nodes = dict(nodes)
 
-    def translate_broker_address(self, broker: ListedBroker) -> ListedBroker | None:
+    def register_and_translate_broker(self, broker: ListedBroker) -> ListedBroker | None:
         """Return the broker with the address for clients, or None if it can have no port.
 
         The address of an unknown broker is stored; that of a known one is only changed by the supervisor.
@@ -79,4 +79,7 @@ class AddressBook:
     def make_client_node_list(self, brokers: list[ListedBroker]) -> list[ListedBroker]:
         """Return all of these brokers with the addresses for clients, and our nodes."""
         ours = (ListedBroker(node.node_id, *node.address, None) for node in self.nodes.values())
-        return [*(moved for moved in map(self.translate_broker_address, brokers) if moved is not None), *ours]
+        return [
+            *(moved for moved in map(self.register_and_translate_broker, brokers) if moved is not None),
+            *ours,
+        ]

@@ -11,8 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from coordinator.gateway.coordinators import GroupNotServed
-from coordinator.gateway.refusals import PASS, TakeoverErrors, make_equal_errors, takeover_errors_for
+from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
+from coordinator.gateway.takeover_error_codes import (
+    PASS,
+    TakeoverErrors,
+    make_join_commit_errors,
+    takeover_errors_for,
+)
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -102,7 +107,7 @@ class Adoption:
             refusal = await self._begin(group_id, wake)
         return refusal.error_for_api(api_key)
 
-    def is_known(self, group: str) -> bool:
+    def is_known_as_ours(self, group: str) -> bool:
         """Return whether the group is known to be ours."""
         return group in self._known
 
@@ -111,7 +116,7 @@ class Adoption:
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
-    def count_awaited(self) -> AwaitedCounts:
+    def count_awaited_groups(self) -> AwaitedCounts:
         """Count the groups that clients have recently tried to join, and that stay at the cluster."""
         now_ms = self._mono_ms()
         self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}
@@ -134,7 +139,7 @@ class Adoption:
         return promise
 
     async def _take(self, group: GroupId) -> None:
-        refusal, outcome = make_equal_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
+        refusal, outcome = make_join_commit_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         try:
             async with self._places:
                 refusal, outcome = await self._adopt(group)
@@ -178,16 +183,18 @@ class Adoption:
             self._incidents.log_repeated_failure(
                 group, "a group cannot be taken over now", group=group, reason=str(error)
             )
-            return make_equal_errors(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
-        except GroupNotServed as error:
+            return make_join_commit_errors(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
+        except GroupTemporarilyUnserved as error:
             # For an id that no group can have, the coordinator itself returns the error.
-            return (PASS if error.code is ErrorCode.INVALID_GROUP_ID else make_equal_errors(error.code)), None
+            return (
+                PASS if error.code is ErrorCode.INVALID_GROUP_ID else make_join_commit_errors(error.code)
+            ), None
         except OSError as error:
             self.counts["failed"] += 1
             self._incidents.log_repeated_failure(
                 group, "a coordinator does not answer", group=group, reason=str(error)
             )
-            return make_equal_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
+            return make_join_commit_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
         return takeover_errors_for(result), result.outcome
 

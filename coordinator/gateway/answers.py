@@ -22,7 +22,7 @@ from coordinator.api import (
 )
 from coordinator.api.table import AnyApi, Capabilities
 from coordinator.api.versioned_api import VersionedApi
-from coordinator.gateway.routing import with_length
+from coordinator.gateway.routing_types import with_length
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -69,7 +69,7 @@ def find_request_api(frame: bytes) -> VersionedApi:
     return DECLARED.routes[read_api_version_prefix(frame)]
 
 
-def get_version_ranges(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
+def get_our_offered_versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
     """Return the versions of these apis for ApiVersions."""
     keys = {int(api.key) for api in apis}
     return {
@@ -86,7 +86,7 @@ def decode_coordinator_request(frame: bytes) -> Any:
     return api.decode(frame, pos)
 
 
-def encode_coordinator_response(frame: bytes, response: object) -> bytes:
+def encode_response_to_request(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
     api = find_request_api(frame)
     header, _ = decode_request_header(frame, api.flexible)
@@ -107,7 +107,7 @@ def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
 
     Raises ProtocolError for bytes that are no request.
     """
-    return encode_coordinator_response(
+    return encode_response_to_request(
         frame,
         find_request_api(frame).error_response(
             decode_coordinator_request(frame), error, read_api_version_prefix(frame) & 0xFFFF
@@ -122,7 +122,7 @@ def decode_broker_request(frame: bytes) -> Any:
     return codec.decode_request(frame, pos)
 
 
-def make_response(frame: bytes, body: bytes) -> bytes:
+def make_response_with_body(frame: bytes, body: bytes) -> bytes:
     """Return the response with this body to a request that any broker may get. Raises ProtocolError."""
     api_key = read_api_version_prefix(frame) >> 16
     flexible = codec_for(api_key, read_api_version_prefix(frame) & 0xFFFF).flexible
@@ -132,7 +132,7 @@ def make_response(frame: bytes, body: bytes) -> bytes:
 
 def make_empty_response(frame: bytes) -> bytes:
     """Return a response without items and without an error. Raises ProtocolError."""
-    return make_response(
+    return make_response_with_body(
         frame,
         _empty_body(ApiKey(read_api_version_prefix(frame) >> 16), read_api_version_prefix(frame) & 0xFFFF),
     )
@@ -168,7 +168,9 @@ def make_empty_configs_response(
         for each in resources
     ]
     response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
-    return make_response(frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response))
+    return make_response_with_body(
+        frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response)
+    )
 
 
 def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes:
@@ -191,7 +193,7 @@ def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes
         for resource, refusal in zip(resources, refused, strict=True)
     ]
     response = kind(version=version, throttle_time_ms=0, responses=responses)
-    return make_response(
+    return make_response_with_body(
         frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response)
     )
 

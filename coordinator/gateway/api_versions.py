@@ -13,7 +13,7 @@ from coordinator.gateway import answers, rewriting
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Offloader, is_long, rewrite_whole_response
 from coordinator.gateway.rewriting import OfferedVersions
-from coordinator.gateway.routing import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
+from coordinator.gateway.routing_types import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
 from protocol.codecs import codec_for
@@ -31,7 +31,7 @@ ERROR_AT: Final = 8
 UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
-class ApiVersions:
+class ApiVersionsHandler:
     """Answers ApiVersions from v4 on as a connection's broker would for the node that the client has connected to."""
 
     def __init__(
@@ -43,7 +43,7 @@ class ApiVersions:
         self._offloader = offloader
         self._asks_for_login = asks_for_login
 
-    async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
+    async def handle_request(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
         """Ask the broker, unless the request itself is wrong. Raises ProtocolError for an unreadable request."""
         request: ApiVersionsRequest = answers.decode_broker_request(frame)
         if not api_versions.is_valid(request, route.version):
@@ -96,4 +96,4 @@ def _newest_instead(answer: bytes) -> int | None:
 def _error(frame: bytes, request: ApiVersionsRequest, error: ErrorCode, version: int) -> Verdict:
     response = api_versions.error_response(request, error, version)
     body = codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
-    return Verdict(HERE, answers.make_response(frame, body))
+    return Verdict(HERE, answers.make_response_with_body(frame, body))

@@ -44,7 +44,7 @@ class BufferBudget:
         self.most_bytes = 0
         """The highest total since this was last reset."""
 
-    def set_held_bytes(self, holder: BufferHolder, count: int) -> None:
+    def set_bytes_closing_excess(self, holder: BufferHolder, count: int) -> None:
         """Set how many bytes a connection holds, which may close other connections or this one."""
         if count < COUNTED_FROM_BYTES:
             self.forget(holder)

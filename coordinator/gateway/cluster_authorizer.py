@@ -11,11 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission, is_known
+from coordinator.authorization.permissions import (
+    DESCRIBE_CLUSTER,
+    Decisions,
+    Permission,
+    is_definite_decision,
+)
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.permission_queries import PermissionQuery, permission_queries
-from coordinator.gateway.routing import BROKER, Ask, ClientSession, Route, Verdict
+from coordinator.gateway.routing_types import BROKER, Ask, ClientSession, Route, Verdict
 from coordinator.runtime.promise import Promise
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -35,7 +40,7 @@ NOT_KNOWN: Final = (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
 
 
 @dataclass(slots=True, eq=False)
-class CachedPermissionCount:
+class CachedPermissionTotal:
     """The number of permissions that all connections of a process have cached."""
 
     count: int = 0
@@ -47,7 +52,7 @@ class PermissionCache:
 
     decisions: dict[Permission, tuple[ErrorCode, int]] = field(default_factory=dict)
     """The decisions by permission, each with the millisecond at which it expires."""
-    counted: CachedPermissionCount = field(default_factory=CachedPermissionCount)
+    counted: CachedPermissionTotal = field(default_factory=CachedPermissionTotal)
 
     def add_cached_decisions(
         self, permissions: Iterable[Permission], decisions: Decisions, now_ms: int
@@ -67,7 +72,7 @@ class PermissionCache:
         lasting = {
             permission: (decision, until_ms)
             for permission, decision in decisions.items()
-            if is_known(permission, decision) and len(permission.name) <= REMEMBERED_NAME_MAX
+            if is_definite_decision(permission, decision) and len(permission.name) <= REMEMBERED_NAME_MAX
         }
         if not self._has_room(len(lasting)):
             self.clear()
@@ -95,9 +100,9 @@ class ClusterAuthorizers:
         self.mono_ms = mono_ms
         self.cache_ms = cache_ms
         self.offloader = offloader
-        self.remembered = CachedPermissionCount()
+        self.remembered = CachedPermissionTotal()
 
-    def get_or_make_authorizer(self, session: ClientSession) -> "ClusterAuthorizer":
+    def get_client_authorizer(self, session: ClientSession) -> "ClusterAuthorizer":
         """Return the authorizer of this client."""
         found = session.memory
         if found is None:
@@ -105,7 +110,7 @@ class ClusterAuthorizers:
         assert isinstance(found, ClusterAuthorizer), "a session stores only its authorizer there"
         return found
 
-    def require_login(self, ask: Ask) -> Ask:
+    def wrap_with_login_check(self, ask: Ask) -> Ask:
         """Return a handler that asks the client's broker something before it calls `ask`, which asks no broker.
 
         A broker closes the connection of a client that has not logged in (SaslServerAuthenticator).
@@ -115,12 +120,12 @@ class ClusterAuthorizers:
     def _after_login(
         self, ask: Ask, session: ClientSession, route: Route, frame: bytes
     ) -> Verdict | Coroutine[Any, Any, Verdict]:
-        if self.get_or_make_authorizer(session).known_decisions([DESCRIBE_CLUSTER]) is None:
+        if self.get_client_authorizer(session).decisions_if_all_known([DESCRIBE_CLUSTER]) is None:
             return self._once_answered(ask, session, route, frame)
         return ask(session, route, frame)
 
     async def _once_answered(self, ask: Ask, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        await self.get_or_make_authorizer(session).fetch_decisions([DESCRIBE_CLUSTER])
+        await self.get_client_authorizer(session).fetch_decisions([DESCRIBE_CLUSTER])
         verdict = ask(session, route, frame)
         return verdict if isinstance(verdict, Verdict) else await verdict
 
@@ -135,7 +140,7 @@ class ClusterAuthorizer:
         self._session = session
         self._cache = PermissionCache(counted=shared.remembered)
 
-    def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
+    def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions if all of them are cached, else None."""
         decisions: Decisions = {}
         missing = self._cache.add_cached_decisions(permissions, decisions, self._shared.mono_ms())

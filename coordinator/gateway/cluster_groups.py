@@ -20,7 +20,7 @@ from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.request_splitting import GroupRequestSplitter, find_splitter
 from coordinator.gateway.rewriting import decode_response_frame
-from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponse, Route
+from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponseError, Route
 from coordinator.gateway.version_conversion import (
     convert_described_groups,
     convert_ids_to_names,
@@ -31,9 +31,9 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.broker_connection import decode_upstream_answer
-from coordinator.upstream.cluster_requests import UpstreamResponse
+from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
-from coordinator.upstream.group_questions import GroupAnswer, GroupQuestions, TopicIds
+from coordinator.upstream.group_questions import GroupQuestions, GroupsResponseOrError, TopicIds
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
 from protocol.errors import ErrorCode
@@ -69,7 +69,7 @@ Errors: TypeAlias = list[tuple[Sequence[str], UpstreamError | None]]
 """The groups in each broker's request, with the error if the broker has not answered, or None."""
 
 
-class MissingPermission(NamedTuple):
+class UngrantedGatewayPermission(NamedTuple):
     """A permission at the cluster that the gateway's user lacks."""
 
     operation: str
@@ -77,7 +77,7 @@ class MissingPermission(NamedTuple):
     name: str | UUID
 
 
-class ClusterGroups:
+class ClusterGroupAnswerer:
     """Answers requests about groups that are not here; PermissionGate calls `answer`."""
 
     def __init__(
@@ -108,7 +108,7 @@ class ClusterGroups:
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
             absent = await self._absent(session, unknown)
-        except NoResponse:
+        except NoResponseError:
             if session.client_is_gone:
                 return None
             raise
@@ -178,11 +178,11 @@ class ClusterGroups:
 
     def _ask(
         self, session: ClientSession, route: Route, request: Any, groups: Collection[str]
-    ) -> Promise[list[GroupAnswer]]:
-        promise: Promise[list[GroupAnswer]] = Promise(session.go_on)
+    ) -> Promise[list[GroupsResponseOrError]]:
+        promise: Promise[list[GroupsResponseOrError]] = Promise(session.go_on)
 
         async def ask() -> None:
-            found = [GroupAnswer(list(groups), ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+            found = [GroupsResponseOrError(list(groups), ErrorCode.COORDINATOR_NOT_AVAILABLE)]
             try:
                 build = partial(_request, route, request)
                 found = await self._questions.ask(ApiKey(route.api_key), route.version, groups, build)
@@ -203,14 +203,14 @@ class ClusterGroups:
                     "asking", NOT_ASKED, groups=len(groups), reason=str(error)
                 )
 
-    def _note_lacking(self, lacking: Iterable[MissingPermission]) -> None:
+    def _note_lacking(self, lacking: Iterable[UngrantedGatewayPermission]) -> None:
         for each in lacking:
             self._incidents.log_repeated_failure(
                 each, LACKING, operation=each.operation, resource=each.resource, name=each.name
             )
 
 
-def _is_long(found: GroupAnswer) -> bool:
+def _is_long(found: GroupsResponseOrError) -> bool:
     return len(found.groups) > MANY or (
         isinstance(found.answer, UpstreamResponse) and is_long(found.answer.frame)
     )
@@ -246,8 +246,8 @@ def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | N
     )
     if own is not None:
         response = decode_response_frame(route.api_key, route.version, own)
-        rows = [*rows, *parts.rows(request, response)]
-    return answers.encode_coordinator_response(frame, parts.merge_rows(request, nothing, rows))
+        rows = [*rows, *parts.get_response_rows(request, response)]
+    return answers.encode_response_to_request(frame, parts.merge_rows(request, nothing, rows))
 
 
 def _request(route: Route, request: Any, groups: Sequence[str], version: int, ids: TopicIds | None) -> Any:
@@ -259,8 +259,8 @@ def _request(route: Route, request: Any, groups: Sequence[str], version: int, id
 
 
 def _read(
-    route: Route, frame: bytes, request: Any, found: Iterable[GroupAnswer]
-) -> tuple[Rows, set[MissingPermission], Errors]:
+    route: Route, frame: bytes, request: Any, found: Iterable[GroupsResponseOrError]
+) -> tuple[Rows, set[UngrantedGatewayPermission], Errors]:
     """Return the cluster's rows for the groups in the client's version, the missing permissions, and the errors.
 
     The permissions are the ones that the gateway's user lacks at the cluster; the errors state why brokers have not
@@ -284,10 +284,10 @@ def _read(
     return rows, _lacking(ApiKey(route.api_key), find_splitter(route.api_key, route.version), rows), errors
 
 
-def _lacking(api: ApiKey, parts: GroupRequestSplitter, rows: Rows) -> set[MissingPermission]:
+def _lacking(api: ApiKey, parts: GroupRequestSplitter, rows: Rows) -> set[UngrantedGatewayPermission]:
     on_groups, on_topics = NEEDS[api]
     lacking = {
-        MissingPermission(on_groups, "group", group)
+        UngrantedGatewayPermission(on_groups, "group", group)
         for group, row in rows
         if parts.get_error_code(row) == ErrorCode.GROUP_AUTHORIZATION_FAILED
     }
@@ -296,7 +296,7 @@ def _lacking(api: ApiKey, parts: GroupRequestSplitter, rows: Rows) -> set[Missin
         partition = next(iter(topic.partitions), None)  # all of a topic have this error, or none
         if partition is not None and partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             topic_id = getattr(topic, "topic_id", ZERO_UUID)
-            lacking.add(MissingPermission(on_topics, "topic", topic.name or UUID(bytes=topic_id)))
+            lacking.add(UngrantedGatewayPermission(on_topics, "topic", topic.name or UUID(bytes=topic_id)))
     return lacking
 
 
@@ -306,10 +306,12 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
         return []
     parts = find_splitter(route.api_key, route.version)
     part = parts.make_partial_request(request, groups)
-    return parts.rows(part, answers.find_request_api(frame).error_response(part, error, route.version))
+    return parts.get_response_rows(
+        part, answers.find_request_api(frame).error_response(part, error, route.version)
+    )
 
 
-def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamResponse) -> Rows:
+def _rows(route: Route, request: Any, found: GroupsResponseOrError, answer: UpstreamResponse) -> Rows:
     """Return the rows of a broker's response in the client's version. Raises UpstreamNotKafka."""
     parts = find_splitter(route.api_key, route.version)
     part = parts.make_partial_request(request, set(found.groups))
@@ -318,4 +320,4 @@ def _rows(route: Route, request: Any, found: GroupAnswer, answer: UpstreamRespon
         response = convert_names_to_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:
         response = convert_described_groups(response)
-    return parts.rows(part, response)
+    return parts.get_response_rows(part, response)

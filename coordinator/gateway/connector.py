@@ -25,7 +25,7 @@ NOT_THERE: Final = "there is no address for it"
 NOTHING: Final = "nothing is there to connect to"
 
 
-class ConnectedSocket(NamedTuple):
+class SocketWithPreface(NamedTuple):
     """A connected socket, and the bytes that are to be sent first."""
 
     sock: socket
@@ -63,27 +63,27 @@ class Connector:
         self._incidents.end_incident(name, "can connect again", to=name)
         self._incidents.end_incident((NOTHING, wanted), "can connect again", wanted=wanted)
 
-    async def connect_to_broker(self, address: Address) -> ConnectedSocket:
+    async def connect_to_broker(self, address: Address) -> SocketWithPreface:
         """Connect to a broker, with TLS if that is configured. Raises OSError."""
         sock = await self._connect_to(address)
         if self._tls is None:
-            return ConnectedSocket(sock)
+            return SocketWithPreface(sock)
         wrapped = self._tls.wrap_socket(sock, server_hostname=address.host, do_handshake_on_connect=False)
         try:
             await shake_hands(self._loop, wrapped, self._timeout_s)
         except BaseException:
             wrapped.close()
             raise
-        return ConnectedSocket(wrapped)
+        return SocketWithPreface(wrapped)
 
-    async def connect_to_coordinator(
+    async def connect_to_our_node(
         self, node: OurNode, client: Endpoint | None, ours: Endpoint | None
-    ) -> ConnectedSocket:
+    ) -> SocketWithPreface:
         """Connect to a node of ours on behalf of `client`, which has connected to `ours`. Raises OSError."""
         if isinstance(node.private, Path):
             sock = await self._connect(UNIX, str(node.private))
-            return ConnectedSocket(sock, encode_proxy_header(ProxyHeader(source=client, destination=ours)))
-        return ConnectedSocket(await self._connect_to(node.private))
+            return SocketWithPreface(sock, encode_proxy_header(ProxyHeader(source=client, destination=ours)))
+        return SocketWithPreface(await self._connect_to(node.private))
 
     async def _connect_to(self, address: Address) -> socket:
         async with asyncio.timeout(self._timeout_s):  # TimeoutError is an OSError

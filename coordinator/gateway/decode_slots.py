@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from coordinator.gateway.routing import ClientSession
+from coordinator.gateway.routing_types import ClientSession
 from coordinator.runtime.promise import Promise
 
 MANY_PERMISSIONS: Final = 100

@@ -24,9 +24,9 @@ from coordinator.gateway.permission_gate import (
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
-from coordinator.gateway.routing import Ask, require_no_login
+from coordinator.gateway.routing_types import Ask, leave_handler_unwrapped
 from coordinator.gateway.session import READ_BYTES
-from coordinator.gateway.socket_stream import EndedStreams
+from coordinator.gateway.socket_stream import EndedStreamNotifier
 from coordinator.host import HostResources
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import free_interpreter_caches
@@ -83,7 +83,7 @@ class Gateway:
         self._config = config
         self._discovered = discovered
         self.buffer = memoryview(bytearray(READ_BYTES))
-        self.ends = EndedStreams(loop)
+        self.ends = EndedStreamNotifier(loop)
         self.book = AddressBook(config.client_address_for, self._discover)
         self.connector = Connector(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max
@@ -99,9 +99,9 @@ class Gateway:
         authorizers = ClusterAuthorizers(machine.clock.mono_ms, cache_ms, self.offloader)
         if gate is None:
             gate = PermissionGate(
-                authorizers.get_or_make_authorizer, self.offloader, adopt, answer_absent
-            ).judge
-        after_login = authorizers.require_login if config.asks_for_login else require_no_login
+                authorizers.get_client_authorizer, self.offloader, adopt, answer_absent
+            ).handle_request
+        after_login = authorizers.wrap_with_login_check if config.asks_for_login else leave_handler_unwrapped
         self._listeners = Listeners(self, machine, config, gate, self.offloader, after_login)
         self.tasks = Tasks()
         self._check_timer: asyncio.TimerHandle | None = None
@@ -116,9 +116,9 @@ class Gateway:
             for node_id in brokers:
                 self._listeners.listen_for_broker(node_id)
 
-    def set_nodes(self, nodes: Mapping[int, OurNode]) -> None:
+    def set_our_nodes(self, nodes: Mapping[int, OurNode]) -> None:
         """Replace our nodes, and listen on the ports of new ones. Raises OSError if a port cannot be bound."""
-        self.book.set_nodes(nodes)
+        self.book.set_our_nodes(nodes)
         if self._started:
             for node in nodes.values():
                 self._listeners.listen_for_node(node)
@@ -176,7 +176,7 @@ class Gateway:
 
     # --- connections ---
 
-    def admit_client(self, port: Port, sock: socket, peer: Endpoint) -> None:
+    def start_client_relay(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
         relay = Relay(self, port, sock, peer)
         self.relays.add(relay)
@@ -210,5 +210,5 @@ class Gateway:
             self.offloader.has_run, self.buffer_budget.most_bytes = False, self.buffer_budget.total_bytes
             if not self.buffer_budget.total_bytes:  # else a collection walks through all decoded requests
                 free_interpreter_caches()
-            self.offloader.submit(trim_heap)
+            self.offloader.submit_with_callback(trim_heap)
         self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

@@ -11,14 +11,14 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.offsets_topic import OffsetsTopic
-from coordinator.gateway.ports import BrokerPort, OurPort, Port, PortListener
+from coordinator.gateway.offsets_topic import OffsetsTopicReadGuard
+from coordinator.gateway.ports import BrokerPort, OurNodeListeningPort, Port, PortListener
 from coordinator.gateway.relay import RelayContext
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.routing import AfterLogin, Ask
-from coordinator.gateway.tls import ServerNames, make_context_for_clients
+from coordinator.gateway.routing_types import AfterLogin, Ask
+from coordinator.gateway.tls import SniNodeFinder, make_context_for_clients
 from coordinator.host import HostResources
-from coordinator.net.limits import Admission
+from coordinator.net.connection_limits import Admission
 from coordinator.runtime.handshake import shake_hands
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -45,7 +45,7 @@ class Listeners:
         self._context = context
         self._machine = machine
         self._config = config
-        offsets_topic = OffsetsTopic(context.book, offloader, machine.clock.mono_ms, after_login)
+        offsets_topic = OffsetsTopicReadGuard(context.book, offloader, machine.clock.mono_ms, after_login)
         self._broker_routes, self._our_routes = (
             PortRoutes(
                 context.book,
@@ -65,9 +65,9 @@ class Listeners:
         """The number of clients that were refused because of a limit."""
         self._listening: dict[int, PortListener] = {}  # by the node's id
         self._tls = make_context_for_clients(config)
-        self._names: ServerNames | None = None
+        self._names: SniNodeFinder | None = None
         if config.sni_pattern is not None and self._tls is not None:
-            self._names = ServerNames(config.sni_pattern, self._tls)
+            self._names = SniNodeFinder(config.sni_pattern, self._tls)
 
     @property
     def ports(self) -> dict[int, int]:
@@ -103,7 +103,7 @@ class Listeners:
 
     def _port(self, node_id: int) -> Port:
         if node_id in self._context.book.nodes:
-            return OurPort(self._context.book, self._our_routes, node_id, self._shuffled)
+            return OurNodeListeningPort(self._context.book, self._our_routes, node_id, self._shuffled)
         return BrokerPort(self._context.book, self._broker_routes, node_id)
 
     def _shuffled(self, addresses: list[Address]) -> list[Address]:
@@ -134,7 +134,7 @@ class Listeners:
                 self._context.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
             assert port is not None, "without TLS there are no names"
-            self._context.admit_client(port, sock, peer)
+            self._context.start_client_relay(port, sock, peer)
 
     async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
         is_let_in = False
@@ -142,7 +142,7 @@ class Listeners:
             await shake_hands(self._context.loop, sock, self._config.connect_timeout_ms / 1000)
             wanted = port or self._asked(sock)
             if wanted is not None:
-                self._context.admit_client(wanted, sock, peer)
+                self._context.start_client_relay(wanted, sock, peer)
                 is_let_in = True
         except OSError as error:
             log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference.gateway import (
+from coordinator.admin.reference.gateway_metrics import (
     GATEWAY_ACCEPTED,
     GATEWAY_ADOPTIONS,
     GATEWAY_CLOSED,
@@ -45,7 +45,7 @@ class GatewayCollector(Collector):
         adoptions = GATEWAY_ADOPTIONS.make_family()
         count_awaited = AwaitedCounts(0, 0)
         if self._adoption is not None:
-            count_awaited = self._adoption.count_awaited()
+            count_awaited = self._adoption.count_awaited_groups()
             for outcome, count in self._adoption.counts.items():
                 adoptions.add_metric([outcome], count)
         yield GATEWAY_GROUPS_WAITED_FOR.make_family(count_awaited.groups)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     COLLECTED_BYTES_MAX,
     LENGTH_BYTES,
     UNCHANGED,
@@ -53,16 +53,16 @@ class Offloader:
             return work()
         self.has_run = True
         promise: Promise[T] = Promise(session.go_on)
-        self.submit(work, promise.resolve)
+        self.submit_with_callback(work, promise.resolve)
         return await promise
 
-    def submit(
+    def submit_with_callback(
         self, work: Callable[[], T], done: Callable[[T | BaseException], None] = lambda _: None
     ) -> None:
         """Do the work in the thread, then call `done` on the event loop with its result or exception."""
         if self._started is None:
             self._started = self._start()
-        self._started.submit(work, done)
+        self._started.submit_with_callback(work, done)
 
     def make_rewriter(self, change: Change) -> Rewrite:
         """Return a rewriter that calls `change` once a response is complete; a long response waits for the thread."""

@@ -18,7 +18,7 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.gateway import answers
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     BROKER,
     HERE,
     LENGTH_BYTES,
@@ -29,7 +29,7 @@ from coordinator.gateway.routing import (
     Rewritten,
     Route,
     Verdict,
-    require_no_login,
+    leave_handler_unwrapped,
 )
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -62,7 +62,7 @@ INSTEAD: Final = (
 )
 
 
-class OffsetsTopic:
+class OffsetsTopicReadGuard:
     """Finds requests that read the cluster's `__consumer_offsets`, and refuses them."""
 
     def __init__(
@@ -70,7 +70,7 @@ class OffsetsTopic:
         book: AddressBook,
         offloader: Offloader,
         mono_ms: Callable[[], int],
-        after_login: AfterLogin = require_no_login,
+        after_login: AfterLogin = leave_handler_unwrapped,
     ) -> None:
         self._book = book
         self._decide = after_login(self._refuse)
@@ -109,7 +109,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
             version=version, error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), responses=[]
         )
         body = codec_for(ApiKey.FETCH, version).encode_response(error)
-        return Verdict(HERE, answers.make_response(frame, body)), client_id
+        return Verdict(HERE, answers.make_response_with_body(frame, body)), client_id
     request.topics = [topic for topic in request.topics if topic not in named]
     request.session_id, request.session_epoch = NO_SESSION, SESSIONLESS
     rewrite = partial(_with_refusals, version, _refusals(version, named), len(named))

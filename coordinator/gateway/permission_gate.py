@@ -8,16 +8,16 @@ from typing import Any, Final, NamedTuple
 from coordinator.authorization.authorizer import Authorizer
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Decisions, Permission
 from coordinator.authorization.rule import AuthorizationResult
-from coordinator.authorization.rules import RULES
+from coordinator.authorization.rules_by_api import RULES
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.decode_slots import MANY_PERMISSIONS, DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     COORDINATOR,
     HERE,
     LENGTH_BYTES,
     ClientSession,
-    NoResponse,
+    NoResponseError,
     Route,
     Verdict,
     with_length,
@@ -52,7 +52,7 @@ async def skip_cluster_answer(
     """Return None: the `AnswerAbsent` of a gateway that takes no groups over."""
 
 
-class NeededPermissions(NamedTuple):
+class MessageAndNeededPermissions(NamedTuple):
     """A request or response, and the permissions that it needs."""
 
     message: Any
@@ -80,7 +80,7 @@ class GateDecision(NamedTuple):
     """True if the coordinator's response is changed before the client gets it."""
 
 
-FindNeeds = Callable[[bool], NeededPermissions | None]
+FindNeeds = Callable[[bool], MessageAndNeededPermissions | None]
 """(whether a decode slot is held) -> the needed permissions; None if that takes a slot and none is held."""
 
 
@@ -104,7 +104,7 @@ class PermissionGate:
         self._answer_absent = answer_absent
         self._slots = DecodeSlots()
 
-    async def judge(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
+    async def handle_request(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
         """Decide on a request, and send it itself if the response has to be filtered by permissions.
 
         Waits if a permission is not cached, a group is not ours yet, or the request is long.
@@ -119,7 +119,7 @@ class PermissionGate:
         run, long, authorizer = self._offloader.run, is_long(frame), self._authorizer_of(session)
         needed = partial(_needed, route, frame, long)
         request, permissions = await self._needs(session, needed, slot, is_long=long)
-        decisions = None if slot.is_held else authorizer.known_decisions(permissions)
+        decisions = None if slot.is_held else authorizer.decisions_if_all_known(permissions)
         if decisions is None:
             decisions = await authorizer.fetch_decisions(permissions)
         restrict = partial(_restricted, route, frame, request, decisions)
@@ -134,7 +134,7 @@ class PermissionGate:
                 return await self._refused(session, frame, error)
         try:
             answer = await self._answered(session, route, frame, outcome)
-        except NoResponse:
+        except NoResponseError:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if answer is None:
             return Verdict(COORDINATOR, outcome.sent)
@@ -164,7 +164,7 @@ class PermissionGate:
 
     async def _needs(
         self, session: ClientSession, look: FindNeeds, slot: DecodeSlot, *, is_long: bool
-    ) -> NeededPermissions:
+    ) -> MessageAndNeededPermissions:
         needs = await self._offloader.run(session, partial(look, slot.is_held), is_long=is_long)
         if needs is None:
             await slot.acquire()
@@ -177,7 +177,7 @@ class PermissionGate:
         return Verdict(HERE, await self._offloader.run(session, refusal, is_long=is_long(frame)))
 
 
-def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> NeededPermissions | None:
+def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> MessageAndNeededPermissions | None:
     request = answers.decode_coordinator_request(frame)
     # The broker gets a query even if the request names nothing: the client may not have logged in.
     permissions = RULES[route.api_key].needed_permissions(request, route.version) or [DESCRIBE_CLUSTER]
@@ -186,10 +186,10 @@ def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> Needed
 
 def _unless_many(
     message: Any, permissions: list[Permission], is_long: bool, has_slot: bool
-) -> NeededPermissions | None:
+) -> MessageAndNeededPermissions | None:
     if len(permissions) > MANY_PERMISSIONS and not has_slot:
         return None
-    return NeededPermissions(None if is_long else message, permissions)
+    return MessageAndNeededPermissions(None if is_long else message, permissions)
 
 
 def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RestrictedRequest:
@@ -203,13 +203,15 @@ def _outcome(route: Route, frame: bytes, restrict: Callable[[], RestrictedReques
     if result.error is not None:
         return GateDecision(answers.make_error_response(frame, result.error), None, [], False)
     if result.response is not None:
-        return GateDecision(answers.encode_coordinator_response(frame, result.response), None, [], False)
+        return GateDecision(answers.encode_response_to_request(frame, result.response), None, [], False)
     sent = None
     if result.request is not None:
         request, sent = result.request, answers.encode_changed_request(frame, result.request)
     is_filtered = result.merge is not None or result.visible is not None
     groups = (
-        [] if _is_of_member(route.api_key, request) else RULES[route.api_key].groups(request, route.version)
+        []
+        if _is_of_member(route.api_key, request)
+        else RULES[route.api_key].routing_group_ids(request, route.version)
     )
     return GateDecision(None, sent, groups, is_filtered)
 
@@ -226,7 +228,7 @@ def _is_of_member(api_key: int, request: Any) -> bool:
 
 def _needed_to_see(
     route: Route, restrict: Callable[[], RestrictedRequest], answer: bytes, is_long: bool, has_slot: bool
-) -> NeededPermissions | None:
+) -> MessageAndNeededPermissions | None:
     response = rewriting.decode_response_frame(route.api_key, route.version, answer)
     needed = restrict().result.needed
     return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_slot)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     COLLECTED_BYTES_MAX,
     COORDINATOR,
     CORRELATION_ID_AT,
@@ -19,14 +19,14 @@ from coordinator.gateway.routing import (
     NOTHING,
     Bytes,
     ClientSession,
-    NoResponse,
+    NoResponseError,
     Rewrite,
     Rewritten,
     copy_from_read_buffer,
     read_head,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import Promise, run_until_waiting
+from coordinator.runtime.promise import Promise, run_for_immediate_result
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 from protocol.fixed_integers import int32_at
 
@@ -107,7 +107,7 @@ class Pipelines:
         """True if this step has rewritten its share, so that other connections have their turn."""
         return self._rewritten >= REWRITTEN_AT_ONCE
 
-    def begin(self) -> None:
+    def begin_step(self) -> None:
         """Begin a step, with a new share of responses to rewrite."""
         self._rewritten = 0
 
@@ -117,7 +117,7 @@ class Pipelines:
             if pipeline.inbox is not NOTHING:
                 pipeline.inbox = copy_from_read_buffer(pipeline.inbox)
 
-    def end(self) -> None:
+    def drop_all_responses(self) -> None:
         """Drop all responses, and send nothing any more."""
         self._io = CLOSED
         self.pending.clear()
@@ -133,13 +133,13 @@ class Pipelines:
         self.pipelines[pipeline].queue.append(pending)
         self.pending.append(pending)
 
-    def add_own_request(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
+    def expect_own_response(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
         """Add a request of our own, which is sent to this pipeline; `frame` begins with its length."""
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT), None)
         pending.promise = promise
         self.pipelines[pipeline].queue.append(pending)
 
-    def answer(self, frame: bytes) -> None:
+    def queue_gateway_response(self, frame: bytes) -> None:
         """Send a response that was made here, once all responses before it were sent."""
         if not self.pending:
             self._io.send_to_client(frame)
@@ -152,14 +152,14 @@ class Pipelines:
         pending.answer = answer
         self._answers_bytes += len(answer)
 
-    def note_client_gone(self) -> None:
+    def fail_own_requests(self) -> None:
         """Fail the requests of our own to the coordinator, because nothing is sent to the client any more."""
         # A copy, because a coroutine that continues may add a request to the queue.
         for pending in list(self.pipelines[COORDINATOR].queue):
             if pending.promise is not None:
-                pending.promise.resolve(NoResponse())
+                pending.promise.resolve(NoResponseError())
 
-    def refuse_pending_requests(self, number: int) -> bool:
+    def refuse_lost_requests(self, number: int) -> bool:
         """Answer the requests of a pipeline that has closed with errors.
 
         Returns False, and changes nothing, if one of them has no error response or is answered in part.
@@ -175,14 +175,14 @@ class Pipelines:
         pipeline.blocked = False  # the response that blocked it is gone
         for pending in lost:
             if pending.promise is not None:
-                pending.promise.resolve(NoResponse())
+                pending.promise.resolve(NoResponseError())
             elif pending.refusal is not None:
                 self._wait(pending, pending.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True
 
     # --- responses that come back ---
 
-    def add_received_bytes(self, number: int, data: memoryview) -> bool:
+    def buffer_bytes_from_pipeline(self, number: int, data: memoryview) -> bool:
         """Add bytes that a pipeline has sent; return whether `send_due_responses` can do something with them."""
         pipeline = self.pipelines[number]
         if (
@@ -327,7 +327,7 @@ def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data
         if made is None or isinstance(made, tuple):
             return made
         pipeline.rewriting = made
-    rewritten = run_until_waiting(pipeline.rewriting)
+    rewritten = run_for_immediate_result(pipeline.rewriting)
     if rewritten is not None:
         pipeline.rewriting = None
     return rewritten

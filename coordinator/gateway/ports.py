@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
-from coordinator.gateway.routing import BROKER, Routes
+from coordinator.gateway.routing_types import BROKER, Routes
 from coordinator.runtime.sockets import prepare_tcp_socket
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -35,7 +35,7 @@ class BrokerPort:
         self.routes = routes
         self.node_id = node_id
 
-    def brokers(self) -> list[Address]:
+    def broker_addresses_to_try(self) -> list[Address]:
         """Return the address of the broker with this id, or nothing if it is gone."""
         address = self._book.brokers.get(self.node_id)
         return [] if address is None else [address]
@@ -44,12 +44,12 @@ class BrokerPort:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return f"broker {self.node_id}" if pipeline == BROKER else "any node of ours"
 
-    def coordinators(self) -> list[OurNode]:
+    def coordinators_to_try(self) -> list[OurNode]:
         """Return all our nodes: any of them can answer FindCoordinator."""
         return list(self._book.nodes.values())
 
 
-class OurPort:
+class OurNodeListeningPort:
     """The port of a node of ours."""
 
     def __init__(self, book: AddressBook, routes: Routes, node_id: int, shuffle: Shuffle) -> None:
@@ -58,7 +58,7 @@ class OurPort:
         self.routes = routes
         self.node_id = node_id
 
-    def brokers(self) -> list[Address]:
+    def broker_addresses_to_try(self) -> list[Address]:
         """Return all brokers in random order, so that clients spread over them."""
         return self._shuffle(list(self._book.brokers.values()))
 
@@ -66,13 +66,13 @@ class OurPort:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return "any broker" if pipeline == BROKER else f"our node {self.node_id}"
 
-    def coordinators(self) -> list[OurNode]:
+    def coordinators_to_try(self) -> list[OurNode]:
         """Return this node, or nothing if it is gone."""
         node = self._book.nodes.get(self.node_id)
         return [] if node is None else [node]
 
 
-Port: TypeAlias = BrokerPort | OurPort
+Port: TypeAlias = BrokerPort | OurNodeListeningPort
 
 
 class PortListener:

@@ -10,12 +10,12 @@ from typing import Protocol
 
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES, BufferBudget
-from coordinator.gateway.connector import ConnectedSocket, Connector
+from coordinator.gateway.connector import Connector, SocketWithPreface
 from coordinator.gateway.ports import Port
-from coordinator.gateway.routing import BROKER, COORDINATOR, Bytes
+from coordinator.gateway.routing_types import BROKER, COORDINATOR, Bytes
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.session_io import SessionIO
-from coordinator.gateway.socket_stream import EndedStreams, SocketStream, StreamOwner
+from coordinator.gateway.socket_stream import EndedStreamNotifier, SocketStream, StreamOwner
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -30,7 +30,7 @@ class RelayContext(Protocol):
 
     loop: asyncio.AbstractEventLoop
     buffer: memoryview
-    ends: EndedStreams
+    ends: EndedStreamNotifier
     book: AddressBook
     connector: Connector
     request_bytes_max: int
@@ -38,7 +38,7 @@ class RelayContext(Protocol):
     closed: Counter[str]
     tasks: Tasks
 
-    def admit_client(self, port: Port, sock: socket, peer: Endpoint) -> None:
+    def start_client_relay(self, port: Port, sock: socket, peer: Endpoint) -> None:
         """Serve a client that has connected."""
 
     def note_client_closed(self, relay: "Relay") -> None:
@@ -88,7 +88,7 @@ class Relay(SessionIO, StreamOwner):
         return not self._client.is_gone
 
     @property
-    def is_gone(self) -> bool:
+    def has_closed_all_sockets(self) -> bool:
         """True if all sockets of the connection are closed."""
         return all(stream.is_gone for stream in self._streams())
 
@@ -124,13 +124,13 @@ class Relay(SessionIO, StreamOwner):
         self._call_later()
         self._settle()
 
-    def note_peer_closed(self, stream: SocketStream) -> None:
+    def note_remote_end_closed(self, stream: SocketStream) -> None:
         """Close the connection after a side has closed, unless requests to a coordinator can be answered with errors.
 
         Requests that the client has sent whole are still carried out.
         """
         if stream is self._client:
-            self.session.note_client_gone()
+            self.session.finish_gone_client_writes()
             self._settle()
             return
         self._pipeline_ended(self._pipeline_of(stream))
@@ -146,12 +146,12 @@ class Relay(SessionIO, StreamOwner):
         if self._over and not self.has_client and not self._has_left:
             self._has_left = True
             self._context.note_client_closed(self)
-        if self._has_left and self.is_gone:
+        if self._has_left and self.has_closed_all_sockets:
             self._context.forget_relay(self)
 
     def _pipeline_ended(self, pipeline: int) -> None:
         self._pipelines[pipeline] = None
-        if pipeline == BROKER or not self.session.refuse_pending_requests(pipeline):
+        if pipeline == BROKER or not self.session.refuse_lost_requests(pipeline):
             self.finish()
         else:
             self._settle()
@@ -169,7 +169,7 @@ class Relay(SessionIO, StreamOwner):
         if self._over:
             return
         session = self.session
-        if session.is_done:
+        if session.is_client_input_finished:
             self.finish()
             return
         client_is_full = self._client_is_full
@@ -177,7 +177,7 @@ class Relay(SessionIO, StreamOwner):
         pipelines_are_free = self._settle_pipeline(COORDINATOR, client_is_full) and broker_is_free
         # A client that does not read may not send more requests: responses made here pass no pipeline.
         self._client.set_wanted_bytes(
-            session.wanted_bytes if pipelines_are_free and not client_is_full else 0
+            session.read_bytes_max if pipelines_are_free and not client_is_full else 0
         )
         if (
             self._is_counted
@@ -193,7 +193,7 @@ class Relay(SessionIO, StreamOwner):
         if pipeline is None:
             return True
         pipeline.set_wanted_bytes(
-            READ_BYTES if not client_is_full and self.session.wants_answers(number) else 0
+            READ_BYTES if not client_is_full and self.session.should_read_responses(number) else 0
         )
         return not pipeline.is_write_blocked
 
@@ -201,7 +201,7 @@ class Relay(SessionIO, StreamOwner):
         """Report the bytes that are held to the budget of all connections."""
         count = self.waiting_bytes
         self._is_counted = count >= COUNTED_FROM_BYTES
-        self._context.buffer_budget.set_held_bytes(self, count)
+        self._context.buffer_budget.set_bytes_closing_excess(self, count)
 
     # --- called by the session ---
 
@@ -262,19 +262,22 @@ class Relay(SessionIO, StreamOwner):
         task.add_done_callback(lambda _task: self._connecting.pop(stream))
         return stream
 
-    def _choices(self, pipeline: int) -> dict[str, Callable[[], Awaitable[ConnectedSocket]]]:
+    def _choices(self, pipeline: int) -> dict[str, Callable[[], Awaitable[SocketWithPreface]]]:
         """Return how to connect to each of the nodes that can serve a pipeline, by their names for the log."""
         connector, port = self._context.connector, self._port
         if pipeline == BROKER:
-            return {str(each): partial(connector.connect_to_broker, each) for each in port.brokers()}
-        connect_to = partial(connector.connect_to_coordinator, client=self.peer, ours=self._ours)
-        return {f"our node {each.node_id}": partial(connect_to, each) for each in port.coordinators()}
+            return {
+                str(each): partial(connector.connect_to_broker, each)
+                for each in port.broker_addresses_to_try()
+            }
+        connect_to = partial(connector.connect_to_our_node, client=self.peer, ours=self._ours)
+        return {f"our node {each.node_id}": partial(connect_to, each) for each in port.coordinators_to_try()}
 
     async def _connect_to(
         self,
         stream: SocketStream,
         wanted: str,
-        choices: Mapping[str, Callable[[], Awaitable[ConnectedSocket]]],
+        choices: Mapping[str, Callable[[], Awaitable[SocketWithPreface]]],
     ) -> None:
         """Connect to the first node that can be reached."""
         for name, connect_to in choices.items():

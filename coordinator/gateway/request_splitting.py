@@ -17,7 +17,7 @@ class GroupRequestSplitter(Protocol):
     def make_partial_request(self, request: Any, groups: Collection[str]) -> Any:
         """Return the part of a request that is about these groups."""
 
-    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+    def get_response_rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
         """Return the rows of the response to a request, each with its group."""
 
     def get_error_code(self, row: Any) -> int:
@@ -35,7 +35,7 @@ class _One(GroupRequestSplitter):
     def make_partial_request(self, request: Any, groups: Collection[str]) -> Any:
         return request
 
-    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+    def get_response_rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
         return [(request.group_id, response)]
 
     def merge_rows(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:
@@ -62,7 +62,7 @@ class _Several(GroupRequestSplitter):
         items = [each for each in getattr(request, self.asked) if _name_of(each) in groups]
         return copy_message_with(request, **{self.asked: items})
 
-    def rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
+    def get_response_rows(self, request: Any, response: Any) -> list[tuple[str, Any]]:
         return [(row.group_id, row) for row in getattr(response, self.answered)]
 
     def merge_rows(self, request: Any, response: Any, rows: Iterable[tuple[str, Any]]) -> Any:

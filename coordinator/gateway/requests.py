@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.pipelines import PendingResponse, Pipelines
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     BROKER,
     COORDINATOR,
     CORRELATION_ID_AT,
@@ -27,7 +27,7 @@ from coordinator.gateway.routing import (
     with_length,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import run_until_waiting
+from coordinator.runtime.promise import run_for_immediate_result
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed_integers import int32_at
 from protocol.non_kafka import detect_other_protocol
@@ -123,7 +123,7 @@ class RequestReader:
         if self._inbox is not NOTHING:
             self._inbox = copy_from_read_buffer(self._inbox)
 
-    def end(self) -> None:
+    def drop_all_requests(self) -> None:
         """Drop all requests, and send nothing any more."""
         self._io = CLOSED
         self._inbox = NOTHING
@@ -142,7 +142,7 @@ class RequestReader:
             self._deciding.coroutine.close()
             self._deciding = None
 
-    def begin(self) -> None:
+    def reset_verdict_counts(self) -> None:
         """Begin a step, with a new share of verdicts."""
         self._asked = self._asked_bytes = 0
 
@@ -254,7 +254,7 @@ class RequestReader:
 
     def _unrouted(self, number: int) -> Route:
         api_key, version = number >> 16, number & 0xFFFF
-        route = self._routes.find_fallback_route(api_key, version)
+        route = self._routes.find_unknown_version_route(api_key, version)
         if route is None:
             raise UnsupportedVersion(api_key, version)
         return route
@@ -287,7 +287,7 @@ class RequestReader:
 
     def _decide(self, deciding: PendingVerdict) -> bool:
         """Carry out the verdict on the request that waited; return False if it waits again."""
-        verdict = run_until_waiting(deciding.coroutine)
+        verdict = run_for_immediate_result(deciding.coroutine)
         self.is_waiting = verdict is None
         if verdict is None:
             return False
@@ -299,7 +299,7 @@ class RequestReader:
     def _carry_out(self, verdict: Verdict, route: Route, frame: bytes) -> None:
         if verdict.way == HERE:
             assert verdict.frame is not None, "an answer"
-            self._pipelines.answer(verdict.frame)
+            self._pipelines.queue_gateway_response(verdict.frame)
             return
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT - LENGTH_BYTES), verdict.rewrite)
         if route.refusal is not None and verdict.way == COORDINATOR:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Change
-from coordinator.gateway.routing import Rewritten, with_length
+from coordinator.gateway.routing_types import Rewritten, with_length
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, Truncated
@@ -52,9 +52,9 @@ def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object,
     return rewrite
 
 
-def make_produce_rewriter(book: AddressBook, version: int) -> Change:
+def make_produce_response_rewriter(book: AddressBook, version: int) -> Change:
     """Return a change of Produce from v10 on: the addresses of the leaders that it names become the gateway's."""
-    return make_endpoint_replacer(version, book.translate_broker_address)
+    return make_endpoint_replacer(version, book.register_and_translate_broker)
 
 
 def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
@@ -83,7 +83,7 @@ def make_coordinator_rewriter(book: AddressBook, version: int) -> Change:
     def change(response: FindCoordinatorResponse) -> None:
         for found in response.coordinators if version >= 4 else [response]:
             moved = (
-                book.translate_broker_address(ListedBroker(found.node_id, found.host, found.port, None))
+                book.register_and_translate_broker(ListedBroker(found.node_id, found.host, found.port, None))
                 if found.node_id >= 0
                 else None
             )
@@ -122,7 +122,7 @@ def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int)
                 ApiVersionsResponse.ApiVersion(
                     version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
                 )
-                for offer in common_offers(ours, theirs)
+                for offer in compute_offers_for_broker(ours, theirs)
             ]
             _hide_features(response)
         return codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
@@ -130,7 +130,9 @@ def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int)
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 
 
-def common_offers(ours: OfferedVersions, theirs: Mapping[int, VersionRange]) -> list[ApiVersionRange]:
+def compute_offers_for_broker(
+    ours: OfferedVersions, theirs: Mapping[int, VersionRange]
+) -> list[ApiVersionRange]:
     """Return the offers for a broker that offers `theirs`: the versions that both have, and all answered here."""
     common = []
     for key, mine in sorted(ours.forwarded.items()):

@@ -14,11 +14,11 @@ from typing import Any, Final
 from coordinator.api.table import AnyApi
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.api_versions import JUDGED_FROM, ApiVersions
+from coordinator.gateway.api_versions import JUDGED_FROM, ApiVersionsHandler
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.offsets_topic import OffsetsTopic
+from coordinator.gateway.offsets_topic import OffsetsTopicReadGuard
 from coordinator.gateway.rewriting import KERBEROS, OfferedVersions
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     BROKER,
     HERE,
     AfterLogin,
@@ -27,7 +27,7 @@ from coordinator.gateway.routing import (
     Rewrite,
     Route,
     Verdict,
-    require_no_login,
+    leave_handler_unwrapped,
 )
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
@@ -118,8 +118,8 @@ class PortRoutes:
         *,
         ours: bool,
         message_bytes_max: int,
-        offsets_topic: OffsetsTopic | None = None,
-        after_login: AfterLogin = require_no_login,
+        offsets_topic: OffsetsTopicReadGuard | None = None,
+        after_login: AfterLogin = leave_handler_unwrapped,
     ) -> None:
         """Route the requests on the port of a node of ours, where its groups are served, if `ours`; else of a broker.
 
@@ -138,11 +138,11 @@ class PortRoutes:
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
-        here = answers.get_version_ranges(ANSWERED_HERE)
+        here = answers.get_our_offered_versions(ANSWERED_HERE)
         here[ApiKey.API_VERSIONS] = forwarded.pop(ApiKey.API_VERSIONS)
         self.offered = OfferedVersions(forwarded, here)
-        asks_for_login = after_login is not require_no_login
-        self._api_versions = ApiVersions(book, self.offered, offloader, asks_for_login=asks_for_login)
+        asks_for_login = after_login is not leave_handler_unwrapped
+        self._api_versions = ApiVersionsHandler(book, self.offered, offloader, asks_for_login=asks_for_login)
         for key in FORWARDED.keys() - left_out:
             self._add(key, FORWARDED[key])
         for api in ANSWERED_HERE:
@@ -151,7 +151,7 @@ class PortRoutes:
                 bytes_max, changes = api.frame.frame_limit_bytes(message_bytes_max), api.changes is not False
                 self._put(Route(api.key, version, ask=ask, bytes_max=bytes_max, changes=changes))
 
-    def find_fallback_route(self, api_key: int, version: int) -> Route | None:
+    def find_unknown_version_route(self, api_key: int, version: int) -> Route | None:
         """Return a route that answers ApiVersions in every other version, as in Kafka; other apis have none."""
         return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
 
@@ -195,7 +195,9 @@ class PortRoutes:
                 rewriting.make_api_versions_rewriter(self.offered, version, version)
             )
         if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
-            return self._offloader.make_rewriter(rewriting.make_produce_rewriter(self._book, version))
+            return self._offloader.make_rewriter(
+                rewriting.make_produce_response_rewriter(self._book, version)
+            )
         if key is ApiKey.DESCRIBE_CLUSTER:
             return self._offloader.make_rewriter(rewriting.make_cluster_rewriter(self._book, version))
         return None
@@ -206,7 +208,7 @@ class PortRoutes:
             rewrite = self._offloader.make_rewriter(rewriting.make_coordinator_rewriter(self._book, version))
             return partial(_find_coordinator, self._gate, rewrite)
         if key is ApiKey.API_VERSIONS and version >= JUDGED_FROM:
-            return self._api_versions.judge
+            return self._api_versions.handle_request
         if key is ApiKey.SASL_HANDSHAKE:
             return partial(_sasl_handshake, self._offloader)
         if self._ours and key in EMPTY_ON_OURS:

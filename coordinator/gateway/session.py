@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator.gateway.pipelines import Pipelines
 from coordinator.gateway.requests import RequestReader
-from coordinator.gateway.routing import GateState, Routes
+from coordinator.gateway.routing_types import GateState, Routes
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise
 from protocol.errors import ProtocolError
@@ -62,7 +62,7 @@ class Session:
         return self._requests.wants_more and not self._ended
 
     @property
-    def wanted_bytes(self) -> int:
+    def read_bytes_max(self) -> int:
         """The most bytes to read from the client at a time; 0 to read nothing."""
         if self.wants_requests:
             return READ_BYTES
@@ -70,12 +70,12 @@ class Session:
             return 0
         return PROBE_BYTES
 
-    def wants_answers(self, pipeline: int) -> bool:
+    def should_read_responses(self, pipeline: int) -> bool:
         """Return whether this pipeline should be read."""
         return not self._pipelines.pipelines[pipeline].blocked
 
     @property
-    def is_done(self) -> bool:
+    def is_client_input_finished(self) -> bool:
         """True if the client is gone, and each request that it has sent whole was passed on or refused."""
         return self._requests.client_is_gone and not self._requests.is_waiting
 
@@ -94,10 +94,10 @@ class Session:
         """The bytes that have arrived and were not passed on."""
         return self._requests.kept_bytes + self._pipelines.kept_bytes
 
-    def note_client_gone(self) -> None:
+    def finish_gone_client_writes(self) -> None:
         """Carry out the whole requests that change something, as a node does, after the client has closed."""
         self._requests.note_client_gone()
-        self._pipelines.note_client_gone()
+        self._pipelines.fail_own_requests()
         self._check_all_answered()
         if not self._ended:
             self._run(answers=False)
@@ -110,8 +110,8 @@ class Session:
             self.memory.drop_state()
             self.memory = None
         self._all_answered = None
-        self._requests.end()
-        self._pipelines.end()
+        self._requests.drop_all_requests()
+        self._pipelines.drop_all_responses()
 
     # --- input ---
 
@@ -126,15 +126,15 @@ class Session:
         """Take bytes that a pipeline has sent."""
         if self._ended:
             return
-        if self._pipelines.add_received_bytes(pipeline, data):
+        if self._pipelines.buffer_bytes_from_pipeline(pipeline, data):
             self._run(answers=True)
 
-    def refuse_pending_requests(self, pipeline: int) -> bool:
+    def refuse_lost_requests(self, pipeline: int) -> bool:
         """Answer the requests of a pipeline that has closed with errors.
 
         Returns False if that is not possible, and the connection has to be closed.
         """
-        if self._ended or not self._pipelines.refuse_pending_requests(pipeline):
+        if self._ended or not self._pipelines.refuse_lost_requests(pipeline):
             return False
         self._run(answers=True)
         return True
@@ -152,10 +152,10 @@ class Session:
         The promise raises NoResponse if the coordinator is lost or the client is gone.
         """
         promise: Promise[bytes] = Promise(self.go_on)
-        self._pipelines.add_own_request(pipeline, frame, promise)
+        self._pipelines.expect_own_response(pipeline, frame, promise)
         self._io.send_to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
-            self._pipelines.note_client_gone()
+            self._pipelines.fail_own_requests()
         return promise
 
     def go_on_soon(self) -> None:
@@ -185,8 +185,8 @@ class Session:
     def _run(self, *, answers: bool) -> None:
         """Handle responses if there are any, then requests; then copy what is left in the shared read buffer."""
         self._busy = True
-        self._requests.begin()
-        self._pipelines.begin()
+        self._requests.reset_verdict_counts()
+        self._pipelines.begin_step()
         try:
             if answers:
                 self._pipelines.send_due_responses(self)

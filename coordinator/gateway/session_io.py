@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.gateway.routing import Bytes
+from coordinator.gateway.routing_types import Bytes
 from protocol.errors import ProtocolError
 from protocol.mypyc_shim import mypyc_attr
 

@@ -12,7 +12,7 @@ from collections import deque
 from socket import socket
 from typing import Final
 
-from coordinator.gateway.routing import Bytes
+from coordinator.gateway.routing_types import Bytes
 from coordinator.gateway.session import READ_BYTES
 from coordinator.runtime.sockets import shut_down_writing
 from protocol.mypyc_shim import mypyc_attr, trait
@@ -35,14 +35,14 @@ class StreamOwner:
     def note_all_sent(self, stream: "SocketStream") -> None:
         """Go on, as nothing waits to be sent any more."""
 
-    def note_peer_closed(self, stream: "SocketStream") -> None:
+    def note_remote_end_closed(self, stream: "SocketStream") -> None:
         """Note that the peer has closed or is lost; called once, and not for a stream that the owner has ended."""
 
     def note_socket_closed(self, stream: "SocketStream") -> None:
         """Note that the socket is closed, or that there was none; called once for every stream."""
 
 
-class EndedStreams:
+class EndedStreamNotifier:
     """The streams of a process whose peers have closed, until their owners are notified."""
 
     __slots__ = ("_loop", "_streams")
@@ -51,7 +51,7 @@ class EndedStreams:
         self._loop = loop
         self._streams: deque[SocketStream] = deque()
 
-    def add(self, stream: "SocketStream") -> None:
+    def notify_owner_soon(self, stream: "SocketStream") -> None:
         """Notify the owner of this stream soon."""
         self._streams.append(stream)
         if len(self._streams) == 1:
@@ -85,7 +85,7 @@ class SocketStream:
     )
 
     def __init__(
-        self, loop: AbstractEventLoop, owner: StreamOwner, buffer: memoryview, ends: EndedStreams
+        self, loop: AbstractEventLoop, owner: StreamOwner, buffer: memoryview, ends: EndedStreamNotifier
     ) -> None:
         """Read into `buffer`, which all sockets of the process share, and report the end through `ends`."""
         self._loop = loop
@@ -168,7 +168,7 @@ class SocketStream:
         if not size:
             self._is_read = False
             self._loop.remove_reader(sock.fileno())
-            self._ends.add(self)
+            self._ends.notify_owner_soon(self)
         elif not self._ending and self._owner is not None:
             self._owner.receive_bytes(self, view[:size])
         if self._tls is not None and self._tls.pending():
@@ -189,7 +189,7 @@ class SocketStream:
         except _MEANWHILE:
             sent = 0
         except OSError:
-            self._ends.add(self)
+            self._ends.notify_owner_soon(self)
             return
         if sent < len(data):
             self._keep(data, sent)
@@ -268,7 +268,7 @@ class SocketStream:
         owner = None if self._ending else self._owner
         self.abort()
         if owner is not None:
-            owner.note_peer_closed(self)
+            owner.note_remote_end_closed(self)
 
     def abort(self) -> None:
         """Close at once, and drop the bytes that wait."""

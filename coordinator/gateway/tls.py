@@ -50,7 +50,7 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-class ServerNames:
+class SniNodeFinder:
     """Finds the node of a connection by the name that a client asks for in TLS (SNI)."""
 
     def __init__(self, pattern: str, context: ssl.SSLContext) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coordinator.groups.group_totals import GroupTotals
-from coordinator.groups.limits import Limits
+from coordinator.groups.limits import NodeMemoryLimits
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
 
@@ -37,7 +37,7 @@ class GroupConfig(FieldsValue):
         new_member_join_timeout_ms: int = 300_000,
         offset_metadata_max_bytes: int = 4_096,
         offsets_retention_ms: int = 604_800_000,
-        limits: Limits | None = None,
+        limits: NodeMemoryLimits | None = None,
     ) -> None:
         self.min_session_timeout_ms: Final = min_session_timeout_ms
         self.max_session_timeout_ms: Final = max_session_timeout_ms
@@ -46,7 +46,7 @@ class GroupConfig(FieldsValue):
         self.new_member_join_timeout_ms: Final = new_member_join_timeout_ms
         self.offset_metadata_max_bytes: Final = offset_metadata_max_bytes
         self.offsets_retention_ms: Final = offsets_retention_ms
-        self.limits: Final = Limits() if limits is None else limits
+        self.limits: Final = NodeMemoryLimits() if limits is None else limits
 
 
 @mypyc_attr(acyclic=True)

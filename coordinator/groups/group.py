@@ -51,7 +51,7 @@ class Group(Protocol):
         """True if the group has no members, and accepts commits without a generation."""
 
     @property
-    def is_worth_keeping(self) -> bool:
+    def has_members_or_pending(self) -> bool:
         """True if the group has more than the log does: members, or ids that were given out."""
 
     # --- steps ---
@@ -70,7 +70,7 @@ class Group(Protocol):
     def unload_and_fail_requests(self, error: ErrorCode) -> list[Reply]:
         """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""
 
-    def add_to_totals(self) -> None:
+    def start_counting_in_totals(self) -> None:
         """Count the group in the node's totals from now on."""
 
     def mark_dead_and_uncount(self) -> None:
@@ -79,7 +79,7 @@ class Group(Protocol):
     def suspend_as_dead(self) -> None:
         """Make the group Dead while its offsets are deleted in steps."""
 
-    def return_to_empty(self) -> None:
+    def resume_as_empty(self) -> None:
         """Make the group Empty again, with the offsets that remain."""
 
     # --- offsets ---
@@ -99,5 +99,5 @@ class Group(Protocol):
     def offset_expiration_condition(self) -> tuple[Since | None, frozenset[str]]:
         """Return the start of an offset's retention time, None for never, and the topics that do not expire."""
 
-    def tombstones(self) -> Sequence[Record]:
+    def make_group_metadata_tombstones(self) -> Sequence[Record]:
         """Return the records that remove the group itself from the log."""

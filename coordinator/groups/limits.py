@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
 from protocol.mypyc_shim import mypyc_attr
 from protocol.named_types import GroupId, MemberId
-from storage.format.records import OffsetCommits
+from storage.format.records import TopicOffsetCommits
 
 _MIB: Final = 1024 * 1024
 _NONE: Final = (
@@ -30,7 +30,7 @@ REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
 
 
 @mypyc_attr(acyclic=True)
-class Limits(FieldsValue):
+class NodeMemoryLimits(FieldsValue):
     """The most that a node holds in memory; each limit has a setting of its name with dots."""
 
     __match_args__: Final = (
@@ -75,7 +75,7 @@ def _refuse(
     return error
 
 
-def check_group_limits(limits: Limits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
+def find_group_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
     """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
@@ -84,14 +84,14 @@ def check_group_limits(limits: Limits, usage: GroupTotals, group_id: GroupId) ->
     return _NONE
 
 
-def check_offset_limits(limits: Limits, usage: GroupTotals, count: int) -> ErrorCode:
+def find_offset_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, count: int) -> ErrorCode:
     """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
-def check_pending_member_limits(limits: Limits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
+def find_pending_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
     """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
@@ -100,8 +100,8 @@ def check_pending_member_limits(limits: Limits, usage: GroupTotals, member_id: M
     return _NONE
 
 
-def check_member_limits(
-    limits: Limits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata
+def find_member_limit_error(
+    limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata
 ) -> ErrorCode:
     """Return NONE if the node and the group have room for one more member, else COORDINATOR_NOT_AVAILABLE.
 
@@ -109,13 +109,13 @@ def check_member_limits(
     """
     if usage.members >= limits.max_members:
         return _refuse(usage, "max.members")
-    return check_member_bytes_limits(limits, usage, group, member.count_bytes())
+    return find_member_bytes_error(limits, usage, group, member.count_bytes())
 
 
-def check_member_bytes_limits(
-    limits: Limits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
+def find_member_bytes_error(
+    limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
 ) -> ErrorCode:
-    """Return NONE if a group's members may take `more_bytes`, else an error as `check_member_limits`."""
+    """Return NONE if a group's members may take `more_bytes`, else an error as `find_member_limit_error`."""
     if more_bytes <= 0:
         return _NONE
     if group.member_bytes + more_bytes > limits.group_members_max_bytes:
@@ -125,7 +125,7 @@ def check_member_bytes_limits(
     return _NONE
 
 
-def has_ample_room(limits: Limits, usage: GroupTotals) -> bool:
+def has_ample_room(limits: NodeMemoryLimits, usage: GroupTotals) -> bool:
     """Return whether any commit fits, with the most offsets that one request can have; used by the hot path."""
     return (
         usage.offsets + ITEMS_MAX <= limits.max_offsets
@@ -136,13 +136,16 @@ def has_ample_room(limits: Limits, usage: GroupTotals) -> bool:
 class OffsetRoom:
     """The room that is left for the offsets of one commit, which its topics use up one after the other."""
 
-    def __init__(self, limits: Limits, usage: GroupTotals) -> None:
+    def __init__(self, limits: NodeMemoryLimits, usage: GroupTotals) -> None:
         self._usage = usage
         self._offsets = limits.max_offsets - usage.offsets
         self._metadata_bytes = limits.max_offsets_metadata_bytes - usage.offset_metadata_bytes
 
-    def refuse_excess_offsets(
-        self, offsets: CommittedOffsets, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
+    def remove_excess_from_commits(
+        self,
+        offsets: CommittedOffsets,
+        commits: TopicOffsetCommits,
+        answers: list[OffsetCommitResponsePartition],
     ) -> None:
         """Remove from `commits` the offsets that do not fit, and put their errors into `answers`.
 

@@ -53,7 +53,7 @@ class RebalanceProgress:
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
 
-    def begin_again(self, now_ms: int) -> None:
+    def note_all_must_rejoin(self, now_ms: int) -> None:
         """Note that all members have to rejoin once more before the rebalance has ended."""
         self._joined_ms = now_ms
         self._last_gap_ms = 0

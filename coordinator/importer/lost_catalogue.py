@@ -16,11 +16,11 @@ from coordinator.host import HostResources
 from coordinator.importer.source import CannotImport
 from coordinator.importer.survey import Survey, survey_partitions
 from coordinator.importer.target import merge_known_topics
-from coordinator.partitions.misplaced import describe_misplaced
+from coordinator.partitions.misplaced_group_texts import describe_misplaced
 from protocol.placement import infer_earlier_partition_count, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
-from storage.recovery.recovery import find_or_create_topic_id, partitions_on_disk
+from storage.recovery.recovery import find_or_generate_topic_id, partitions_on_disk
 
 
 class CatalogueReplacement(msgspec.Struct):
@@ -84,7 +84,7 @@ def replace_lost_catalogue(
     fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)
     try:
-        topic_id = find_or_create_topic_id(fs, data_dir, OFFSETS_TOPIC)
+        topic_id = find_or_generate_topic_id(fs, data_dir, OFFSETS_TOPIC)
         if fs.exists(file.path):
             lost.aside = data_dir / f"damaged-{now:%Y%m%dT%H%M%SZ}-{file.path.name}"
             fs.rename(file.path, lost.aside)

@@ -66,7 +66,7 @@ def lock_log_dirs(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) ->
             raise CannotImport(f"{DirectoryLocked(log_dir, None)}: stop the broker first")
 
 
-def find_broker_directories(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
+def read_broker_directories(fs: FileSystem, log_dirs: Sequence[Path]) -> BrokerDirectories:
     """Return the contents of all log directories of a broker.
 
     Raises CannotImport if they do not hold all groups of one broker, and StorageError.

@@ -8,10 +8,10 @@ import msgspec
 
 from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.importer.source import CannotImport
-from coordinator.partitions.offline_shard import find_placement, read_shard
+from coordinator.partitions.offline_shard import read_shard, tally_group_placement
 from coordinator.partitions.shard import Shard
 from protocol.named_types import Partition
-from protocol.placement import Placement, infer_later_partition_count
+from protocol.placement import PartitionPlacementTally, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
 from storage.format.loader import RecordDecoder
@@ -31,7 +31,7 @@ class Survey(msgspec.Struct):
     open_transactions: int = 0
     open_offsets: int = 0
     topics: dict[str, int] = {}
-    placements: list[Placement] = []
+    placements: list[PartitionPlacementTally] = []
     damaged: dict[Partition, list[Damage]] = {}
     unsettled: dict[Partition, list[Damage]] = {}
 
@@ -58,7 +58,7 @@ def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_par
         survey.unknown_records += found.unknown_records
         survey.open_transactions += found.open.transactions
         survey.open_offsets += found.open.offsets
-        survey.placements.append(find_placement(found.shard, num_partitions))
+        survey.placements.append(tally_group_placement(found.shard, num_partitions))
         _count(found.shard, survey)
     return survey
 

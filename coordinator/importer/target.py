@@ -21,7 +21,7 @@ from coordinator.host import HostResources
 from coordinator.importer.source import BrokerDirectories, CannotImport, DirectoryTopic
 from coordinator.importer.survey import Survey
 from protocol.named_types import Partition
-from storage.disk.checkpoint_file import read_log_start, write_offsets
+from storage.disk.checkpoint_file import read_partition_log_start, write_offsets
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -37,7 +37,7 @@ from storage.disk.lock import DirectoryLock
 from storage.disk.properties import load_or_create_meta
 from storage.errors import storage_error
 from storage.log_manager import DiscardedRange, LogManager
-from storage.recovery.recovery import find_or_create_topic_id
+from storage.recovery.recovery import find_or_generate_topic_id
 from storage.settings import LogSettings
 
 _ASIDE: Final = "before-import-"
@@ -142,7 +142,7 @@ def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Par
 def _copy_log_starts(fs: FileSystem, source: BrokerDirectories, staging: Path) -> None:
     """Copy the log start offsets: records before them are copied, too, and count as little as at the broker."""
     keys = {(OFFSETS_TOPIC, partition): log_dir for partition, log_dir in source.offsets.items()}
-    starts = {key: read_log_start(fs, log_dir, key) for key, log_dir in keys.items()}
+    starts = {key: read_partition_log_start(fs, log_dir, key) for key, log_dir in keys.items()}
     if any(starts.values()):
         write_offsets(fs, staging / LOG_START_FILE, {key: start for key, start in starts.items() if start})
 
@@ -170,7 +170,7 @@ def _settle(
 ) -> ImportResult:
     """Recover the copies, as a node does that starts after a crash, and write the catalogue and the identity."""
     fs = machine.fs
-    topic_id = find_or_create_topic_id(fs, staging, OFFSETS_TOPIC)
+    topic_id = find_or_generate_topic_id(fs, staging, OFFSETS_TOPIC)
     manager = LogManager.open(staging, LogSettings(), fs)
     failed = {partition: str(damage) for partition, damage in manager.failed_partitions.items()}
     cuts = manager.cuts

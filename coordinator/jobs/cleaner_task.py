@@ -57,13 +57,13 @@ class CleanerTask:
         self._began_ms = 0
         self._closed = False
 
-    def run(self) -> None:
+    def start_cleaning_if_idle(self) -> None:
         """Look for a log to compact, unless a run is under way."""
         if not self._busy and not self._closed:
             self._busy = True
             self._stats.cleaner_last_run_ms = self._clock.wall_ms()
             self._began_ms = self._clock.mono_ms()
-            self._thread.submit(self._cleaner.clean_dirtiest, self._done)
+            self._thread.submit_with_callback(self._cleaner.clean_dirtiest, self._done)
 
     def close(self) -> None:
         """Stop the run that is under way, and wait until it has ended."""
@@ -102,4 +102,4 @@ class CleanerTask:
                 milliseconds=self._clock.mono_ms() - self._began_ms,
             )
             # There may be another one, or another round of this one.
-            self.run()
+            self.start_cleaning_if_idle()

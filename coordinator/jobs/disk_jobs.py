@@ -41,7 +41,9 @@ class DiskJobs:
         if self._log.journal_bytes > self._checkpoint_bytes:
             self.checkpoint(end)
         else:
-            self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
+            self._io.submit_with_callback(
+                self._write_segments, lambda result: end(self._failed("segments", result))
+            )
 
     def _look_for_space(self) -> None:
         with suppress(OSError):  # which other jobs will report
@@ -52,18 +54,20 @@ class DiskJobs:
         # If nothing waits for the disk, nothing else would show that the files are gone.
         if self._log.append_failure is None:
             self._log.check_journals_present()
-        return self._log.write_behind() if self._log.pending_bytes else 0
+        return self._log.write_behind() if self._log.pending_segment_bytes else 0
 
     def checkpoint(self, end: End) -> None:
         """Sync the segments, and begin a new journal."""
         if not self._log.journal_bytes:
             end(False)
             return
-        self._io.submit(self._log.checkpoint, lambda result: end(self._failed("checkpoint", result)))
+        self._io.submit_with_callback(
+            self._log.checkpoint_journal, lambda result: end(self._failed("checkpoint", result))
+        )
 
     def sync(self, end: End) -> None:
         """Sync the journal to disk."""
-        self._io.submit(self._log.sync, lambda result: end(self._failed("sync", result)))
+        self._io.submit_with_callback(self._log.sync, lambda result: end(self._failed("sync", result)))
 
     def _failed(self, what: str, result: object) -> bool:
         """Return whether a job failed, and have the log repaired if it must be."""

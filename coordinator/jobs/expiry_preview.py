@@ -45,7 +45,7 @@ class ExpiryPreview(msgspec.Struct):
     unlisted_rows: int = 0
     missing_partitions: list[int] = []
 
-    def add(self, kept: GroupEntry) -> None:
+    def add_group(self, kept: GroupEntry) -> None:
         """Count the offsets of one group that expire within `within_ms`; removes nothing."""
         group = kept.group
         until_ms = self.now_ms + self.within_ms
@@ -72,14 +72,14 @@ class ExpiryPreview(msgspec.Struct):
         self.unlisted_rows += max(len(by_topic) - room, 0)
 
 
-def build_preview(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
+def add_groups_to_preview(groups: Iterable[GroupEntry], preview: ExpiryPreview) -> ExpiryPreview:
     """Add groups, which no other code uses meanwhile, to a preview and return it."""
     for kept in groups:
-        preview.add(kept)
+        preview.add_group(kept)
     return preview
 
 
-def merge_previews(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
+def merge_into_first_preview(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
     """Return the previews of several nodes as one."""
     whole = previews[0]
     for other in previews[1:]:
@@ -103,7 +103,7 @@ async def preview_expiry(
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             if not kept.group.is_dead and not shard.is_lost:
-                preview.add(kept)
+                preview.add_group(kept)
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
     return preview

@@ -35,7 +35,7 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
                 for expired in manager.expire_offsets_in_steps(kept, now_wall_ms):
                     removed += expired
                     if slices.is_over:
-                        await slices.give_way()
+                        await slices.yield_to_event_loop()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
                 log.error("expired offsets were not removed", group=kept.group_id, reason=str(error))
@@ -53,7 +53,7 @@ async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptio
         for expired in expire_marks(manager, clock.wall_ms(), adoptions.on_given_back):
             removed += expired
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
     except RecordTooLarge as error:  # message.max.bytes was larger when it was written
         log.error("expired marks were not removed", reason=str(error))
     if removed:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from coordinator.jobs.declared_ends import DeclaredEnds, compute_lag
+from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, sum_group_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 from protocol.named_types import GroupId
@@ -62,9 +62,9 @@ async def count_groups(
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
             if ends:
-                lags.offer(await compute_lag(kept, ends, slices), kept.group_id)
+                lags.offer(await sum_group_lag(kept, ends, slices), kept.group_id)
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
     counts.commits = commits.highest_first()
     counts.rebalances = rebalances.highest_first()
     counts.lags = lags.highest_first()

@@ -28,12 +28,12 @@ from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.slices import encode_body_in_steps, handle_in_steps
 from coordinator.api.versioned_api import VersionedApi
 from coordinator.net.long_requests import LongRequest
-from coordinator.net.refusals import count_refused, error_response, log_and_classify_failure
+from coordinator.net.refusals import count_protocol_violation, log_and_classify_failure, make_and_count_error
 from coordinator.net.replies import Replies
 from coordinator.net.request_cache import RequestCache
-from coordinator.net.response_encoding import encode_answer
+from coordinator.net.response_encoding import encode_and_count_errors
 from coordinator.net.server import Server
-from coordinator.net.short_responses import is_brief
+from coordinator.net.short_response_requests import is_brief
 from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
@@ -129,7 +129,7 @@ class Connection:
         self._is_lost = True
         self._begin_end()
         self._unsent.note_transport_emptied()
-        self._server.budget.forget(self)
+        self._server.budget.forget_reader_and_waiter(self)
         self._leave()
 
     # --- requests that a closed connection still carries out ---
@@ -140,13 +140,13 @@ class Connection:
             return
         self._closing = True
         self._unsent.drop_answers()
-        self._replies.forget()
+        self._replies.forget_all_replies()
         parked = self._parked
         if parked is not None:
             self._end_parked(parked)
         self._undone_bytes = self._backlog_bytes + self._long.size_bytes
         if self._undone_bytes:
-            self._server.budget.add(self._undone_bytes)
+            self._server.budget.add_unsent_bytes(self._undone_bytes)
         if self._has_to_do:
             # The old reader may hold half of a long request.
             self._reader = FrameReader(self._server.request_bytes_max)
@@ -159,7 +159,7 @@ class Connection:
         api: VersionedApi = ctx.api
         if not (api.may_change if ctx.request is None else api.changes(ctx.request)):
             self._long.drop()
-            ctx.abandon()
+            ctx.stop_abandoned_work()
             # The garbage collector does not traverse a request's context, which refers to its connection.
             self._parked = None
         elif self._long.is_under_way:
@@ -182,7 +182,7 @@ class Connection:
             return
         if self._undone_bytes:
             count, self._undone_bytes = self._undone_bytes, 0
-            self._server.budget.remove(count)
+            self._server.budget.remove_unsent_bytes(count)
         self._request_cache.forget()
         if self._is_lost:
             self._server.forget_connection(self, self._client_host[1:])
@@ -291,7 +291,9 @@ class Connection:
         try:
             # The route is known before anything is decoded.
             found = server.routes.get(read_api_version_prefix(frame))
-            api: VersionedApi = server.capabilities.find_api_if_unrouted(frame) if found is None else found
+            api: VersionedApi = (
+                server.capabilities.find_unsupported_version_api(frame) if found is None else found
+            )
             header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
@@ -300,7 +302,7 @@ class Connection:
                     self._request_cache.decode(api, frame, pos) if api.repeats else api.decode(frame, pos)
                 )
         except ProtocolError as error:
-            count_refused(server.stats, error)
+            count_protocol_violation(server.stats, error)
             self._break_here(error)
             return None
         if self._closing and not (api.may_change if is_large else api.changes(request)):
@@ -344,9 +346,9 @@ class Connection:
             return False
         except Exception:
             log.exception("a request failed", api=api.name, version=ctx.api_version, peer=self.peer)
-            response = error_response(server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = make_and_count_error(server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is not PARKED:
-            self.set_encoded_response(ctx, response)
+            self.encode_and_set_response(ctx, response)
         return True
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
@@ -360,7 +362,7 @@ class Connection:
             return False
         self._parked = None
         replies = self._replies.queue
-        if not replies and self._replies.check_ready_or_wait(ctx, self):
+        if not replies and self._replies.check_durable_or_wait(ctx, self):
             out.append(frame)
             if ctx.rest is not None:
                 out += ctx.rest
@@ -370,13 +372,13 @@ class Connection:
             self._pause_or_resume()
         return False
 
-    def set_encoded_response(self, ctx: RequestContext, response: Any) -> None:
+    def encode_and_set_response(self, ctx: RequestContext, response: Any) -> None:
         """Encode the response to a request; a response that cannot be encoded ends the connection."""
         if response is SILENT or self._closing:
             ctx.frame = b""
             return
         try:
-            frame = encode_answer(self._server.stats, ctx, response)
+            frame = encode_and_count_errors(self._server.stats, ctx, response)
         except ProtocolError as error:
             # A parked request is completed by the request of another client, which must not suffer from this.
             log.exception("an answer cannot be written", api=ctx.api.name, peer=self.peer)
@@ -393,7 +395,7 @@ class Connection:
         else:
             self._long.begin(self, ctx, work)
 
-    def finish(self, ctx: RequestContext, result: Any) -> None:
+    def take_work_result(self, ctx: RequestContext, result: Any) -> None:
         """Take the result of long work: the response, the pieces of its body, or PARKED."""
         if result is PARKED:
             if self._closing:
@@ -403,10 +405,10 @@ class Connection:
         if isinstance(result, list) and not self._closing:
             self._unsent.put_pieces(ctx, result)
         else:
-            self.set_encoded_response(ctx, result)
+            self.encode_and_set_response(ctx, result)
         self._go_on_behind(ctx)
 
-    def fail(self, ctx: RequestContext, error: Exception) -> None:
+    def answer_failed_request(self, ctx: RequestContext, error: Exception) -> None:
         """Answer a request whose long work has failed; a long request ends the connection unless it was refused.
 
         A refused request gets its error however long it is, because its client is to try again. A short request whose
@@ -420,15 +422,15 @@ class Connection:
             api: VersionedApi = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
-        self.set_encoded_response(ctx, error_response(self._server.stats, ctx, code))
+        self.encode_and_set_response(ctx, make_and_count_error(self._server.stats, ctx, code))
         self._go_on_behind(ctx)
 
     def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
         """End the connection at the parked request, which gets no response."""
         if ctx.request is None:
-            count_refused(self._server.stats, error)
+            count_protocol_violation(self._server.stats, error)
         self._parked = None
-        self._replies.drop_newest(ctx)
+        self._replies.drop_if_newest(ctx)
         self._break_here(error)
         self._after_sending()
 
@@ -450,7 +452,7 @@ class Connection:
         if long is not None:
             self._long.begin_later(self, ctx, encode_body_in_steps(self._server.node, ctx, long), 0)
             return
-        self.set_encoded_response(ctx, response)
+        self.encode_and_set_response(ctx, response)
         self._go_on_behind(ctx)
 
     def _go_on_behind(self, ctx: RequestContext) -> None:
@@ -472,9 +474,9 @@ class Connection:
     def _send_ready(self) -> None:
         self._write(self._replies.take_ready(self, self._server.fair_queue.nanos()))
 
-    def fail_lost_replies(self) -> None:
+    def fail_lost_appends(self) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
-        self._replies.fail_lost_replies(self)
+        self._replies.fail_lost_appends(self)
 
     def drop_parked_request(self) -> None:
         """Drop the parked request and its work, as an error takes the place of its response."""
@@ -492,9 +494,9 @@ class Connection:
         return self._unsent.update_buffered_bytes(self._transport.get_write_buffer_size())
 
     @property
-    def bytes_unread_by_peer(self) -> int:
+    def bytes_not_yet_sent(self) -> int:
         """The bytes that the peer has not taken, as of the last `update_buffered_bytes`."""
-        return self._unsent.bytes_unread_by_peer
+        return self._unsent.bytes_not_yet_sent
 
     def abort(self) -> None:
         """Close at once, and drop what the peer has not taken."""
@@ -587,7 +589,7 @@ class Connection:
     def _break_behind(self, error: ProtocolError) -> None:
         """Break the connection behind all requests that were read, unless one of them has broken it already."""
         if self._failure is None:
-            count_refused(self._server.stats, error)
+            count_protocol_violation(self._server.stats, error)
             self._break(error)
             self._after_sending()
 

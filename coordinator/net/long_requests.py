@@ -3,8 +3,8 @@
 
 A long response is in no budget before it is whole. So only LONG_AT_ONCE of them are made at a time, and none begins
 while the budget of unsent bytes is used up; the others wait for a slot. Work on a response that the budget counts
-already (`RequestContext.is_counted`) waits for a slot alone: the budget could be used up by bytes that only this work
-frees.
+already (`LongRequest.is_in_response_budget`) waits for a slot alone: the budget could be used up by bytes that only
+this work frees.
 """
 
 from typing import Any, Final, Protocol
@@ -21,10 +21,10 @@ LONG_AT_ONCE: Final = 4
 class Answerer(Protocol):
     """The connection of a request that is answered in slices."""
 
-    def finish(self, ctx: RequestContext, result: Any) -> None:
+    def take_work_result(self, ctx: RequestContext, result: Any) -> None:
         """Take the result of the work: the response, the pieces of its encoded body, or PARKED."""
 
-    def fail(self, ctx: RequestContext, error: Exception) -> None:
+    def answer_failed_request(self, ctx: RequestContext, error: Exception) -> None:
         """Take the exception that the work has raised."""
 
 
@@ -56,7 +56,7 @@ class LongRequest:
         """The bytes of the long request that is worked on; 0 if there is none, or only its response is long."""
 
     @property
-    def is_counted(self) -> bool:
+    def is_in_response_budget(self) -> bool:
         """True if the response is counted in the budget of unsent bytes already."""
         ctx = self._ctx
         return ctx is not None and (ctx.is_counted or ctx.is_unheard)
@@ -112,7 +112,7 @@ class LongRequest:
             result = self._take_share()
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends no more than this request
             self._forget()
-            answerer.fail(ctx, error)
+            answerer.answer_failed_request(ctx, error)
             self._slots.leave(self)
             return
         if self.is_under_way:
@@ -120,7 +120,7 @@ class LongRequest:
             return
         self._forget()
         if result is not None:
-            answerer.finish(ctx, result)
+            answerer.take_work_result(ctx, result)
         self._slots.leave(self)  # now that the response is counted
 
     def _may_go_on(self, ctx: RequestContext) -> bool:
@@ -193,4 +193,4 @@ class LongRequestSlots:
                 first.go_on_soon()
 
     def _waits_for_budget(self, work: LongRequest) -> bool:
-        return self._budget.over and not work.is_counted
+        return self._budget.over and not work.is_in_response_budget

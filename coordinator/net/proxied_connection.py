@@ -5,7 +5,7 @@ import asyncio
 from typing import Final, cast
 
 from coordinator.net.connection import Connection
-from coordinator.net.limits import OURSELVES
+from coordinator.net.connection_limits import OURSELVES
 from coordinator.net.server import Server
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError

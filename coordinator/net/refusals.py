@@ -4,7 +4,7 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.part_errors import count_part_errors
+from coordinator.api.part_errors import record_part_errors
 from coordinator.api.versioned_api import VersionedApi
 from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
@@ -21,7 +21,7 @@ from protocol.errors import (
 log = get_logger("connection")
 
 
-def count_refused(stats: Stats, error: ProtocolError) -> None:
+def count_protocol_violation(stats: Stats, error: ProtocolError) -> None:
     """Count a request that breaks the protocol, which ends its connection."""
     if isinstance(error, UnsupportedVersion):
         stats.unsupported_requests += 1
@@ -31,12 +31,12 @@ def count_refused(stats: Stats, error: ProtocolError) -> None:
         stats.malformed_requests += 1
 
 
-def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
+def make_and_count_error(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
     """Return the response to a request whose handler or flush has failed."""
     api: VersionedApi = ctx.api
     response = api.error_response(ctx.request, error, ctx.api_version)
     if api.counts_part_errors:
-        count_part_errors(stats, api.key, api.error_parts, response)
+        record_part_errors(stats, api.key, api.error_parts, response)
     return response
 
 

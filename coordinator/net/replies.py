@@ -9,9 +9,9 @@ from collections import deque
 from typing import Any, Final, Protocol
 
 from coordinator.api.context import RequestContext, Work
-from coordinator.api.slices import make_error_in_steps
+from coordinator.api.slices import make_and_count_error_in_steps
 from coordinator.net.fair_queue import FairQueue
-from coordinator.net.refusals import error_response
+from coordinator.net.refusals import make_and_count_error
 from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.append_errors import get_client_error_code
 from coordinator.telemetry.stats import Stats
@@ -24,10 +24,10 @@ REPLIES_WAITING_MAX: Final = 10_000
 """The number of waiting replies at which a connection is read no further."""
 
 
-class Replier(Waiter, Protocol):
+class RepliesOwner(Waiter, Protocol):
     """The connection that the replies belong to."""
 
-    def set_encoded_response(self, ctx: RequestContext, response: Any) -> None:
+    def encode_and_set_response(self, ctx: RequestContext, response: Any) -> None:
         """Encode the response of a request."""
 
     def drop_parked_request(self) -> None:
@@ -52,7 +52,7 @@ class Replies:
         self._replaced: deque[tuple[RequestContext, ErrorCode]] = deque()  # are still to become errors
         self._refusing: Work | None = None  # the work that makes them errors
 
-    def forget(self) -> None:
+    def forget_all_replies(self) -> None:
         """Forget all replies, as the connection has ended."""
         self.queue.clear()
         self._replaced.clear()
@@ -67,19 +67,19 @@ class Replies:
         """Return whether a request is the newest."""
         return bool(self.queue) and self.queue[-1] is ctx
 
-    def drop_newest(self, ctx: RequestContext) -> None:
+    def drop_if_newest(self, ctx: RequestContext) -> None:
         """Remove this request if it is the newest, as it gets no response."""
         if self.is_newest(ctx):
             self.queue.pop()
 
-    def take_ready(self, connection: Replier, now_ns: int) -> list[bytes]:
+    def take_ready(self, connection: RepliesOwner, now_ns: int) -> list[bytes]:
         """Remove the replies at the head of the queue that are ready; return their frames."""
         replies = self.queue
         out: list[bytes] = []
         while replies:
             reply = replies[0]
             frame = reply.frame
-            if frame is None or not self.check_ready_or_wait(reply, connection):
+            if frame is None or not self.check_durable_or_wait(reply, connection):
                 break
             replies.popleft()
             self._stats.count_response(reply.api_key, now_ns - reply.began_ns)
@@ -88,7 +88,7 @@ class Replies:
                 out += reply.rest
         return out
 
-    def check_ready_or_wait(self, ctx: RequestContext, connection: Replier) -> bool:
+    def check_durable_or_wait(self, ctx: RequestContext, connection: RepliesOwner) -> bool:
         """Return whether a reply at the head of the queue can be sent now.
 
         Otherwise the connection goes on when what the reply waits for has ended, or, if that was lost, once the reply
@@ -106,14 +106,14 @@ class Replies:
             blocker.add_waiter(connection)
         return False
 
-    def fail_lost_replies(self, connection: Replier) -> None:
+    def fail_lost_appends(self, connection: RepliesOwner) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
         for ctx in self.queue:
             error = ctx.find_error()
             if error is not None:
                 self._refuse(ctx, error, connection)
 
-    def _refuse(self, ctx: RequestContext, error: ErrorCode, connection: Replier) -> None:
+    def _refuse(self, ctx: RequestContext, error: ErrorCode, connection: RepliesOwner) -> None:
         """Replace a reply by an error of the log soon, as the append that it reports may be lost.
 
         Thousands of long replies may wait for one append, so the work is done in slices.
@@ -131,18 +131,18 @@ class Replies:
             self._refusing = self._refuse_all(connection)
         connection.go_on_soon()
 
-    def _refuse_all(self, connection: Replier) -> Work:
+    def _refuse_all(self, connection: RepliesOwner) -> Work:
         while self._replaced:
             ctx, error = self._replaced.popleft()
             ctx.clear_tickets()
             if ctx.is_large:
-                response = yield from make_error_in_steps(self._stats, ctx, error)
+                response = yield from make_and_count_error_in_steps(self._stats, ctx, error)
             else:
-                response = error_response(self._stats, ctx, error)
-            connection.set_encoded_response(ctx, response)
+                response = make_and_count_error(self._stats, ctx, error)
+            connection.encode_and_set_response(ctx, response)
             yield
 
-    def encode_some_errors(self, connection: Replier, fair_queue: FairQueue) -> None:
+    def encode_some_errors(self, connection: RepliesOwner, fair_queue: FairQueue) -> None:
         """Encode errors for the replies that were replaced, for one share of a turn."""
         if self._refusing is None:
             return

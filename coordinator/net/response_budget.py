@@ -42,7 +42,7 @@ class SlowReader(BudgetWaiter, Protocol):
     peer: str
 
     @property
-    def bytes_unread_by_peer(self) -> int:
+    def bytes_not_yet_sent(self) -> int:
         """The bytes that the peer has not taken, as of the last `update_buffered_bytes`."""
 
     def update_buffered_bytes(self) -> bool:
@@ -69,13 +69,13 @@ class ResponseBudget:
 
     # --- the hot path ---
 
-    def add(self, count: int) -> None:
+    def add_unsent_bytes(self, count: int) -> None:
         """Add `count` unsent bytes to the budget."""
         self.total_bytes += count
         if self.total_bytes > self.bytes_max:
             self.over = True
 
-    def remove(self, count: int) -> None:
+    def remove_unsent_bytes(self, count: int) -> None:
         """Remove `count` unsent bytes, as they were taken or dropped."""
         self.total_bytes -= count
         if self.over and self.total_bytes <= self.bytes_max:
@@ -108,7 +108,7 @@ class ResponseBudget:
         """Watch a connection no longer, as its transport has room or is closed."""
         self._slow.pop(reader, None)
 
-    def forget(self, reader: SlowReader) -> None:
+    def forget_reader_and_waiter(self, reader: SlowReader) -> None:
         """Forget a connection that has ended."""
         self._slow.pop(reader, None)
         self.remove_waiter(reader)
@@ -130,12 +130,12 @@ class ResponseBudget:
     def _make_room(self, now_ms: int) -> None:
         patient = now_ms - self._over_since_ms < OVER_MS_MAX
         left = self.total_bytes
-        for reader in sorted(self._slow, key=lambda reader: reader.bytes_unread_by_peer, reverse=True):
+        for reader in sorted(self._slow, key=lambda reader: reader.bytes_not_yet_sent, reverse=True):
             if left <= self.bytes_max:
                 break
             if patient and now_ms - self._slow[reader] < CHECK_INTERVAL_MS:
                 continue  # it has taken something since the last check
-            left -= reader.bytes_unread_by_peer
+            left -= reader.bytes_not_yet_sent
             self._close(reader, f"{SETTING} is used up")
 
     def _close(self, reader: SlowReader, reason: str) -> None:
@@ -144,7 +144,7 @@ class ResponseBudget:
         log.warning(
             "closing a connection that does not read its answers",
             peer=reader.peer,
-            unsent_bytes=reader.bytes_unread_by_peer,
+            unsent_bytes=reader.bytes_not_yet_sent,
             reason=reason,
         )
         reader.abort()

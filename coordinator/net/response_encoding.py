@@ -4,14 +4,14 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.part_errors import count_part_errors
+from coordinator.api.part_errors import record_part_errors
 from coordinator.api.versioned_api import VersionedApi
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ProtocolError
 from protocol.headers import encode_response
 
 
-def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
+def encode_and_count_errors(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
     """Return the frame of a response, which begins with its length, and count the errors in it.
 
     Raises ProtocolError if the response does not fit its schema.
@@ -22,7 +22,7 @@ def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
     if api.has_error and response.error_code:
         stats.count_error(api.key, response.error_code)
     if api.error_parts and not api.counts_part_errors:
-        count_part_errors(stats, api.key, api.error_parts, response)
+        record_part_errors(stats, api.key, api.error_parts, response)
     try:
         return encode_response(ctx.correlation_id, api.encode(response), api.flexible_response)
     except Exception as error:

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
 from coordinator.api.versioned_api import VersionedApi
+from coordinator.net.connection_limits import Admission
 from coordinator.net.fair_queue import FairQueue
-from coordinator.net.limits import Admission
 from coordinator.net.long_requests import LongRequestSlots
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.telemetry.logs import get_logger
@@ -37,7 +37,7 @@ class OpenConnection(Protocol):
     def is_idle(self) -> bool:
         """True if no request is unanswered."""
 
-    def fail_lost_replies(self) -> None:
+    def fail_lost_appends(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
 
     def close(self) -> None:
@@ -101,10 +101,10 @@ class Server:
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()
 
-    def fail_lost_replies(self) -> None:
+    def fail_lost_appends(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
         for connection in list(self.connections):  # a parked request may have seen the lost data, too
-            connection.fail_lost_replies()
+            connection.fail_lost_appends()
 
     @property
     def has_unfinished_work(self) -> bool:

@@ -7,7 +7,7 @@ from collections import deque
 from coordinator.api.context import RequestContext
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.telemetry.stats import Stats
-from protocol.headers import response_head
+from protocol.headers import encode_response_frame_head
 
 
 class UnsentBytes:
@@ -48,14 +48,14 @@ class UnsentBytes:
         if ctx.frame is not None:
             self._replaced(len(ctx.frame) + total_size(ctx.rest))
         self.answers_bytes += count
-        self._budget.add(count)
+        self._budget.add_unsent_bytes(count)
         ctx.frame = frame
         ctx.rest = rest
 
     def put_pieces(self, ctx: RequestContext, body: list[bytes]) -> None:
         """Set the response of a request from the pieces of its body, which are joined unless they are long."""
         size = total_size(body)
-        head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
+        head = encode_response_frame_head(ctx.correlation_id, size, ctx.api.flexible_response)
         if size <= self._pieces_from_bytes:
             self.set_response(ctx, b"".join([head, *body]), None)
         else:
@@ -64,7 +64,7 @@ class UnsentBytes:
     def _replaced(self, count: int) -> None:
         """Remove `count` bytes of a response that another response replaces."""
         self.answers_bytes -= count
-        self._budget.remove(count)
+        self._budget.remove_unsent_bytes(count)
 
     def write(self, transport: asyncio.Transport, out: list[bytes]) -> None:
         """Write responses to the transport, in one piece unless they are long.
@@ -92,7 +92,7 @@ class UnsentBytes:
         return not self._unwritten
 
     @property
-    def bytes_unread_by_peer(self) -> int:
+    def bytes_not_yet_sent(self) -> int:
         """The bytes that the transport holds, as of the last `update_buffered_bytes`, and those that wait for it."""
         return self.buffered_bytes + sum(map(len, self._unwritten))
 
@@ -106,28 +106,28 @@ class UnsentBytes:
         if self.is_full:
             self.buffered_bytes += count
         else:
-            self._budget.remove(count)
+            self._budget.remove_unsent_bytes(count)
 
     def update_buffered_bytes(self, kept_bytes: int) -> bool:
         """Update how many bytes the full transport holds; return whether they have become fewer."""
         known_bytes, self.buffered_bytes = self.buffered_bytes, kept_bytes
         if kept_bytes < known_bytes:
-            self._budget.remove(known_bytes - kept_bytes)
+            self._budget.remove_unsent_bytes(known_bytes - kept_bytes)
             return True
-        self._budget.add(kept_bytes - known_bytes)
+        self._budget.add_unsent_bytes(kept_bytes - known_bytes)
         return False
 
     def note_transport_emptied(self) -> None:
         """Note that the transport has room again, or is closed."""
         self.is_full = False
         kept_bytes, self.buffered_bytes = self.buffered_bytes, 0
-        self._budget.remove(kept_bytes)
+        self._budget.remove_unsent_bytes(kept_bytes)
 
     def drop_answers(self) -> None:
         """Drop the responses that were not written to the transport."""
         self._unwritten.clear()
         count, self.answers_bytes = self.answers_bytes, 0
-        self._budget.remove(count)
+        self._budget.remove_unsent_bytes(count)
 
 
 def total_size(pieces: list[bytes] | None) -> int:

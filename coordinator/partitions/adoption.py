@@ -13,7 +13,7 @@ is deleted, as the offsets in a deleted topic are dropped only from the groups t
 
 A group that is about to be given back is *closed*, in memory: clients can read it, and must retry requests that would
 change it. Its mover closes it before writing to the cluster, and it opens by itself if the mover does not come back,
-or the partition moves. So `give_back` still checks for members, and compares the offsets.
+or the partition moves. So `remove_group_if_unchanged` still checks for members, and compares the offsets.
 
 A group that neither this node nor the cluster has gets no mark, or a client that asks for endless ids would fill the
 log: it is *confirmed absent* for a moment, in memory. Its mark BEGUN is appended with its first record, and removed
@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from coordinator.groups.limits import check_group_limits, check_offset_limits
+from coordinator.groups.limits import find_group_limit_error, find_offset_limit_error
 from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.partitions.append_errors import get_append_error_code
 from coordinator.partitions.manager import GroupMetadataManager
@@ -115,14 +115,12 @@ class Adoptions:
         return AdoptionOutcome(
             ErrorCode.NONE,
             shard.get_mark(group_id) in OURS,
-            is_confirmed_absent=shard.is_confirmed_absent(group_id, self._manager.clock.mono_ms()),
-            epoch=shard.removed_mark_count,
+            is_confirmed_absent=shard.is_confirmed_absent_everywhere(group_id, self._manager.clock.mono_ms()),
+            epoch=shard.total_marks_removed,
             asked_ms=self._manager.clock.mono_ms(),
         )
 
-    def check_group_is_here(
-        self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool
-    ) -> bool:
+    def is_group_here(self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool) -> bool:
         """Return whether requests for a group belong to this node: the group is here, or the response is an error.
 
         A group is here if it was taken over, has something stored here, or has a member here. If it is not, and
@@ -159,7 +157,7 @@ class Adoptions:
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.migrating:
             return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if reading.epoch != shard.removed_mark_count or not self._is_new(reading):
+        if reading.epoch != shard.total_marks_removed or not self._is_new(reading):
             return AdoptionOutcome(STALE)
         if self._may_store(shard, reading) is STALE:
             return AdoptionOutcome(STALE)
@@ -176,9 +174,9 @@ class Adoptions:
 
     def _adopt(self, shard: Shard, group_id: GroupId, reading: AdoptionReading) -> Steps:
         env = self._manager.env
-        error = check_group_limits(env.config.limits, env.usage, group_id)
+        error = find_group_limit_error(env.config.limits, env.usage, group_id)
         if error is ErrorCode.NONE:
-            error = check_offset_limits(env.config.limits, env.usage, len(reading.offsets) + 1)
+            error = find_offset_limit_error(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
         if reading.is_unknown and self._end_confirmed_absence(shard, group_id):
@@ -194,7 +192,7 @@ class Adoptions:
             self._append(shard, None, [self._mark(shard, group_id, mark)])
             log.info("a group keeps what it has here", group=group_id)
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
-        kept = shard.new_group(group_id)
+        kept = shard.make_uncached_group(group_id)
         error = yield from self._write(shard, kept, reading)
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
@@ -251,7 +249,7 @@ class Adoptions:
             return kept.group.validate_delete_group()
         return ErrorCode.NONE if shard.get_mark(group_id) in OURS else ErrorCode.GROUP_ID_NOT_FOUND
 
-    def give_back(
+    def remove_group_if_unchanged(
         self, waiting: ReplyDependencies, group_id: GroupId, offsets: Sequence[AdoptedOffset]
     ) -> Generator[None, None, ErrorCode]:
         """Remove a group and its mark, if its offsets are still `offsets`, which the cluster has.
@@ -282,7 +280,7 @@ class Adoptions:
             error = yield from self._compare(shard, kept, offsets)
             if error is not ErrorCode.NONE:
                 return error
-            count = shard.make_removal_count_record(self._manager.clock.wall_ms())
+            count = shard.make_mark_removal_count_record(self._manager.clock.wall_ms())
             self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY), count])
             shard.confirmed_absent.pop(group_id, None)
             shard.closed.pop(group_id, None)
@@ -316,8 +314,8 @@ class Adoptions:
                 if start + COMPARED_PER_STEP < len(offsets):
                     yield
         finally:
-            if self._manager.is_served(kept):
-                kept.group.return_to_empty()
+            if self._manager.is_group_still_served(kept):
+                kept.group.resume_as_empty()
         if not self._is_ours(shard):
             return ErrorCode.NOT_COORDINATOR
         return ErrorCode.NONE if same else ErrorCode.OFFSET_OUT_OF_RANGE
@@ -398,7 +396,11 @@ class Adoptions:
     # --- partitions ---
 
     def _shard(self, group_id: GroupId) -> Shard | ErrorCode:
-        return ErrorCode.INVALID_GROUP_ID if is_markers_group(group_id) else self._manager.shard_for(group_id)
+        return (
+            ErrorCode.INVALID_GROUP_ID
+            if is_markers_group(group_id)
+            else self._manager.find_shard_or_error(group_id)
+        )
 
     def _is_ours(self, shard: Shard) -> bool:
         return self._manager.owned_partitions.get(shard.partition) is shard

@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode
 from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
-from storage.format.records import OffsetCommits, Record
+from storage.format.records import Record, TopicOffsetCommits
 from storage.journal.journal import Entry
 
 log = get_logger("committer")
@@ -50,7 +50,7 @@ class Log(Protocol):
         """Accept `(partition, base offset, batch)`, all or none; with `sync` they are on disk on return."""
 
 
-class PartitionWriter:
+class FileLogWriter:
     """The LogWriter over files: takes the records of one partition that this node leads, until it is ended."""
 
     __slots__ = (
@@ -92,7 +92,7 @@ class PartitionWriter:
         ticket = self.ticket
         return self._begin() if ticket is None else ticket
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
         """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
         if self.ended is not None:
             return self._refuse(self.ended)
@@ -144,19 +144,19 @@ class Committer:
         self._batch_bytes_max = batch_bytes_max
         self._offset_value_version = offset_value_version
         self._compression = compression
-        self._dirty: list[PartitionWriter] = []
+        self._dirty: list[FileLogWriter] = []
         self._scheduled = False
-        self._under_way: list[PartitionWriter] = []
+        self._under_way: list[FileLogWriter] = []
         self._tickets: list[DurabilityTicket] = []
         self._began_ns = 0
         self._began_wall_ms = 0
-        self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
+        self.on_failed: Callable[[list[FileLogWriter], LogError], None] = lambda _writers, _error: None
 
     def new_writer(
         self, partition: Partition, next_offset: Offset, leader_epoch: LeaderEpoch
-    ) -> PartitionWriter:
+    ) -> FileLogWriter:
         """Return a writer for a partition whose log ends at `next_offset`."""
-        return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
+        return FileLogWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
     def _new_builder(self) -> BatchBuilder:
         return BatchBuilder(self._batch_bytes_max, self._offset_value_version, self._compression)
@@ -166,17 +166,17 @@ class Committer:
         """True if all appends are durable (or have failed)."""
         return not self._dirty and not self._under_way
 
-    def is_under_way(self, writer: PartitionWriter) -> bool:
+    def is_flushing_records_of(self, writer: FileLogWriter) -> bool:
         """Return whether a flush of this writer's records has begun and not ended."""
         return writer in self._under_way
 
-    def enqueue(self, writer: PartitionWriter) -> None:
+    def enqueue(self, writer: FileLogWriter) -> None:
         """Add a writer, which has got its first record since the last flush, to the next flush."""
         self._dirty.append(writer)
         if not self._under_way:
             self._flush_soon()
 
-    def end_lost_writers(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
+    def end_lost_writers(self, writers: Sequence[FileLogWriter], error: LogError) -> None:
         """Make writers that lost records refuse further appends, and fail their tickets; without `on_failed`."""
         tickets = [writer.ticket for writer in writers if writer.ticket is not None]
         self._dirty = [writer for writer in self._dirty if writer not in writers]
@@ -201,7 +201,7 @@ class Committer:
             else:
                 self._flush_soon()
         elif self._synced:
-            self._io.submit(lambda: self._log.append(entries, sync=True), self._done)
+            self._io.submit_with_callback(lambda: self._log.append(entries, sync=True), self._done)
         else:
             # A write to the page cache takes microseconds; a trip to the thread and back would cost more than it.
             result: BaseException | None = None
@@ -211,7 +211,7 @@ class Committer:
                 result = error
             self._done(result)
 
-    def _entries(self, writers: list[PartitionWriter]) -> list[Entry]:
+    def _entries(self, writers: list[FileLogWriter]) -> list[Entry]:
         """Return the batches of the gathered records, now under way; records that fail to build a batch are lost."""
         entries: list[Entry] = []
         for writer in writers:
@@ -244,20 +244,20 @@ class Committer:
         _settle(tickets)
         self._flush_soon()
 
-    def _fail(self, writers: list[PartitionWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
+    def _fail(self, writers: list[FileLogWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
         """Fail all waiting records: those that gathered meanwhile were decided on a state that is lost."""
         lost = list(dict.fromkeys([*writers, *self._dirty]))
         tickets += [writer.ticket for writer in self._dirty if writer.ticket is not None]
         self._dirty = []
         self._lose(lost, tickets, error)
 
-    def _lose(self, writers: list[PartitionWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
+    def _lose(self, writers: list[FileLogWriter], tickets: list[DurabilityTicket], error: LogError) -> None:
         self._stats.flush_failures += 1
         self._end(writers, tickets, error)
         self.on_failed(writers, error)
 
     def _end(
-        self, writers: Sequence[PartitionWriter], tickets: list[DurabilityTicket], error: LogError
+        self, writers: Sequence[FileLogWriter], tickets: list[DurabilityTicket], error: LogError
     ) -> None:
         for writer in writers:
             writer.refuse_further_appends(error.code)

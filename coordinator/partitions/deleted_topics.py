@@ -40,19 +40,19 @@ class DeletedTopics:
         if topics:  # one set for all partitions: a union would take as long as the sets are large
             self._left.setdefault(partition, []).append(topics)
 
-    def note_lost(self, partition: Partition) -> None:
+    def requeue_lost_drops(self, partition: Partition) -> None:
         """Note again the topics of tombstones that were lost; all appends to the partition must have ended."""
         mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
         self._dropped = [each for each in self._dropped if each not in mine]
         lost = frozenset().union(*(names for ticket, names in mine if not ticket.is_durable))
         self.note(partition, lost)
 
-    def forget(self, partition: Partition) -> None:
+    def forget_partition(self, partition: Partition) -> None:
         """Forget a partition that is given away: its next leader drops its offsets in deleted topics."""
         self._left.pop(partition, None)
         self._dropped = [each for each in self._dropped if each[0].partition != partition]
 
-    def keep_remaining_offsets(self, partition: Partition) -> None:
+    def forget_undropped_topics(self, partition: Partition) -> None:
         """Forget a partition's deleted topics, so that its remaining offsets in them stay."""
         self._left.pop(partition, None)
 
@@ -65,14 +65,14 @@ class DeletedTopics:
         """The partitions that may hold offsets in deleted topics, or would after a crash."""
         return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
 
-    def find_undurable(self, partition: Partition) -> DurabilityTicket | None:
+    def find_undurable_ticket(self, partition: Partition) -> DurabilityTicket | None:
         """Return the ticket of tombstones in a partition that are not durable, if any."""
         for ticket, _ in self._dropped:
             if ticket.partition == partition and not ticket.is_durable:
                 return ticket
         return None
 
-    def pending(self) -> Iterator[DurabilityTicket]:
+    def find_pending_tickets(self) -> Iterator[DurabilityTicket]:
         """Yield the tickets of tombstones that are not durable yet."""
         for ticket, _ in list(self._dropped):
             if ticket.is_pending:

@@ -59,7 +59,7 @@ class FetchWaiters:
             self._timers.call_after(LOOK_MS, self._look)
         return waiting
 
-    def cancel(self, waiting: FetchWaiter) -> None:
+    def remove_waiter(self, waiting: FetchWaiter) -> None:
         """Remove a waiting fetch; harmless for one that was woken."""
         for partition in waiting.ends:
             others = self._waiting.get(partition)
@@ -76,7 +76,7 @@ class FetchWaiters:
             if end != self._seen.get(partition):
                 self._seen[partition] = end
                 for waiting in [each for each in others if each.ends[partition] != end]:
-                    self.cancel(waiting)
+                    self.remove_waiter(waiting)
                     self._woken[waiting] = None
         self._wake_some(None)
         self._is_looking = bool(self._waiting)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from coordinator.partitions.committer import Committer, PartitionWriter
+from coordinator.partitions.committer import Committer, FileLogWriter
 from coordinator.partitions.file_errors import translate_to_log_error
 from coordinator.partitions.group_log import (
     LogChunk,
@@ -30,7 +30,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.named_types import LeaderEpoch, Offset, Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptBatch, CorruptRecord, StorageError
 from storage.log_manager import LogManager
 
@@ -69,7 +69,7 @@ class FileLog:
         self._io = io
         self._clock = clock
         self._stats = stats
-        self._writers: dict[Partition, PartitionWriter] = {}
+        self._writers: dict[Partition, FileLogWriter] = {}
         self._epochs: dict[Partition, LeaderEpoch] = {}
         self._tasks = Tasks()
         self._repair: asyncio.Task[None] | None = None
@@ -96,7 +96,7 @@ class FileLog:
         except StorageError as error:
             raise translate_to_log_error(error) from error
 
-    async def wait_until_available(self, partition: Partition) -> None:
+    async def ensure_log_repaired(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
         if self.files.append_failure is not None:
@@ -104,7 +104,7 @@ class FileLog:
         if self._repair is not None:
             await asyncio.shield(self._repair)
 
-    async def release(self, partition: Partition) -> Position | None:
+    async def release(self, partition: Partition) -> SegmentPosition | None:
         """Stop leading a partition; in a directory that several nodes share, close it, so that it may be given away.
 
         Returns the position at which it ends on disk; None if it has no log or has failed, or in an unshared directory.
@@ -129,7 +129,7 @@ class FileLog:
 
     def new_writer(
         self, partition: Partition, leader_epoch: LeaderEpoch, end_offset: Offset
-    ) -> PartitionWriter:
+    ) -> FileLogWriter:
         """Return a writer for a claimed partition, which must still end at `end_offset`, as when it was claimed.
 
         Raises LogUnavailable if it does not, and StorageError.
@@ -147,7 +147,7 @@ class FileLog:
             if self._writers.get(partition) is writer:
                 del self._writers[partition]
 
-    def _flush_failed(self, writers: list[PartitionWriter], error: LogError) -> None:
+    def _flush_failed(self, writers: list[FileLogWriter], error: LogError) -> None:
         fields = error.fields(partitions=[writer.partition for writer in writers])
         if self._repair is None:
             log.error("a flush failed", **fields)
@@ -157,7 +157,7 @@ class FileLog:
             self.start_repair()
         self._lost(writers, error)
 
-    def _lost(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
+    def _lost(self, writers: Sequence[FileLogWriter], error: LogError) -> None:
         """Report the writers that have lost records, except those that were ended before."""
         lost = [writer for writer in writers if self._writers.get(writer.partition) is writer]
         for writer in lost:
@@ -203,7 +203,7 @@ class FileLog:
     async def _repair_log(self) -> None:
         while True:
             try:
-                await self._io.run_blocking(self.files.repair)
+                await self._io.run_blocking(self.files.recover_all_after_failure)
                 break
             except StorageError as error:
                 self._incidents.log_repeated_failure(
@@ -223,12 +223,12 @@ class FileLog:
             self.committer.end_lost_writers(lost, why)
             self._lost(lost, why)
 
-    def _is_in_step(self, writer: PartitionWriter) -> bool:
+    def _is_in_step(self, writer: FileLogWriter) -> bool:
         """Return whether the repair has found all records that a writer has appended.
 
         An append that is on its way to the repaired log succeeds only if the log ends where the writer expects.
         """
-        if self.committer.is_under_way(writer):
+        if self.committer.is_flushing_records_of(writer):
             return True
         try:
             return writer.next_offset == self.files.end_offset(writer.partition)
@@ -261,17 +261,21 @@ class FileClaim:
             yield LogChunk(data, offset, next_offset)
             offset = next_offset
 
-    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def make_located_damage_error(
+        self, piece: LogChunk, error: CorruptBatch | CorruptRecord
+    ) -> LogDamaged:
         """Return the error with its file, and for a corrupt batch the byte where it begins."""
         files = self._log.files
-        path, position = await self._log.run_in_io_thread(partial(files.locate, self.partition, piece.offset))
+        path, position = await self._log.run_in_io_thread(
+            partial(files.locate_batch, self.partition, piece.offset)
+        )
         if isinstance(error, CorruptRecord):
             return LogDamaged(error.reason, {"file": str(path)}, str(path))
         position += error.position
         where = f"{path} at byte {position}"
         return LogDamaged(error.reason, {"file": str(path), "position": position}, where)
 
-    def open_writer(self) -> PartitionWriter:
+    def open_writer(self) -> FileLogWriter:
         """Return a writer that begins at the end of the log."""
         self._log.check_claim(self.partition, self._repairs)
         try:

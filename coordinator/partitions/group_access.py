@@ -3,7 +3,7 @@
 
 A handler gets shards and groups only from this module. Before it gets a group, the absence of one, or the result of
 a change, the flush that this depends on is noted on the request (rule 2 of ARCHITECTURE.md). Requests that work in
-slices call `recheck_group` between them.
+slices call `recheck_and_add_dependency` between them.
 """
 
 from collections.abc import Generator, Iterator
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import GroupEnvironment
-from coordinator.groups.limits import check_group_limits
+from coordinator.groups.limits import find_group_limit_error
 from coordinator.groups.outcome import Outcome
 from coordinator.partitions.adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
@@ -21,7 +21,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId
-from storage.format.records import OffsetCommits
+from storage.format.records import TopicOffsetCommits
 
 __all__ = ["AbsentGroup", "GroupAccess", "GroupEntry", "RequestRefused"]
 
@@ -73,7 +73,7 @@ class GroupAccess:
         kept = self.look_up_local_group(waiting, group_id)
         if isinstance(kept, AbsentGroup):
             needs_mark = self._manager.needs_marks
-            may_begin = kept.shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
+            may_begin = kept.shard.can_group_begin_here(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
             if not may_begin and not is_markers_group(group_id):
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return kept
@@ -82,7 +82,7 @@ class GroupAccess:
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | AbsentGroup | ErrorCode:
         """As `look_up_group`, for a member: a group absent here has no members here, whatever the cluster has."""
-        shard = self._manager.shard_for(group_id)
+        shard = self._manager.find_shard_or_error(group_id)
         if not isinstance(shard, Shard):  # a compiled class: testing for it is faster than for ErrorCode
             return shard
         kept = shard.groups.get(group_id)
@@ -125,12 +125,12 @@ class GroupAccess:
         """As `look_up_group_to_change`; a group of another type is an error (see `look_up_classic_group`)."""
         return _classic(self.look_up_group_to_change(waiting, group_id))
 
-    def recheck_group(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
+    def recheck_and_add_dependency(self, waiting: ReplyDependencies, kept: GroupEntry) -> None:
         """Let the reply wait, between two slices, for the state of the group that was read until now.
 
         Raises RequestRefused if the group is no longer served: that state may have been lost with its partition.
         """
-        if not self._manager.is_served(kept):
+        if not self._manager.is_group_still_served(kept):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
         waiting.add_ticket(kept.ticket)
 
@@ -159,18 +159,18 @@ class GroupAccess:
 
     def serves(self, group_id: GroupId) -> bool:
         """Return whether the partition that holds a group of this id is served here now."""
-        return not isinstance(self._manager.shard_for(group_id), ErrorCode)
+        return not isinstance(self._manager.find_shard_or_error(group_id), ErrorCode)
 
     def leads(self, group_id: GroupId) -> bool:
         """Return whether this node leads the partition that holds a group of this id; it may still be loading."""
-        return self._manager.shard_for(group_id) is not ErrorCode.NOT_COORDINATOR
+        return self._manager.find_shard_or_error(group_id) is not ErrorCode.NOT_COORDINATOR
 
     @property
-    def is_loading(self) -> bool:
+    def has_loading_partitions(self) -> bool:
         """True if any partition is not served yet."""
         return bool(self._manager.loading_partitions)
 
-    def count_offsets(self, group_id: GroupId) -> tuple[int, int]:
+    def measure_group_offsets(self, group_id: GroupId) -> tuple[int, int]:
         """Return the number of offsets of a group and their bytes of metadata, to estimate the work to list them."""
         kept = self._manager.find(group_id)
         return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
@@ -182,36 +182,38 @@ class GroupAccess:
         if is_markers_group(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
         env = self.env
-        error = check_group_limits(env.config.limits, env.usage, absent.group_id)
-        return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
+        error = find_group_limit_error(env.config.limits, env.usage, absent.group_id)
+        return absent.shard.make_uncached_group(absent.group_id) if error is ErrorCode.NONE else error
 
     def carry_out_outcome(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:
         """Carry out a decision about a group and return its `answer`; the reply to `waiting` waits for it.
 
         Raises RecordTooLarge if no reply reports that; nothing has changed then.
         """
-        if not kept.is_kept and kept.group.is_worth_keeping:
+        if not kept.is_kept and kept.group.has_members_or_pending:
             kept.shard.add(kept)  # a join that was refused leaves no new group behind
         self._manager.carry_out_outcome(kept, outcome)
         waiting.add_ticket(kept.ticket)
         return outcome.answer
 
-    def commit(self, waiting: ReplyDependencies, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
+    def store_offsets(
+        self, waiting: ReplyDependencies, kept: GroupEntry, commits: list[TopicOffsetCommits]
+    ) -> None:
         """Store the offsets that a group has committed; the reply to `waiting` waits for them.
 
         Raises RecordTooLarge; nothing has changed then.
         """
-        self._manager.commit(kept, commits)
+        self._manager.append_and_apply_commits(kept, commits)
         waiting.add_ticket(kept.ticket)
 
-    def delete_group(
+    def delete_group_in_steps(
         self, waiting: ReplyDependencies, group_id: GroupId, count: int
     ) -> Generator[None, None, ErrorCode]:
         """Delete a group and all its offsets, yielding after each `count` of them; return the error code."""
         kept = self._manager.find(group_id)
         if kept is not None and self._is_closed(kept.shard, group_id):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        error = yield from self._manager.delete_in_steps(group_id, count)
+        error = yield from self._manager.delete_group_in_steps(group_id, count)
         self.look_up_group(waiting, group_id)  # the response reports the state now
         return error
 

@@ -19,7 +19,7 @@ from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format.records import OffsetCommits, Record
+from storage.format.records import Record, TopicOffsetCommits
 
 
 class LogError(Exception):
@@ -46,7 +46,7 @@ class LogError(Exception):
 
 
 class LogUnavailable(LogError):
-    """The partition is intact: the operation can be tried again once `GroupLog.wait_until_available` returns."""
+    """The partition is intact: the operation can be tried again once `GroupLog.ensure_log_repaired` returns."""
 
 
 class LogDamaged(LogError):
@@ -78,7 +78,7 @@ class LogWriter(Protocol):
     def append(self, records: Sequence[Record]) -> DurabilityTicket:
         """Append records, all or none. Raises RecordTooLarge, and appends nothing, if no batch holds all of them."""
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
         """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
 
 
@@ -118,7 +118,9 @@ class Claim(Protocol):
         successfully, and none that come later. Raises LogError and its subclasses.
         """
 
-    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def make_located_damage_error(
+        self, piece: LogChunk, error: CorruptBatch | CorruptRecord
+    ) -> LogDamaged:
         """Return an error with the place in the log of damage that was found in a chunk. Raises LogError."""
 
     def open_writer(self) -> LogWriter:
@@ -142,7 +144,7 @@ class GroupLog(Protocol):
         LogUnavailable, LogDamaged, and LogError.
         """
 
-    async def wait_until_available(self, partition: Partition) -> None:
+    async def ensure_log_repaired(self, partition: Partition) -> None:
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
     async def release(self, partition: Partition) -> object:
@@ -176,7 +178,7 @@ async def wait_for_ticket_end(ticket: DurabilityTicket) -> None:
         await future
 
 
-async def wait_until_durable(waiting: ReplyDependencies) -> bool:
+async def wait_for_durability_result(waiting: ReplyDependencies) -> bool:
     """Wait until all tickets of a reply are durable, or one has failed; return whether all are durable."""
     while (blocker := waiting.find_undurable_ticket()) is not None:
         if blocker.error is not None:

@@ -3,7 +3,7 @@
 
 from coordinator.config import Settings
 from coordinator.groups.config import GroupConfig
-from coordinator.groups.limits import Limits
+from coordinator.groups.limits import NodeMemoryLimits
 
 
 def group_config(settings: Settings) -> GroupConfig:
@@ -16,5 +16,7 @@ def group_config(settings: Settings) -> GroupConfig:
         new_member_join_timeout_ms=settings.group_new_member_join_timeout_ms,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_ms,
-        limits=Limits(**{name: getattr(settings, name) for name in Limits.__match_args__}),
+        limits=NodeMemoryLimits(
+            **{name: getattr(settings, name) for name in NodeMemoryLimits.__match_args__}
+        ),
     )

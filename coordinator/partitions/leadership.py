@@ -18,7 +18,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.misplaced import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
+from coordinator.partitions.misplaced_group_texts import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -92,7 +92,7 @@ class Leadership:
             return
         self.epochs[partition] = leader_epoch
         self._drop(partition)
-        self._manager.deleted.forget(partition)
+        self._manager.deleted.forget_partition(partition)
 
     def reload_after_lost_appends(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
@@ -105,7 +105,7 @@ class Leadership:
             self._drop(partition)
             if isinstance(error, LogFenced):
                 log.error("another node leads this partition", **error.fields(partition=partition))
-                manager.deleted.forget(partition)
+                manager.deleted.forget_partition(partition)
                 continue
             manager.begin_load(partition)
             manager.note_load_waits_for_log(partition)
@@ -126,7 +126,7 @@ class Leadership:
         led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
         return self.is_ready or (not self._is_start and 2 * served > led)
 
-    async def close(self) -> None:
+    async def cancel_all_loads(self) -> None:
         """End the loads of all partitions."""
         await self._tasks.close()
 
@@ -160,7 +160,7 @@ class Leadership:
         shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
-                await self._log.wait_until_available(partition)
+                await self._log.ensure_log_repaired(partition)
                 manager.waiting_partitions.discard(partition)
             writer = await self._read(shard)
             if writer is not None and await self._drop_deleted(shard, writer):
@@ -195,7 +195,7 @@ class Leadership:
         await drop()
         is_noted = False
         while self._is_wanted(shard):
-            ticket = manager.deleted.find_undurable(partition)
+            ticket = manager.deleted.find_undurable_ticket(partition)
             if ticket is not None:
                 await wait_for_ticket_end(ticket)
                 if ticket.error is not None:
@@ -246,7 +246,7 @@ class Leadership:
         claim = await self._log.claim(partition, self.epochs[partition])
         if self._is_wanted(shard):
             await self._loader.load(
-                shard, claim, self._manager.prepare_groups, lambda: self._is_wanted(shard)
+                shard, claim, self._manager.prepare_groups_in_steps, lambda: self._is_wanted(shard)
             )
         return claim.open_writer() if self._is_wanted(shard) else None
 

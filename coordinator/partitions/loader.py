@@ -18,7 +18,7 @@ from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordDecoder
 from storage.format.records import UnknownRecord
-from storage.format.transactions import LogReplay
+from storage.format.transaction_replay import LogReplay
 
 log = get_logger("loader")
 
@@ -38,7 +38,7 @@ class LoadProgress(msgspec.Struct):
     records: int = 0
     bytes_read: int = 0
 
-    def describe_progress(self, now_ms: int) -> dict[str, int]:
+    def get_progress_fields(self, now_ms: int) -> dict[str, int]:
         """Return the progress as operators see it."""
         return {
             "records": self.records,
@@ -94,7 +94,7 @@ class Loader:
                         self._apply(shard, piece.data, replay, progress), still_wanted
                     )
                 except (CorruptBatch, CorruptRecord) as error:
-                    raise await claim.locate_damage(piece, error) from error
+                    raise await claim.make_located_damage_error(piece, error) from error
                 progress.offset = piece.next_offset
                 if not still_wanted():
                     break

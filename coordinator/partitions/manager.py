@@ -21,11 +21,11 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, Partition
-from protocol.placement import Placement, partition_for
+from protocol.placement import PartitionPlacementTally, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_committed_offsets
-from storage.format.records import OffsetCommits, Record
+from storage.format.records import Record, TopicOffsetCommits
 
 LOGGER: Final = "groups"
 log = get_logger(LOGGER)
@@ -87,7 +87,7 @@ class GroupMetadataManager:
         """Return the partition that holds a group (GroupMetadataManager.partitionFor)."""
         return partition_for(group_id, self.num_partitions)
 
-    def shard_for(self, group_id: GroupId) -> Shard | ErrorCode:
+    def find_shard_or_error(self, group_id: GroupId) -> Shard | ErrorCode:
         """Return the shard of a group, or the error if this node does not serve it now."""
         partition = partition_for(group_id, self.num_partitions)
         shard = self.owned_partitions.get(partition)
@@ -102,7 +102,7 @@ class GroupMetadataManager:
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
-    def is_served(self, kept: GroupEntry) -> bool:
+    def is_group_still_served(self, kept: GroupEntry) -> bool:
         """Return whether a group that was found earlier is still the one of its id in an owned partition.
 
         Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
@@ -116,7 +116,7 @@ class GroupMetadataManager:
             yield from shard.groups.values()
 
     @property
-    def misplaced_placements(self) -> list[Placement]:
+    def misplaced_placements(self) -> list[PartitionPlacementTally]:
         """The owned partitions that were loaded with groups of other partitions, and still have some."""
         found = []
         for shard in self.owned_partitions.values():
@@ -143,11 +143,11 @@ class GroupMetadataManager:
         """
         self.waiting_partitions.add(partition)
 
-    def prepare_groups(self, shard: Shard) -> Iterator[None]:
+    def prepare_groups_in_steps(self, shard: Shard) -> Iterator[None]:
         """Make the groups of a shard ready to serve, one at each step, once the log has been applied to it."""
         shard.flag_other_protocol_groups()
-        yield from shard.extract_markers_group()
-        placement = shard.placement = Placement(shard.partition, self.num_partitions)
+        yield from shard.hide_groups_in_steps()
+        placement = shard.placement = PartitionPlacementTally(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
             if expiry.is_nonexistent_group(kept.group, kept.offsets):
                 shard.remove(kept)
@@ -163,7 +163,7 @@ class GroupMetadataManager:
         tombstones that were lost are written again.
         """
         shard.appender = appender
-        self.deleted.note_lost(shard.partition)
+        self.deleted.requeue_lost_drops(shard.partition)
         yield from self.deleted.drop_offsets_in_steps(shard)
 
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
@@ -221,14 +221,14 @@ class GroupMetadataManager:
         if outcome.ended_rebalance is not None:
             self.stats.count_rebalance(outcome.ended_rebalance)
 
-    def commit(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
+    def append_and_apply_commits(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
 
         Raises RecordTooLarge before anything has changed.
         """
         shard = kept.shard
         if shard.confirmed_absent:
-            shard.mark_begun(kept.group_id, self.clock.wall_ms())
+            shard.claim_absent_group(kept.group_id, self.clock.wall_ms())
         shard.append_offsets(kept, commits)
         if not kept.is_kept:
             shard.add(kept)  # a simple group begins with its first commit
@@ -240,11 +240,11 @@ class GroupMetadataManager:
         records = outcome.records
         try:
             if kept.shard.confirmed_absent:
-                kept.shard.mark_begun(kept.group_id, self.clock.wall_ms())
+                kept.shard.claim_absent_group(kept.group_id, self.clock.wall_ms())
             if outcome.independent:
                 self._append_in_parts(kept.shard, records)
             else:
-                kept.shard.append(records)
+                kept.shard.append_and_apply(records)
         except RecordTooLarge as error:
             if not outcome.replies and not outcome.starts_over:
                 raise
@@ -264,7 +264,7 @@ class GroupMetadataManager:
         Raises RecordTooLarge if a single record fits in no batch; those before it have been appended.
         """
         try:
-            shard.append(records)
+            shard.append_and_apply(records)
         except RecordTooLarge:
             if len(records) == 1:
                 raise
@@ -293,7 +293,7 @@ class GroupMetadataManager:
 
     def delete_group(self, group_id: GroupId) -> ErrorCode:
         """Delete a group and its offsets; return the error code."""
-        shard = self.shard_for(group_id)
+        shard = self.find_shard_or_error(group_id)
         if isinstance(shard, ErrorCode):
             return shard
         kept = shard.groups.get(group_id)
@@ -308,7 +308,7 @@ class GroupMetadataManager:
             log.info("group deleted", group=group_id)
         return cast(ErrorCode, outcome.answer)
 
-    def delete_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:
+    def delete_group_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group as `delete_group` does: at once, or in steps if no batch holds all of its tombstones.
 
         A step deletes `count` of its offsets, until one batch may hold the rest. Meanwhile the group is Dead: clients
@@ -318,7 +318,7 @@ class GroupMetadataManager:
         kept = self.find(group_id)
         if kept is not None and kept.group.validate_delete_group() is ErrorCode.NONE:
             try:
-                while not self._may_fit(kept) and self.is_served(kept):
+                while not self._may_fit(kept) and self.is_group_still_served(kept):
                     kept.group.suspend_as_dead()
                     self.carry_out_outcome(
                         kept, expiry.plan_first_offsets_deletion(kept.group, kept.offsets, count)
@@ -326,8 +326,8 @@ class GroupMetadataManager:
                     self.stats.offset_deletions += count
                     yield
             finally:
-                if self.is_served(kept):
-                    kept.group.return_to_empty()
+                if self.is_group_still_served(kept):
+                    kept.group.resume_as_empty()
                     self.carry_out_outcome(kept, Outcome())
         return self.delete_group(group_id)
 
@@ -372,7 +372,7 @@ class GroupMetadataManager:
     def _remove(self, kept: GroupEntry) -> None:
         kept.shard.remove(kept)
         try:
-            kept.shard.restart_mark_expiry(kept.group_id, self.clock.wall_ms())
+            kept.shard.renew_begun_mark(kept.group_id, self.clock.wall_ms())
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
@@ -393,10 +393,10 @@ class GroupMetadataManager:
                 yield from self.deleted.drop_offsets_in_steps(shard)
         finally:
             for partition in self.owned_partitions:  # if an error has ended the steps, offsets stay
-                self.deleted.keep_remaining_offsets(partition)
-        yield from self.deleted.pending()
+                self.deleted.forget_undropped_topics(partition)
+        yield from self.deleted.find_pending_tickets()
 
-    def find_clean_partitions(self) -> list[Partition]:
+    def partitions_with_drops_done(self) -> list[Partition]:
         """Return the owned partitions that hold no offsets in deleted topics, even after a crash."""
         undropped = self.deleted.undropped_partitions
         return [partition for partition in self.owned_partitions if partition not in undropped]

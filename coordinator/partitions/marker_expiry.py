@@ -49,4 +49,4 @@ def _is_over(shard: Shard, group_id: GroupId, until_wall_ms: int) -> bool:
 
 def _take_away(shard: Shard, groups: Sequence[GroupId], now_wall_ms: int) -> None:
     records: list[MarkRecord] = [shard.make_mark_record(group, None, now_wall_ms) for group in groups]
-    append_in_parts(shard, None, [shard.make_removal_count_record(now_wall_ms), *records])
+    append_in_parts(shard, None, [shard.make_mark_removal_count_record(now_wall_ms), *records])

@@ -5,40 +5,40 @@ from typing import NamedTuple
 
 from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.partitions.shard import Shard
-from protocol.placement import Placement
+from protocol.placement import PartitionPlacementTally
 from storage.disk.filesystem import FileSystem
 from storage.format.loader import RecordDecoder
 from storage.format.records import UnknownRecord
-from storage.format.transactions import LogReplay, OpenTransactions
-from storage.recovery.check import CheckedPartition, whole_batches
+from storage.format.transaction_replay import LogReplay, OpenTransactionSummary
+from storage.recovery.check import CheckedPartition, read_undamaged_batches
 
 
-class OfflineShard(NamedTuple):
+class OfflineLoadResult(NamedTuple):
     """The groups that a load would give, and the records that it would leave out."""
 
     shard: Shard
     unknown_records: int
-    open: OpenTransactions
+    open: OpenTransactionSummary
 
 
-def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordDecoder) -> OfflineShard:
+def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordDecoder) -> OfflineLoadResult:
     """Apply all whole batches from the log's start on, also those after damage. Raises OSError."""
     shard = Shard(checked.partition)
     replay = LogReplay(loader)
     unknown = 0
-    for batch in whole_batches(fs, checked):
+    for batch in read_undamaged_batches(fs, checked):
         for record in replay.replay(batch):
             unknown += isinstance(record, UnknownRecord)
             shard.apply(record)
     shard.flag_other_protocol_groups()
-    for _ in shard.extract_markers_group():
+    for _ in shard.hide_groups_in_steps():
         pass
-    return OfflineShard(shard, unknown, replay.open_transaction_counts)
+    return OfflineLoadResult(shard, unknown, replay.open_transaction_counts)
 
 
-def find_placement(shard: Shard, num_partitions: int) -> Placement:
+def tally_group_placement(shard: Shard, num_partitions: int) -> PartitionPlacementTally:
     """Return the partitions, out of `num_partitions`, to which the groups of a partition belong."""
-    placement = Placement(shard.partition, num_partitions)
+    placement = PartitionPlacementTally(shard.partition, num_partitions)
     for kept in shard.groups.values():
         if not is_nonexistent_group(kept.group, kept.offsets):
             placement.add(kept.group_id)

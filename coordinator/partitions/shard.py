@@ -15,13 +15,13 @@ from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
 from protocol.named_types import GroupId, Offset, Partition
-from protocol.placement import Placement
+from protocol.placement import PartitionPlacementTally
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
+    TopicOffsetCommits,
     UnknownRecord,
     find_unserved_group,
 )
@@ -74,8 +74,8 @@ class GroupEntry:
 class Shard:
     """The groups of one partition; owned by the event loop.
 
-    `append` is the live path: records go to the log's writer and are applied in the same step. Loading uses `apply`
-    alone. Nothing else changes a group's records in the log.
+    `append_and_apply` is the live path: records go to the log's writer and are applied in the same step. Loading uses
+    `apply` alone. Nothing else changes a group's records in the log.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Shard:
         """
         self.partition = partition
         self.usage = GroupTotals() if usage is None else usage
-        self.placement: Placement | None = None
+        self.placement: PartitionPlacementTally | None = None
         """The partitions to which the loaded groups belong; None before the load."""
         self.is_lost = False
         """True if this node has lost the partition: its groups are about to leave memory, and nothing is written."""
@@ -129,7 +129,7 @@ class Shard:
         """The millisecond from which on readings of the cluster count: an earlier reading may name topics that were
         deleted since, and whose offsets were dropped here, or by the partition's last leader."""
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append_and_apply(self, records: Sequence[Record]) -> None:
         """Append records, all or none, in one batch, and apply them. Raises RecordTooLarge before any change."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append(records)
@@ -140,7 +140,7 @@ class Shard:
             else:
                 self.absence_ticket = ticket
 
-    def append_offsets(self, kept: GroupEntry, commits: list[OffsetCommits]) -> None:
+    def append_offsets(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
 
         Raises RecordTooLarge before anything has changed.
@@ -151,9 +151,9 @@ class Shard:
             kept.offsets.apply_commits(commit)
         kept.ticket = ticket
 
-    def apply(self, record: Record | OffsetCommits) -> GroupEntry | None:
+    def apply(self, record: Record | TopicOffsetCommits) -> GroupEntry | None:
         """Apply a record; return its group, or None if the group is gone now or of an unknown kind."""
-        if isinstance(record, OffsetCommits):
+        if isinstance(record, TopicOffsetCommits):
             kept = self._find_or_add(record.group)
             kept.offsets.apply_commits(record)
             return kept
@@ -190,9 +190,9 @@ class Shard:
 
     def _find_or_add(self, group_id: GroupId) -> GroupEntry:
         kept = self.groups.get(group_id)
-        return self.add(self.new_group(group_id)) if kept is None else kept
+        return self.add(self.make_uncached_group(group_id)) if kept is None else kept
 
-    def new_group(self, group_id: GroupId) -> GroupEntry:
+    def make_uncached_group(self, group_id: GroupId) -> GroupEntry:
         """Return an empty group that is not in the cache."""
         kept = GroupEntry(self, ClassicGroup(group_id, self.usage))
         # A group of this name may have been deleted just now: responses about the new one wait for that.
@@ -211,7 +211,7 @@ class Shard:
 
     # --- groups that were taken over from a cluster ---
 
-    def extract_markers_group(self) -> Iterator[None]:
+    def hide_groups_in_steps(self) -> Iterator[None]:
         """Take the book and hidden groups out of `groups`, in steps, once the log has been applied."""
         book_id = self.book.group_id or next(filter(is_markers_group, self.groups), None)
         found = None if book_id is None else self.groups.pop(book_id, None)
@@ -232,16 +232,16 @@ class Shard:
         mark = self.book.offsets.get_topic_offsets(group_id).get(0)
         return None if mark is None else mark.offset
 
-    def may_begin(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
+    def can_group_begin_here(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
         """Return whether an absent group has no state at the cluster that counts: it may be looked up, and created."""
         mark = self.get_mark(group_id)
         if mark is None:
-            return self.is_confirmed_absent(group_id, now_ms) or (
+            return self.is_confirmed_absent_everywhere(group_id, now_ms) or (
                 not needs_mark and group_id not in self.migrating
             )
         return mark in OURS
 
-    def is_confirmed_absent(self, group_id: GroupId, now_ms: int) -> bool:
+    def is_confirmed_absent_everywhere(self, group_id: GroupId, now_ms: int) -> bool:
         """Return whether a group was neither here nor at the cluster a moment ago, or is about to begin here.
 
         A group that has no members any more, and was never stored, has not begun: it may have begun at the cluster.
@@ -250,10 +250,10 @@ class Shard:
         if until_ms is None:
             return False
         kept = self.groups.get(group_id)
-        return until_ms > now_ms or (kept is not None and kept.group.is_worth_keeping)
+        return until_ms > now_ms or (kept is not None and kept.group.has_members_or_pending)
 
     @property
-    def removed_mark_count(self) -> int:
+    def total_marks_removed(self) -> int:
         """The number of times that a mark was taken away (`ownership_markers`)."""
         count = self.book.offsets.get_topic_offsets(self.book.group_id).get(0)
         return 0 if count is None else count.offset
@@ -263,9 +263,9 @@ class Shard:
         value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
         return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
 
-    def make_removal_count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
+    def make_mark_removal_count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
         """Return the record that is appended along with a removal of marks, and counts it."""
-        return self.make_mark_record(self.book.group_id, self.removed_mark_count + 1, now_wall_ms)
+        return self.make_mark_record(self.book.group_id, self.total_marks_removed + 1, now_wall_ms)
 
     def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""
@@ -277,13 +277,13 @@ class Shard:
             elif self.confirmed_absent[oldest] <= now_ms or len(self.confirmed_absent) > CONFIRMED_ABSENT_MAX:
                 del self.confirmed_absent[oldest]
 
-    def mark_begun(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def claim_absent_group(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
         if group_id in self.confirmed_absent:
             self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
             del self.confirmed_absent[group_id]
 
-    def restart_mark_expiry(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def renew_begun_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
         if self.get_mark(group_id) == BEGUN:
             self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
@@ -335,7 +335,7 @@ class Shard:
             return there
         self.groups[kept.group_id] = kept
         kept.is_kept = True
-        kept.group.add_to_totals()
+        kept.group.start_counting_in_totals()
         return kept
 
     def remove(self, kept: GroupEntry) -> None:

@@ -13,7 +13,9 @@ T = TypeVar("T")
 class BlockingCallQueue(Protocol):
     """Takes blocking calls, which run one after the other, and brings their results to the event loop."""
 
-    def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
+    def submit_with_callback(
+        self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]
+    ) -> None:
         """Run `call` off the event loop, then `on_done` on it with the result or the exception that `call` raised."""
 
 
@@ -39,7 +41,9 @@ class IoThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
+    def submit_with_callback(
+        self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]
+    ) -> None:
         """Run `call` in the thread, then `on_done` on the event loop with its result or the exception it raised."""
         self._calls.put((call, on_done))
 
@@ -55,7 +59,7 @@ class IoThread:
             else:
                 future.set_result(result)
 
-        self.submit(call, settle)
+        self.submit_with_callback(call, settle)
         return await future
 
     def close(self) -> None:

@@ -34,16 +34,16 @@ class Slices:
         """True if the time of this slice is over."""
         return self._nanos() > self._ends_ns
 
-    def begin(self) -> None:
+    def reset_slice_end(self) -> None:
         """Begin the next slice now."""
         self._ends_ns = self._nanos() + self._slice_ns
 
-    async def give_way(self) -> None:
+    async def yield_to_event_loop(self) -> None:
         """Yield to the event loop once, then begin the next slice."""
         await asyncio.sleep(0)
-        self.begin()
+        self.reset_slice_end()
 
     def run_for_one_slice(self, steps: Iterator[None]) -> bool:
         """Take steps for one slice, which begins now; return whether there may be more."""
-        self.begin()
+        self.reset_slice_end()
         return any(self.is_over for _ in steps)

@@ -7,8 +7,8 @@ from typing import Any
 from coordinator.upstream.adoption import (
     GroupOffsetsReading,
     OwnershipMarker,
-    StoreResult,
-    group_offsets_by_topic,
+    StoreAttemptOutcome,
+    make_adoption_topic_structs,
 )
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId
@@ -36,21 +36,21 @@ def build_adopt_request(
         unknown=is_unknown,
         offsets=None
         if reading is None
-        else collect(group_offsets_by_topic(offsets, kind, kind.AdoptedPartition)),
+        else collect(make_adoption_topic_structs(offsets, kind, kind.AdoptedPartition)),
     )
 
 
-def parse_ownership_marker(answer: Any) -> OwnershipMarker:
+def get_marker_from_response(answer: Any) -> OwnershipMarker:
     """Return the group's mark in a response."""
     return OwnershipMarker(bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms)
 
 
-def parse_store_result(answer: Any, reading: GroupOffsetsReading) -> StoreResult | None:
+def parse_store_result(answer: Any, reading: GroupOffsetsReading) -> StoreAttemptOutcome | None:
     """Return the outcome of storing a reading; None if the response has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-        return StoreResult.STALE
+        return StoreAttemptOutcome.STALE
     if answer.error_code != ErrorCode.NONE:
         return None
     if answer.confirmed_absent:
-        return StoreResult.CONFIRMED_ABSENT
-    return StoreResult.TAKEN if answer.taken or not reading.offsets else StoreResult.THERE
+        return StoreAttemptOutcome.CONFIRMED_ABSENT
+    return StoreAttemptOutcome.TAKEN if answer.taken or not reading.offsets else StoreAttemptOutcome.THERE

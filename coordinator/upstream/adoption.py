@@ -79,7 +79,7 @@ class TransferredOffset(NamedTuple):
 Offsets = Mapping[TopicPartition, TransferredOffset]
 
 
-def group_offsets_by_topic(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
+def make_adoption_topic_structs(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
     """Yield offsets in the form of AdoptGroup and GiveBackGroup: a `row` for each, in `kind`s of one topic.
 
     A topic is yielded several times if it has many rows, or if these are apart in `offsets`.
@@ -174,7 +174,7 @@ class GiveBackReadiness(Enum):
     LIVE = "it has members"
 
 
-class GiveBackAnswer(Enum):
+class GiveBackOutcome(Enum):
     """A coordinator's response when asked to let a group go to the cluster."""
 
     GONE = "mark and offsets are gone, durably"
@@ -205,7 +205,7 @@ class GroupOffsetsReading(NamedTuple):
     """True if the cluster knows nothing of the group."""
 
 
-class StoreResult(Enum):
+class StoreAttemptOutcome(Enum):
     """The outcome of a coordinator's attempt to store a reading."""
 
     TAKEN = "offsets and mark are here, durably"
@@ -217,21 +217,23 @@ class StoreResult(Enum):
 class AdoptionTarget(Protocol):
     """The coordinator here, as far as moving a group in needs it. Its methods raise if it cannot be reached."""
 
-    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
         """Return the coordinator's statement on the group."""
 
-    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
+    async def store_adopted_offsets(
+        self, group: GroupId, reading: GroupOffsetsReading
+    ) -> StoreAttemptOutcome:
         """Store offsets and mark in one turn, unless the mark exists or the reading is too old."""
 
 
 class LocalCoordinator(AdoptionTarget, Protocol):
     """The coordinator of groups here. Its methods raise if it cannot be reached; no error is swallowed."""
 
-    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
+    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         """Return whether the group could go to the cluster now. Changes nothing."""
 
     async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        """Return the same as `check_give_back_readiness`; for some seconds clients cannot change a READY group."""
+        """Return the same as `fetch_give_back_readiness`; for some seconds clients cannot change a READY group."""
 
     async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again. Never raises: if this fails, the group opens by itself."""
@@ -239,7 +241,7 @@ class LocalCoordinator(AdoptionTarget, Protocol):
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets of the group here; only called for a group that could go."""
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
 
 
@@ -318,7 +320,7 @@ async def _adopt_once(
     here: AdoptionTarget, there: ClusterCoordinator, group: GroupId, take_live: bool, dry_run: bool
 ) -> AdoptResult | None:
     """Move a group in; return None if the reading of the cluster is too old by now."""
-    mark = await here.fetch_marker(group)
+    mark = await here.fetch_local_ownership_marker(group)
     if mark.is_adopted or mark.is_confirmed_absent:
         return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.CONFIRMED_ABSENT)
     state = await there.fetch_group_state(group)
@@ -327,7 +329,9 @@ async def _adopt_once(
         return AdoptResult(group, stays, state=state)
     if state.is_known:
         await there.wait_for_open_transactions(group)
-        mark = await here.fetch_marker(group)  # that may have taken long: what is read from now on is new
+        mark = await here.fetch_local_ownership_marker(
+            group
+        )  # that may have taken long: what is read from now on is new
         if mark.is_adopted:
             return AdoptResult(group, AdoptStatus.ALREADY)
     offsets = await there.fetch_committed_offsets(group)
@@ -340,7 +344,9 @@ async def _adopt_once(
         return AdoptResult(
             group, AdoptStatus.CONFIRMED_ABSENT if is_unknown else AdoptStatus.ADOPTED, offsets, state
         )
-    outcome = _ADOPTED[await here.adopt(group, GroupOffsetsReading(offsets, mark, is_unknown))]
+    outcome = _ADOPTED[
+        await here.store_adopted_offsets(group, GroupOffsetsReading(offsets, mark, is_unknown))
+    ]
     if outcome is None:
         return None
     return AdoptResult(group, outcome, offsets if outcome is AdoptStatus.ADOPTED else {}, state)
@@ -353,10 +359,10 @@ def _stays_there(state: ClusterGroupState) -> AdoptStatus | None:
 
 
 _ADOPTED: Final = {
-    StoreResult.TAKEN: AdoptStatus.ADOPTED,
-    StoreResult.THERE: AdoptStatus.ALREADY,
-    StoreResult.CONFIRMED_ABSENT: AdoptStatus.CONFIRMED_ABSENT,
-    StoreResult.STALE: None,
+    StoreAttemptOutcome.TAKEN: AdoptStatus.ADOPTED,
+    StoreAttemptOutcome.THERE: AdoptStatus.ALREADY,
+    StoreAttemptOutcome.CONFIRMED_ABSENT: AdoptStatus.CONFIRMED_ABSENT,
+    StoreAttemptOutcome.STALE: None,
 }
 
 
@@ -409,7 +415,7 @@ class _GivingBack:
 
     async def predict(self) -> GiveBackResult:
         """Return the result that `run` would have now, and change nothing."""
-        stays = await self._stays(await self._here.check_give_back_readiness(self._group))
+        stays = await self._stays(await self._here.fetch_give_back_readiness(self._group))
         if stays is not None:
             return stays
         rest = () if self._delete_rest else await self._rest()
@@ -497,8 +503,8 @@ _STAYS: Final = {
     GiveBackReadiness.UNKNOWN: GiveBackStatus.NOTHING,
 }
 _OUTCOMES: Final = {
-    GiveBackAnswer.GONE: GiveBackStatus.GIVEN,
-    GiveBackAnswer.UNKNOWN: GiveBackStatus.NOTHING,
-    GiveBackAnswer.LIVE: GiveBackStatus.LIVE_HERE,
-    GiveBackAnswer.CHANGED: None,
+    GiveBackOutcome.GONE: GiveBackStatus.GIVEN,
+    GiveBackOutcome.UNKNOWN: GiveBackStatus.NOTHING,
+    GiveBackOutcome.LIVE: GiveBackStatus.LIVE_HERE,
+    GiveBackOutcome.CHANGED: None,
 }

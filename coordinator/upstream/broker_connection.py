@@ -16,10 +16,10 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
 from coordinator.config import Address, ConfigError
-from coordinator.runtime.event_loop_turns import run_in_turns
-from coordinator.upstream.cluster_requests import NEEDED, UpstreamRequest, UpstreamResponse
+from coordinator.runtime.one_step_per_turn import run_in_turns
+from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import ReadFile, UpstreamConfig
-from coordinator.upstream.connect_errors import EXPECTED, describe_reason, diagnose_connect_error
+from coordinator.upstream.connect_errors import EXPECTED, describe_reason, probe_connect_error
 from coordinator.upstream.errors import (
     CA,
     SECURITY,
@@ -102,7 +102,7 @@ class BrokerConnection:
                 await link._check()
         except EXPECTED as error:
             link._connection.close()
-            raise await diagnose_connect_error(error, address, config, keys.context, timeout_ms) from None
+            raise await probe_connect_error(error, address, config, keys.context, timeout_ms) from None
         except BaseException:
             link._connection.close()
             raise
@@ -119,7 +119,7 @@ class BrokerConnection:
         if closed is not None:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
-    async def ask(self, question: UpstreamRequest) -> UpstreamResponse:
+    async def request_encoded_response(self, question: UpstreamRequest) -> UpstreamResponse:
         """Send a request, and return the response's bytes. Raises Unreachable and UpstreamTooOld."""
         request = RequestOverAiokafka(self.address, question)
         try:
@@ -147,7 +147,7 @@ class BrokerConnection:
             ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
         )
         try:
-            response = decode_upstream_answer(await self.ask(asked), self.address)
+            response = decode_upstream_answer(await self.request_encoded_response(asked), self.address)
         except Unreachable:
             if self._config.uses_sasl:
                 raise

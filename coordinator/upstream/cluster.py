@@ -15,7 +15,7 @@ from coordinator.upstream.broker_connection import (
     decode_answer_in_turns,
     decode_upstream_answer,
 )
-from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
     OtherCluster,
@@ -25,7 +25,7 @@ from coordinator.upstream.errors import (
     UpstreamIsOurselves,
     UpstreamNotKafka,
     UpstreamRequestRefused,
-    to_error_code,
+    parse_error_code,
 )
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
@@ -141,12 +141,12 @@ class UpstreamCluster:
 
         Raises UpstreamError.
         """
-        return self.decode_metadata(await self.fetch_encoded_metadata(topics, node_id=node_id))
+        return self.decode_and_note_brokers(await self.fetch_encoded_metadata(topics, node_id=node_id))
 
     async def fetch_encoded_metadata(
         self, topics: list[str] | None, *, node_id: int | None = None
     ) -> UpstreamResponse:
-        """Return the response of `fetch_metadata`, but not decoded: `decode_metadata` decodes it."""
+        """Return the response of `fetch_metadata`, but not decoded: `decode_and_note_brokers` decodes it."""
         from protocol.messages import MetadataRequest
 
         def build(_version: int) -> MetadataRequest:
@@ -154,12 +154,12 @@ class UpstreamCluster:
             wanted = None if topics is None else [kind(name=name) for name in topics]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
-        question = UpstreamRequest.with_fixed_message(ApiKey.METADATA, None)
+        question = UpstreamRequest.from_fixed_message(ApiKey.METADATA, None)
         return await self.send_request(
             UpstreamRequest(question.api, question.versions, build), node_id=node_id
         )
 
-    def decode_metadata(self, answer: UpstreamResponse) -> "MetadataResponse":
+    def decode_and_note_brokers(self, answer: UpstreamResponse) -> "MetadataResponse":
         """Decode the response of `fetch_encoded_metadata`. Raises UpstreamError if the cluster cannot be used."""
         response: MetadataResponse = decode_upstream_answer(answer, self.last_answering_address)
         self.note_brokers(response)
@@ -230,7 +230,7 @@ class UpstreamCluster:
             if row.error_code == ErrorCode.NONE:
                 found[row.key] = int(row.node_id)
             else:
-                errors[row.key] = to_error_code(row.error_code)
+                errors[row.key] = parse_error_code(row.error_code)
         return found, errors
 
     def forget_coordinator(self, group: str) -> None:
@@ -282,11 +282,13 @@ class UpstreamCluster:
         link = await self._link(address)
         was_used = link.used
         try:
-            return await link.ask(question)
+            return await link.request_encoded_response(question)
         except Unreachable:
             if not was_used or link.is_open:
                 raise
-        return await (await self._link(address)).ask(question)  # the broker had closed the idle connection
+        return await (await self._link(address)).request_encoded_response(
+            question
+        )  # the broker had closed the idle connection
 
     async def _link(self, address: Address) -> BrokerConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
@@ -311,7 +313,7 @@ class UpstreamCluster:
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
         response = await self.send_and_decode(
-            UpstreamRequest.with_fixed_message(ApiKey.FIND_COORDINATOR, request)
+            UpstreamRequest.from_fixed_message(ApiKey.FIND_COORDINATOR, request)
         )
         rows: Sequence[Any] = response.coordinators
         found = {row.key: int(row.node_id) for row in rows if row.error_code == ErrorCode.NONE}

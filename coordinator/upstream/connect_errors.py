@@ -32,7 +32,7 @@ EXPECTED: Final = (
 """The errors with which aiokafka may fail to connect; its SASL checks raise the last two."""
 
 
-async def diagnose_connect_error(
+async def probe_connect_error(
     error: Exception,
     address: Address,
     config: UpstreamConfig,

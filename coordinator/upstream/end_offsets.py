@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamRequest
+from coordinator.upstream.cluster_request_types import UpstreamRequest
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -123,7 +123,7 @@ def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamReque
             )
         )
     topics = [kind(name=name, partitions=parts) for name, parts in by_topic.items()]
-    return UpstreamRequest.with_fixed_message(
+    return UpstreamRequest.from_fixed_message(
         ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
     )
 

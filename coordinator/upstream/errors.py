@@ -136,7 +136,7 @@ _HINTS: Final[dict[int, str]] = {
 }
 
 
-def to_error_code(code: int) -> ErrorCode:
+def parse_error_code(code: int) -> ErrorCode:
     """Return the error of a code that a broker has sent; UNKNOWN_SERVER_ERROR if we do not know the code."""
     try:
         return ErrorCode(code)

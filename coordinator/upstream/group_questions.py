@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import NEEDED, OPTIONAL, UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import NEEDED, OPTIONAL, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamTimeout, UpstreamTooOld
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.apis import ApiKey, VersionRange
@@ -21,7 +21,7 @@ TOPIC_IDS_FROM: Final = 10
 """The first version of OffsetFetch in which topics have ids instead of names."""
 
 
-class GroupAnswer(NamedTuple):
+class GroupsResponseOrError(NamedTuple):
     """A broker's response about some groups, or the error in its place."""
 
     groups: Sequence[str]
@@ -39,7 +39,9 @@ class GroupQuestions:
         self._cluster = cluster
         self._topics = UpstreamTopics(cluster)
 
-    async def ask(self, api: ApiKey, version: int, groups: Iterable[str], build: Build) -> list[GroupAnswer]:
+    async def ask(
+        self, api: ApiKey, version: int, groups: Iterable[str], build: Build
+    ) -> list[GroupsResponseOrError]:
         """Send each coordinator a request about its groups, all at once. Raises nothing: errors are in the result.
 
         If a coordinator cannot be reached the error is COORDINATOR_NOT_AVAILABLE: call `forget_coordinators` and retry.
@@ -48,7 +50,7 @@ class GroupQuestions:
         try:
             found, errors = await self._cluster.look_up_coordinators(names)
         except UpstreamError as error:
-            return [GroupAnswer(names, error)]
+            return [GroupsResponseOrError(names, error)]
         refused: dict[ErrorCode, list[str]] = {}
         by_coordinator: dict[int, list[str]] = {}
         for name in names:
@@ -60,7 +62,7 @@ class GroupQuestions:
         answers = await asyncio.gather(
             *(self._ask_at(node_id, api, version, some, build) for node_id, some in by_coordinator.items())
         )
-        return [*answers, *(GroupAnswer(some, code) for code, some in refused.items())]
+        return [*answers, *(GroupsResponseOrError(some, code) for code, some in refused.items())]
 
     def forget_coordinators(self, groups: Iterable[str]) -> None:
         """Forget the coordinators of these groups, so that the next request looks them up again."""
@@ -69,17 +71,17 @@ class GroupQuestions:
 
     async def _ask_at(
         self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
-    ) -> GroupAnswer:
+    ) -> GroupsResponseOrError:
         try:
             return await self._ask_in_versions(node_id, api, version, groups, build)
         except UpstreamError as error:
             if isinstance(error, Unreachable) and not isinstance(error, UpstreamTimeout):
-                return GroupAnswer(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return GroupAnswer(groups, error)
+                return GroupsResponseOrError(groups, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return GroupsResponseOrError(groups, error)
 
     async def _ask_in_versions(
         self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
-    ) -> GroupAnswer:
+    ) -> GroupsResponseOrError:
         has_ids = api is ApiKey.OFFSET_FETCH and version >= TOPIC_IDS_FROM
         supported = NEEDED.get(api) or OPTIONAL[api]
         oldest = version if has_ids else min(version, supported.min)
@@ -89,7 +91,7 @@ class GroupQuestions:
 
         try:
             asked = question(VersionRange(oldest, version), None)
-            return GroupAnswer(
+            return GroupsResponseOrError(
                 groups, await self._cluster.send_request(asked, node_id=node_id), node_id=node_id
             )
         except UpstreamTooOld:
@@ -97,4 +99,6 @@ class GroupQuestions:
                 raise
         ids = {name: topic.topic_id for name, topic in (await self._topics.fetch_all_topics()).topics.items()}
         asked = question(supported, ids)
-        return GroupAnswer(groups, await self._cluster.send_request(asked, node_id=node_id), ids, node_id)
+        return GroupsResponseOrError(
+            groups, await self._cluster.send_request(asked, node_id=node_id), ids, node_id
+        )

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from coordinator.upstream.adoption import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
-from coordinator.upstream.cluster_requests import UpstreamRequest
+from coordinator.upstream.cluster_request_types import UpstreamRequest
 from coordinator.upstream.errors import UpstreamTooOld
-from coordinator.upstream.transactional_partitions import AllPartitions, Named
+from coordinator.upstream.transactional_partitions import ClusterPartitionLister, Named
 from protocol import named_types
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -57,7 +57,7 @@ class UpstreamGroups:
         """Send requests about groups to `cluster`."""
         self._cluster = cluster
         self._offsets_per_commit = offsets_per_commit
-        self._all = AllPartitions(cluster)
+        self._all = ClusterPartitionLister(cluster)
 
     async def list_groups(self) -> dict[GroupId, ListedGroup]:
         """Return all groups of all brokers by id. Raises UpstreamError if one broker does not respond."""
@@ -90,7 +90,7 @@ class UpstreamGroups:
         A broker reports first ones only for partitions that are named, so all are named that the node's user may
         describe. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
-        for named in await self._all.portions():
+        for named in await self._all.fetch_portions():
             await self._cluster.call_with_retries(
                 f"reading the offsets of group {group}", partial(self._committed, group, True, named)
             )
@@ -152,7 +152,7 @@ class UpstreamGroups:
         async def ask() -> list[ListedGroup]:
             request = ListGroupsRequest(states_filter=[], types_filter=[])
             response = await self._cluster.send_and_decode(
-                UpstreamRequest.with_fixed_message(ApiKey.LIST_GROUPS, request), node_id=node_id
+                UpstreamRequest.from_fixed_message(ApiKey.LIST_GROUPS, request), node_id=node_id
             )
             raise_for_code(response.error_code, None, doing)
             return [
@@ -171,7 +171,7 @@ class UpstreamGroups:
         from protocol.messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        question = UpstreamRequest.with_fixed_message(ApiKey.DESCRIBE_GROUPS, request)
+        question = UpstreamRequest.from_fixed_message(ApiKey.DESCRIBE_GROUPS, request)
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
         if is_long:
             question = replace(question, versions=WITHOUT_MESSAGE)
@@ -300,7 +300,7 @@ class UpstreamGroups:
         }
 
     async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
-        return await self._cluster.call_coordinator(group, UpstreamRequest.with_fixed_message(api, request))
+        return await self._cluster.call_coordinator(group, UpstreamRequest.from_fixed_message(api, request))
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:

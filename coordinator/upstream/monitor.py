@@ -12,9 +12,9 @@ from coordinator.upstream.topic_diff import (
     SeenTopic,
     TopicDiff,
     UnconfirmedChanges,
+    compute_topics_after_diff,
     diff_topics,
     list_topics_to_confirm,
-    merge_topic_diff,
 )
 from coordinator.upstream.topics import UpstreamTopics
 
@@ -107,7 +107,7 @@ class UpstreamMonitor:
         )
         if change:
             await self._on_topics(change)
-            self._known = merge_topic_diff(self._known, change)
+            self._known = compute_topics_after_diff(self._known, change)
         self._doubts = doubts
         self._report_brokers()
         self._recovered()

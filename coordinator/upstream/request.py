@@ -4,7 +4,7 @@
 import io
 
 from coordinator.config import Address
-from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import UpstreamNotKafka, UpstreamTooOld
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for

@@ -26,16 +26,16 @@ class SeenTopic:
     partitions: int
 
 
-class TopicAbsence(Enum):
+class UnreportedTopicStatus(Enum):
     """The result for a topic, asked for by name, that a broker does not report."""
 
     ABSENT = "there is no such topic"
     UNSURE = "no right to know, or an error that passes"
 
 
-ABSENT: Final = TopicAbsence.ABSENT
-UNSURE: Final = TopicAbsence.UNSURE
-Verdict = SeenTopic | TopicAbsence
+ABSENT: Final = UnreportedTopicStatus.ABSENT
+UNSURE: Final = UnreportedTopicStatus.UNSURE
+Verdict = SeenTopic | UnreportedTopicStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def diff_topics(
     )
 
 
-def merge_topic_diff(known: Mapping[str, SeenTopic], change: TopicDiff) -> dict[str, SeenTopic]:
+def compute_topics_after_diff(known: Mapping[str, SeenTopic], change: TopicDiff) -> dict[str, SeenTopic]:
     """Return the known topics after a change."""
     left = {name: topic for name, topic in known.items() if name not in change.deleted}
     return left | dict(change.grown) | dict(change.created)

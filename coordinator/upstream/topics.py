@@ -37,7 +37,7 @@ class UpstreamTopics:
 
         answer = await self._cluster.fetch_encoded_metadata(None)
         last = self._last
-        if last is not None and answer.body == last.body:
+        if last is not None and answer.body_bytes == last.body:
             return last.look
         response = await decode_answer_in_turns(answer, self._cluster.last_answering_address)
         self._cluster.note_brokers(response)
@@ -48,7 +48,7 @@ class UpstreamTopics:
                 if topic.error_code == ErrorCode.NONE
             }
         )
-        self._last = _LastLook(bytes(answer.body), 0, look)
+        self._last = _LastLook(bytes(answer.body_bytes), 0, look)
         return look
 
     async def fetch_topics_by_name(

@@ -25,7 +25,7 @@ Named = Mapping[str, Sequence[int]]
 """Partitions by topic."""
 
 
-class AllPartitions:
+class ClusterPartitionLister:
     """All partitions of the cluster, in portions."""
 
     def __init__(self, cluster: UpstreamCluster, now_s: Callable[[], float] | None = None) -> None:
@@ -36,7 +36,7 @@ class AllPartitions:
         self._seen_s: float | None = None
         self._partitions: dict[str, int] = {}
 
-    async def portions(self) -> Iterator[Named]:
+    async def fetch_portions(self) -> Iterator[Named]:
         """Return the partitions in portions, one for each request; none if the cluster has no transactions.
 
         Raises UpstreamError.

@@ -6,7 +6,7 @@ an epoch that was never used before; the partition has no owner again only after
 the node's process has ended and its journal has been settled. The caller must have the epochs on disk before it
 sends a `LeadOrder`, and must be certain that a process has ended before it calls `record_worker_death`.
 
-The other methods change the state; `issue_orders` returns the orders that follow, and takes them for sent.
+The other methods change the state; `decide_next_orders` returns the orders that follow, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ class Assignment:
 
     # --- what happens
 
-    def note_serving(self, node: int) -> None:
+    def note_node_serving(self, node: int) -> None:
         """Note that a node serves; one that was given up before gets its share of the partitions again."""
         self.expected.discard(node)
         self.up.add(node)
@@ -89,7 +89,7 @@ class Assignment:
         return True
 
     def record_worker_death(self, node: int) -> list[Partition]:
-        """Note that a node's process has ended; return its partitions, which stay its own until `free_partitions`."""
+        """Note that a node's process has ended; return its partitions: its own until `free_lost_node_partitions`."""
         self.up.discard(node)
         self.expected.discard(node)
         had = [partition for partition, place in self._numbered() if place.owner == node]
@@ -97,7 +97,7 @@ class Assignment:
             self.places[partition].leads = False
         return had
 
-    def free_partitions(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
+    def free_lost_node_partitions(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
         """Free the partitions of a lost node with a settled journal: they wait if it comes back, or go to others."""
         if comes_back and node not in self.draining:
             self.expected.add(node)
@@ -145,13 +145,13 @@ class Assignment:
         """Return whether a node owns no partition."""
         return all(place.owner != node for place in self.places)
 
-    def record_drain_end(self, node: int) -> None:
+    def record_drained_node_exit(self, node: int) -> None:
         """Note that a drained node has ended, so that it is like any other if it is started again."""
         self.draining.discard(node)
 
     # --- what follows
 
-    def issue_orders(self) -> list[Command]:
+    def decide_next_orders(self) -> list[Command]:
         """Return the orders that follow from the state, and assign their epochs."""
         given: list[Command] = []
         loads = self._loads()

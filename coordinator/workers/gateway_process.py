@@ -13,10 +13,10 @@ from coordinator.config import Address, Settings
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.config import GatewayConfig
-from coordinator.gateway.coordinators import CoordinatorClient
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
 from coordinator.gateway.readiness import GatewayReadiness
-from coordinator.gateway.routing import ClientSession, Route
+from coordinator.gateway.routing_types import ClientSession, Route
 from coordinator.host import HostResources
 from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
@@ -31,7 +31,7 @@ from storage.disk.filesystem import read_file
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from coordinator.admin.http import AdminServer
+    from coordinator.admin.admin_server import AdminServer
     from coordinator.upstream.cluster import UpstreamCluster
 
 log = get_logger("gateway")
@@ -65,7 +65,7 @@ def make_gateway(
     if settings.gateway_adopt == "off":
         gateway = Gateway(config, loop, machine, discovered=discovered)
         return GatewayParts(gateway, _readiness(gateway, config, machine))
-    from coordinator.gateway.cluster_groups import ClusterGroups
+    from coordinator.gateway.cluster_groups import ClusterGroupAnswerer
     from coordinator.upstream.cluster import UpstreamCluster  # which imports a client's library
     from coordinator.upstream.config import config_from
     from coordinator.upstream.group_questions import GroupQuestions
@@ -88,14 +88,18 @@ def make_gateway(
     gateway = Gateway(config, loop, machine, adopt=adopt, answer_absent=answer_absent, discovered=discovered)
     timeout_s = settings.upstream_request_timeout_ms / 1000
     adoption = Adoption(
-        CoordinatorClient(loop, gateway.book, gateway.connector, timeout_s),
+        OurCoordinatorClient(loop, gateway.book, gateway.connector, timeout_s),
         UpstreamGroups(cluster),
         gateway.tasks,
         machine.clock.mono_ms,
         take_live=settings.gateway_adopt_live_groups,
     )
-    cluster_groups = ClusterGroups(
-        GroupQuestions(cluster), adoption.is_known, gateway.offloader, gateway.tasks, machine.clock.mono_ms
+    cluster_groups = ClusterGroupAnswerer(
+        GroupQuestions(cluster),
+        adoption.is_known_as_ours,
+        gateway.offloader,
+        gateway.tasks,
+        machine.clock.mono_ms,
     )
     return GatewayParts(gateway, _readiness(gateway, config, machine), adoption, cluster)
 
@@ -112,8 +116,8 @@ async def start_admin(
         return None
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
-    from coordinator.admin.http import AdminServer
-    from coordinator.admin.metrics_page import Page
+    from coordinator.admin.admin_server import AdminServer
+    from coordinator.admin.metrics_page import MetricsEndpoint
     from coordinator.gateway.metrics import GatewayCollector
 
     registry = CollectorRegistry()
@@ -121,7 +125,9 @@ async def start_admin(
     PlatformCollector(registry=registry)
     gateway = parts.gateway
     registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption))
-    admin = AdminServer(Page(registry, _nothing, machine.clock.nanos), parts.readiness.collect_ready_fields)
+    admin = AdminServer(
+        MetricsEndpoint(registry, _nothing, machine.clock.nanos), parts.readiness.collect_ready_fields
+    )
     try:
         await admin.start(address.host, address.port)
     except OSError as error:
@@ -137,7 +143,7 @@ def import_parts(settings: Settings) -> None:
         import coordinator.gateway.cluster_groups
         import coordinator.upstream.groups
     if settings.metrics_listen is not None:
-        import coordinator.admin.http
+        import coordinator.admin.admin_server
         import coordinator.gateway.metrics  # noqa: F401
 
 
@@ -172,11 +178,11 @@ class GatewayProcess:
                 import_parts(message.settings)
             case messages.GatewayStart():
                 self._welcome(message)
-            case messages.GatewayViewUpdate():
+            case messages.UpdateGatewayView():
                 self._show(message.view)
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
                 self._parts.adoption.forget([message.group_id])
-            case messages.StopAccepting() if self._parts is not None:
+            case messages.GatewayStopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
                 self._tasks.start(self._stop(), "stop")
@@ -197,7 +203,7 @@ class GatewayProcess:
         except (OSError, ValueError, StorageError) as error:
             self._parts = None
             self.channel.send(
-                messages.CannotServe((isinstance(error, OSError) and error.strerror) or str(error))
+                messages.ProcessCannotServe((isinstance(error, OSError) and error.strerror) or str(error))
             )
             self.ended.set_result(EXIT_FAILED)
             return
@@ -212,7 +218,7 @@ class GatewayProcess:
         gateway.book.offsets_topic_id = view.offsets_topic_id
         gateway.book.cluster_id = view.cluster_id
         gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
-        gateway.set_nodes(
+        gateway.set_our_nodes(
             {
                 each.node_id: OurNode(each.node_id, Address(each.host, each.port), Path(each.socket))
                 for each in view.nodes
@@ -240,7 +246,7 @@ class GatewayProcess:
         if not self.ended.done():
             self._surroundings.end_orphaned_worker(reason)
 
-    def close(self) -> None:
+    def close_channel(self) -> None:
         """Send the remaining messages and close the channel."""
         self.channel.close()
 

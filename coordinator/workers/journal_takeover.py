@@ -9,7 +9,7 @@ from typing import Final
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.telemetry.logs import get_logger
 from protocol.named_types import Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared_directory import SharedDirectory, TakeoverResult
 
@@ -31,7 +31,7 @@ class JournalTakeover:
         self.all_settled = True
         """True if every journal so far could be settled."""
 
-    async def store_release_position(self, partition: Partition, position: Position | None) -> None:
+    async def store_release_position(self, partition: Partition, position: SegmentPosition | None) -> None:
         """Store where a partition ends that a worker has released."""
         while True:
             try:
@@ -60,7 +60,7 @@ class JournalTakeover:
                 log_takeover_result(settled)
                 return list(settled.failed)
 
-    async def wait_until_readable(self, partition: Partition) -> bool:
+    async def recover_once_readable(self, partition: Partition) -> bool:
         """Retry until the disk can read a partition that it could not at the start; return False if that is damaged."""
         while True:
             await asyncio.sleep(RETRY_S)

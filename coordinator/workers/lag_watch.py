@@ -19,7 +19,7 @@ PARTITIONS_PER_QUESTION: Final = 2_000
 """The most partitions in one request: its response is decoded in one go, which takes some milliseconds."""
 
 
-class LagWatch:
+class ConsumerLagWatch:
     """Asks for the ends of partitions in pieces, one after the other, and measures the lag once all have arrived."""
 
     def __init__(
@@ -54,12 +54,12 @@ class LagWatch:
         slices = Slices(self._clock.nanos)
         for _ in self._book.measure_in_steps(self._committed(), ends, self._clock.wall_ms()):
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
         for _ in empty_in_steps(ends):
             if slices.is_over:
-                await slices.give_way()
+                await slices.yield_to_event_loop()
 
-    def receive_cluster_ends(self, answer: messages.ClusterEnds) -> None:
+    def receive_cluster_ends(self, answer: messages.UpstreamEndOffsetsReply) -> None:
         """Take the response of the cluster, which the supervisor sends on."""
         if self._waiting is not None and answer.request == self._request and not self._waiting.done():
             self._waiting.set_result(None if answer.ends is None else _typed(answer.ends))
@@ -67,7 +67,7 @@ class LagWatch:
     async def _ask(self, piece: dict[str, tuple[int, ...]]) -> Ends | None:
         self._request += 1
         self._waiting = asyncio.get_running_loop().create_future()
-        self._send(messages.AskClusterEnds(self._request, piece))
+        self._send(messages.UpstreamEndOffsetsQuery(self._request, piece))
         try:
             async with asyncio.timeout(self._answer_within_s):
                 return await self._waiting
@@ -85,7 +85,7 @@ class LagWatch:
             for number, (topic, partition, _) in enumerate(offsets):
                 wanted[topic].add(partition)
                 if number % OFFSETS_PER_STEP == 0 and slices.is_over:
-                    await slices.give_way()
+                    await slices.yield_to_event_loop()
         return wanted
 
 

@@ -64,7 +64,7 @@ class Liveness:
         self._seen: deque[ProcessFacts | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
 
     @property
-    def has_answered(self) -> bool:
+    def has_ever_answered(self) -> bool:
         """True if the worker has answered any ping."""
         return self._turns >= 0
 
@@ -77,7 +77,7 @@ class Liveness:
             self._still = 0
             self._cpu_ns_at_turn = loop_cpu_ns
 
-    def record_ping(self, facts: ProcessFacts | None) -> LivenessVerdict:
+    def count_ping_and_judge(self, facts: ProcessFacts | None) -> LivenessVerdict:
         """Count one more ping, and return the verdict; `facts` are of this moment, None if the system reports none."""
         self._silent += 1
         self._still += 1

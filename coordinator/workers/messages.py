@@ -15,7 +15,7 @@ from coordinator.node import EndsByTopic
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True):
@@ -46,7 +46,7 @@ class LeadPartition(_Message, frozen=True):
     partition: Partition
     leader_epoch: LeaderEpoch
     recovery_point: Offset
-    position: Position | None
+    position: SegmentPosition | None
     topics_version: int
 
 
@@ -57,7 +57,7 @@ class PendingOffsetDrops(_Message, frozen=True):
     topics: Sequence[str]
 
 
-class OffsetsDroppedAck(_Message, frozen=True):
+class OffsetDropReportStored(_Message, frozen=True):
     """Reports that the content of the OffsetsDropped with this number is on disk."""
 
     number: int
@@ -103,7 +103,7 @@ class TopicChangeResult(_Message, frozen=True):
     error: str = ""
 
 
-class EndOffsetsQuery(_Message, frozen=True):
+class CommittedOffsetsQuery(_Message, frozen=True):
     """Asks a worker what a group of its own has committed in these partitions, by topic."""
 
     request: int
@@ -111,14 +111,14 @@ class EndOffsetsQuery(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class RelayedEndOffsetsReply(_Message, frozen=True):
+class RelayedCommittedOffsetsReply(_Message, frozen=True):
     """The response of the group's node, for the worker that asked; `ends` is None if they are not known now."""
 
     request: int
     ends: EndsByTopic | None
 
 
-class ClusterEnds(_Message, frozen=True):
+class UpstreamEndOffsetsReply(_Message, frozen=True):
     """The response to an AskClusterEnds: by topic and partition the high watermark and the last stable offset.
 
     Partitions that the cluster does not report now are left out; `ends` is None if the cluster cannot be asked.
@@ -156,7 +156,7 @@ class GatewayStart(_Message, frozen=True):
     view: GatewayView
 
 
-class GatewayViewUpdate(_Message, frozen=True):
+class UpdateGatewayView(_Message, frozen=True):
     """The new view, after a change of our nodes or of the cluster's brokers."""
 
     view: GatewayView
@@ -168,7 +168,7 @@ class ForgetGroup(_Message, frozen=True):
     group_id: str
 
 
-class StopAccepting(_Message, frozen=True):
+class GatewayStopAccepting(_Message, frozen=True):
     """Orders a gateway to accept no more connections, and to keep the open ones. Stop follows."""
 
 
@@ -196,7 +196,7 @@ class WorkerListening(_Message, frozen=True):
     metrics: str | None
 
 
-class CannotServe(_Message, frozen=True):
+class ProcessCannotServe(_Message, frozen=True):
     """Reports that the process ends, for a reason that an operator has to remove."""
 
     reason: str
@@ -227,7 +227,7 @@ class PartitionReleased(_Message, frozen=True):
 
     partition: Partition
     leader_epoch: LeaderEpoch
-    position: Position | None
+    position: SegmentPosition | None
 
 
 class ChangeTopics(_Message, frozen=True):
@@ -251,7 +251,7 @@ class RefreshTopics(_Message, frozen=True):
     """Asks for a refresh because a client names a topic that the worker lacks: the cluster may have it."""
 
 
-class RelayEndOffsetsQuery(_Message, frozen=True):
+class RelayCommittedOffsetsQuery(_Message, frozen=True):
     """Asks what a group of another node has committed in these partitions, by topic."""
 
     request: int
@@ -259,14 +259,14 @@ class RelayEndOffsetsQuery(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class AskClusterEnds(_Message, frozen=True):
+class UpstreamEndOffsetsQuery(_Message, frozen=True):
     """Asks where these partitions, by topic, end in the cluster behind a gateway."""
 
     request: int
     partitions: dict[str, tuple[int, ...]]
 
 
-class EndOffsetsReply(_Message, frozen=True):
+class CommittedOffsetsReply(_Message, frozen=True):
     """The response to an EndOffsetsQuery; `ends` is None if the node does not serve the group."""
 
     request: int
@@ -277,21 +277,21 @@ FromSupervisor = (
     WorkerStart
     | LeadPartition
     | PendingOffsetDrops
-    | OffsetsDroppedAck
+    | OffsetDropReportStored
     | ResignPartition
     | ViewUpdate
     | AllTopicsPiece
     | TopicsChanged
     | TopicChangeResult
-    | EndOffsetsQuery
-    | RelayedEndOffsetsReply
+    | CommittedOffsetsQuery
+    | RelayedCommittedOffsetsReply
     | UpstreamStatus
-    | ClusterEnds
+    | UpstreamEndOffsetsReply
     | Stop
 )
 FromWorker = (
     WorkerListening
-    | CannotServe
+    | ProcessCannotServe
     | PartitionLoadResult
     | OffsetsDropped
     | PartitionReleased
@@ -299,9 +299,9 @@ FromWorker = (
     | AskTopics
     | RefreshTopics
     | GroupGivenBack
-    | RelayEndOffsetsQuery
-    | AskClusterEnds
-    | EndOffsetsReply
+    | RelayCommittedOffsetsQuery
+    | UpstreamEndOffsetsQuery
+    | CommittedOffsetsReply
 )
-ToGateway = GatewayStandBy | GatewayStart | GatewayViewUpdate | ForgetGroup | StopAccepting | Stop
-FromGateway = GatewayListening | CannotServe | UnknownBroker
+ToGateway = GatewayStandBy | GatewayStart | UpdateGatewayView | ForgetGroup | GatewayStopAccepting | Stop
+FromGateway = GatewayListening | ProcessCannotServe | UnknownBroker

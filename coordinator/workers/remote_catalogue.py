@@ -128,7 +128,7 @@ class CatalogueReplica(CatalogueWriter):
             if not gone:
                 # Topics may have been created and deleted unnoticed: report that no offsets of these are left, too.
                 yield from self._drop(())
-            self.catalogue.adopt(self._incoming)
+            self.catalogue.take_over_state_of(self._incoming)
             self._incoming = None
             self.version = message.version
             self.arrived.set()
@@ -165,6 +165,6 @@ class CatalogueReplica(CatalogueWriter):
             self._finish()
 
     def _keep(self, changes: Changes) -> None:
-        pieces = list(changes.pieces())
+        pieces = list(changes.split_into_pieces())
         for number, piece in enumerate(pieces, 1):
             self._send(ChangeTopics(piece, is_last=number == len(pieces)))

@@ -19,7 +19,7 @@ class Restarts:
         self._deaths: dict[int, list[float]] = {}
         self._totals: dict[int, int] = {}
 
-    def death_count(self, node: int) -> int:
+    def total_deaths_of_node(self, node: int) -> int:
         """Return the number of deaths of a node."""
         return self._totals.get(node, 0)
 
@@ -28,7 +28,7 @@ class Restarts:
         now = self._clock()
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
         self._deaths[node] = [*recent, now]
-        self._totals[node] = self.death_count(node) + 1
+        self._totals[node] = self.total_deaths_of_node(node) + 1
         return self.restart_delay_s(node) if len(recent) < PATIENCE else None
 
     def restart_delay_s(self, node: int) -> float:

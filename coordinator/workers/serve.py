@@ -15,13 +15,13 @@ from coordinator.runtime.allocator import PAGE_WISE
 from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger, write_last_line
-from coordinator.workers.control import ControlSocket
-from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
+from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
 from coordinator.workers.journal_takeover import log_takeover_result
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.messages import WorkerListening
+from coordinator.workers.operator_socket import ControlSocket
 from coordinator.workers.subprocesses import WORKER_MODULE, SubprocessLauncher, is_alive
-from coordinator.workers.supervisor import Supervisor, WorkerFailed
+from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
 from storage.recovery.shared_directory import SharedDirectory
@@ -30,7 +30,14 @@ log = get_logger("supervisor")
 
 GATEWAY_MODULE: Final = "coordinator.workers.gateway_main"
 Announce = Callable[[Mapping[int, WorkerListening]], None]
-CANNOT_START: Final = (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError)
+CANNOT_START: Final = (
+    StorageError,
+    ConfigError,
+    ClusterUnusable,
+    WorkerStartFailed,
+    GatewayStartFailed,
+    OSError,
+)
 EXIT_FAILED: Final = 1
 ORPHANS_WAIT_S: Final = 5.0
 """The seconds that the workers of a killed supervisor may take to end."""
@@ -54,13 +61,13 @@ def serve(
 
 async def _open_and_serve(settings: Settings, announce: Announce, worker: str, gateway: str) -> int:
     machine = real_machine()
-    shared, meta = await lock_data_directory(settings, machine)
+    shared, meta = await open_shared_data_directory(settings, machine)
     launch = SubprocessLauncher(shared.lock_descriptors, worker)
     launch_gateway = SubprocessLauncher(tuple, gateway, PAGE_WISE)
     return await _serve(settings, machine, shared, meta, announce, launch, launch_gateway)
 
 
-async def lock_data_directory(
+async def open_shared_data_directory(
     settings: Settings, machine: HostResources
 ) -> tuple[SharedDirectory, MetaProperties]:
     """Lock the data directory and settle the journals in it, which blocks. Raises StorageError."""

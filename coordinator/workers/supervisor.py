@@ -32,23 +32,23 @@ from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.channel import Channel
-from coordinator.workers.end_offset_queries import EndOffsetQueries
-from coordinator.workers.gateways import Gateways
+from coordinator.workers.end_offsets_between_workers import EndOffsetQueries
+from coordinator.workers.gateway_process_pool import GatewayProcessPool
 from coordinator.workers.journal_takeover import JournalTakeover
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
-from coordinator.workers.order_queue import OrderQueue
+from coordinator.workers.order_dispatch import WorkerOrderSender
 from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.topic_changes import RequestedChanges
-from coordinator.workers.topic_feed import Subscription, TopicFeed
-from coordinator.workers.worker_process import WorkerProcess, wait_until_ended
+from coordinator.workers.topic_changes import WorkerChangeAssembler
+from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSender
+from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
 from protocol.named_types import GroupId, Partition
 from protocol.placement import partition_for
 from storage.recovery.shared_directory import SharedDirectory
 
 if TYPE_CHECKING:
-    from coordinator.workers.cluster_sync import ClusterSync
+    from coordinator.workers.upstream_sync import UpstreamSync
 
 log = get_logger("supervisor")
 
@@ -58,7 +58,7 @@ STOP_MARGIN_S: Final = 10.0
 """The seconds beyond `shutdown.timeout.ms` that a worker may take to bring its partitions to the disk."""
 
 
-class WorkerFailed(Exception):
+class WorkerStartFailed(Exception):
     """A worker could not start; the text says which one and why."""
 
 
@@ -97,8 +97,8 @@ class Supervisor:
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
-        self._subscriptions: dict[int, Subscription] = {}
-        self._asked = RequestedChanges(self.store)
+        self._subscriptions: dict[int, WorkerFeedSender] = {}
+        self._asked = WorkerChangeAssembler(self.store)
         self.serving: dict[int, messages.WorkerListening] = {}
         self.loaded: dict[Partition, messages.PartitionLoadResult] = {}
         """By partition, the report of its newest leader that it is served, or why it cannot be."""
@@ -115,7 +115,7 @@ class Supervisor:
         self._settling = JournalTakeover(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._dispatch = OrderQueue(
+        self._dispatch = WorkerOrderSender(
             loop,
             self.io,
             machine.fs,
@@ -128,15 +128,15 @@ class Supervisor:
         )
         self._view_changes = False
         self._stop_requested: set[int] = set()
-        self.upstream: ClusterSync | None = None
-        self.gateways: Gateways | None = None
+        self.upstream: UpstreamSync | None = None
+        self.gateways: GatewayProcessPool | None = None
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
             self._stand_before_cluster(launch_gateway)
 
     def _stand_before_cluster(self, launch_gateway: Launcher) -> None:
         upstream = self.upstream = self._follow_cluster()
-        self.gateways = Gateways(
+        self.gateways = GatewayProcessPool(
             self.settings,
             self.loop,
             self._tasks,
@@ -149,7 +149,7 @@ class Supervisor:
         settings = self.settings
         store = CatalogueStore(
             settings.data_dir,
-            self.io.submit,
+            self.io.submit_with_callback,
             fs=machine.fs,
             new_topic_id=machine.new_topic_id,
             limits=TopicLimits.from_settings(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
@@ -166,10 +166,10 @@ class Supervisor:
             assignment.places[partition].failed = True
         return assignment
 
-    def _follow_cluster(self) -> "ClusterSync":
-        from coordinator.workers.cluster_sync import ClusterSync  # which imports a client's library
+    def _follow_cluster(self) -> "UpstreamSync":
+        from coordinator.workers.upstream_sync import UpstreamSync  # which imports a client's library
 
-        return ClusterSync(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
+        return UpstreamSync(self.settings, self.store, self.fs, self.io, self._tasks, self._upstream_changed)
 
     # --- life
 
@@ -213,7 +213,7 @@ class Supervisor:
                 worker.kill("stopping while it starts")
         self.apply_assignment()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
-        await wait_until_ended(self.workers, deadline)
+        await wait_until_all_ended(self.workers, deadline)
         for worker in list(self.workers.values()):
             worker.kill("it does not stop in time")
             await worker.end
@@ -242,20 +242,20 @@ class Supervisor:
                 cluster_id=self.cluster_id,
                 topic_id=self.shared.topic_id,
                 offsets_topic=self.store.catalogue.offsets_topic,
-                view=self.view(),
-                restarts=self.restarts.death_count(node),
+                view=self.make_cluster_view(),
+                restarts=self.restarts.total_deaths_of_node(node),
             )
         )
         if self.upstream is not None and self.gateways is not None:
             worker.send(messages.UpstreamStatus(self.upstream.state, self.gateways.serving_count))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
-        self._tasks.start(subscription.run(), f"topics for node {node}")
+        self._tasks.start(subscription.send_until_closed(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
 
     def _exited(self, node: int, status: int) -> None:
         del self.workers[node]
         if self.upstream is not None:
-            self.io.submit(partial(self._remove_socket, node), lambda _removed: None)
+            self.io.submit_with_callback(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
         self._asked.drop_pieces(node)
         self.serving.pop(node, None)
@@ -264,7 +264,9 @@ class Supervisor:
         self.ends.fail_queries_of_node(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
-            starting.set_exception(WorkerFailed(f"worker {node} ended with status {status} while it started"))
+            starting.set_exception(
+                WorkerStartFailed(f"worker {node} ended with status {status} while it started")
+            )
             starting.exception()  # retrieved, whether it is awaited or not
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
@@ -278,11 +280,11 @@ class Supervisor:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
         delay_s = self.restarts.record_death(node) if comes_back else None
         failed = await self._settling.replay_dead_worker_journal(node, had)
-        self.assignment.free_partitions(
+        self.assignment.free_lost_node_partitions(
             node, failed=failed, comes_back=delay_s is not None and not self.stopping
         )
         if not comes_back:
-            self.assignment.record_drain_end(node)
+            self.assignment.record_drained_node_exit(node)
         self.apply_assignment()
         if comes_back and not self.stopping:
             self._tasks.start(self._start_again(node), f"start node {node} again")
@@ -299,7 +301,7 @@ class Supervisor:
 
     async def _reopen(self, partition: Partition) -> None:
         """Let a partition that could not be read at the start be led once it can be read."""
-        if await self._settling.wait_until_readable(partition):
+        if await self._settling.recover_once_readable(partition):
             self.assignment.places[partition].failed = False
             self.apply_assignment()
 
@@ -328,38 +330,38 @@ class Supervisor:
                 self._subscriptions[node].start_anew()
             case messages.WorkerListening():
                 self._serves(node, message)
-            case messages.CannotServe():
+            case messages.ProcessCannotServe():
                 self._cannot_serve(node, message.reason)
             case _:
                 self._asked_of_others(node, message)
 
     def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
         match message:
-            case messages.RelayEndOffsetsQuery():
-                self.ends.ask(node, message, self._leader_of(message.group_id))
-            case messages.EndOffsetsReply():
+            case messages.RelayCommittedOffsetsQuery():
+                self.ends.forward_query(node, message, self._leader_of(message.group_id))
+            case messages.CommittedOffsetsReply():
                 self.ends.forward_reply(node, message)
             case messages.GroupGivenBack() if self.gateways is not None:
                 self.gateways.forget_group(message.group_id)
             case messages.RefreshTopics() if self.upstream is not None:
                 self.upstream.refresh_soon()
-            case messages.AskClusterEnds() if self.upstream is not None:
+            case messages.UpstreamEndOffsetsQuery() if self.upstream is not None:
                 self._tasks.start(
                     self._send_cluster_ends(self.upstream, node, message),
                     "ends of the cluster's partitions",
-                    lambda _error: self._send(node, messages.ClusterEnds(message.request, None)),
+                    lambda _error: self._send(node, messages.UpstreamEndOffsetsReply(message.request, None)),
                 )
 
     async def _send_cluster_ends(
-        self, upstream: "ClusterSync", node: int, asked: messages.AskClusterEnds
+        self, upstream: "UpstreamSync", node: int, asked: messages.UpstreamEndOffsetsQuery
     ) -> None:
         ends = await upstream.fetch_end_offsets(asked.partitions)
-        self._send(node, messages.ClusterEnds(asked.request, ends))
+        self._send(node, messages.UpstreamEndOffsetsReply(asked.request, ends))
 
     def _serves(self, node: int, message: messages.WorkerListening) -> None:
         self.serving[node] = message
         self.workers[node].serves = True
-        self.assignment.note_serving(node)
+        self.assignment.note_node_serving(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_result(None)
@@ -369,7 +371,7 @@ class Supervisor:
         log.error("a worker cannot serve", node=node, reason=reason)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
-            starting.set_exception(WorkerFailed(f"worker {node}: {reason}"))
+            starting.set_exception(WorkerStartFailed(f"worker {node}: {reason}"))
             starting.exception()
 
     async def _released(self, node: int, message: messages.PartitionReleased) -> None:
@@ -407,7 +409,7 @@ class Supervisor:
             else:
                 worker.send(messages.TopicChangeResult(version, conflict=not outcome))
 
-        self._asked.add_piece(node, message, done)
+        self._asked.collect_piece_and_submit(node, message, done)
 
     def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
         """Store which deletions a leader has carried out; the next leader gets the rest, even after a restart."""
@@ -422,7 +424,7 @@ class Supervisor:
     ) -> None:
         def noted(is_kept: bool) -> None:
             if is_kept:
-                worker.send(messages.OffsetsDroppedAck(number))
+                worker.send(messages.OffsetDropReportStored(number))
             else:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
@@ -431,7 +433,7 @@ class Supervisor:
 
     # --- who leads what
 
-    def view(self) -> View:
+    def make_cluster_view(self) -> View:
         """Return the nodes and the leaders that all nodes report to their clients."""
         draining = self.assignment.draining
         brokers = [
@@ -443,7 +445,7 @@ class Supervisor:
 
     def apply_assignment(self) -> None:
         """Send the commands, the view and the stops that follow from the state of the assignment."""
-        commands = self.assignment.issue_orders()
+        commands = self.assignment.decide_next_orders()
         for command in commands:
             if isinstance(command, LeadOrder):
                 self.loaded.pop(command.partition, None)
@@ -458,7 +460,7 @@ class Supervisor:
 
     def _send_view(self) -> None:
         self._view_changes = False
-        viewed = messages.ViewUpdate(self.view())
+        viewed = messages.ViewUpdate(self.make_cluster_view())
         for worker in self.workers.values():
             worker.send(viewed)
         self._show_gateways()
@@ -481,7 +483,7 @@ class Supervisor:
             ServingNode(
                 each.node_id, each.host, each.port, str(private_socket_path(self._data_dir, each.node_id))
             )
-            for each in self.view().brokers
+            for each in self.make_cluster_view().brokers
         ]
         state = self.upstream.state
         topic_id = None if state.offsets_topic is None else state.offsets_topic[0]

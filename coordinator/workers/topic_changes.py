@@ -17,7 +17,7 @@ from coordinator.catalogue.topics import Draft
 from coordinator.workers.messages import ChangeTopics
 
 
-def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
+def apply_atomically_in_steps(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     """Make all changes, a step for each, or none if one does not fit any more; return whether they were made.
 
     They do not fit, either, if others have taken the room that the limits leave: the worker then sees that itself.
@@ -36,20 +36,20 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     return True
 
 
-class RequestedChanges:
+class WorkerChangeAssembler:
     """The changes that workers ask for in pieces, the last of which is still to come."""
 
     def __init__(self, store: CatalogueStore) -> None:
         self._store = store
         self._pieces: dict[int, list[Changes]] = {}
 
-    def add_piece(
+    def collect_piece_and_submit(
         self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]
     ) -> None:
         """Take a piece of a change from a node's worker; `done` gets the result of the whole change."""
         self._pieces.setdefault(node, []).append(message.changes)
         if message.is_last:
-            self._store.submit_edit_in_steps(partial(apply_changes, self._pieces.pop(node)), done)
+            self._store.submit_stepwise_edit(partial(apply_atomically_in_steps, self._pieces.pop(node)), done)
 
     def drop_pieces(self, node: int) -> None:
         """Drop the pieces of a node whose worker has ended."""

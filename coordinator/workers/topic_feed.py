@@ -41,11 +41,11 @@ class TopicFeed:
         self.version = 0
         self._kept: deque[bytes] = deque()  # the changes up to `version`
         self._kept_bytes = 0
-        self._subscriptions: dict[Subscription, None] = {}  # a set that keeps its order
+        self._subscriptions: dict[WorkerFeedSender, None] = {}  # a set that keeps its order
 
     def publish_changes(self, changes: Changes) -> None:
         """Keep the changes of the catalogue as messages, and wake the subscriptions."""
-        for piece in changes.pieces():
+        for piece in changes.split_into_pieces():
             self.version += 1
             frame = encode(TopicsChanged(self.version, piece))
             self._kept.append(frame)
@@ -69,19 +69,19 @@ class TopicFeed:
             yield encode(AllTopicsPiece(version, topics=piece))
         yield encode(AllTopicsPiece(version, is_last=True))
 
-    def subscribe(self, reader: FeedChannel) -> "Subscription":
-        """Return a subscription of `reader`, whose `run` the caller must run."""
-        subscription = Subscription(self, reader)
+    def subscribe(self, reader: FeedChannel) -> "WorkerFeedSender":
+        """Return a subscription of `reader`, whose `send_until_closed` the caller must run."""
+        subscription = WorkerFeedSender(self, reader)
         self._subscriptions[subscription] = None
         return subscription
 
-    def unsubscribe(self, subscription: "Subscription") -> None:
+    def unsubscribe(self, subscription: "WorkerFeedSender") -> None:
         """Remove the subscription of a reader that is gone."""
         self._subscriptions.pop(subscription, None)
         subscription.wake()
 
 
-class Subscription:
+class WorkerFeedSender:
     """Sends the messages of a feed to one worker."""
 
     def __init__(self, feed: TopicFeed, reader: FeedChannel) -> None:
@@ -96,10 +96,10 @@ class Subscription:
         self.wake()
 
     def wake(self) -> None:
-        """Wake `run`, which may have something to send."""
+        """Wake `send_until_closed`, which may have something to send."""
         self._wakeup.set()
 
-    async def run(self) -> None:
+    async def send_until_closed(self) -> None:
         """Send messages as fast as the worker reads them, until it reads no more."""
         while self._reader.is_open:
             self._wakeup.clear()

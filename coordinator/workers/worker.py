@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator.api.end_offsets import find_committed_ends
+from coordinator.api.committed_end_offsets import find_group_committed_ends
 from coordinator.app import App
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
@@ -22,7 +22,7 @@ from coordinator.data_directory import CannotStart
 from coordinator.host import HostResources
 from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.node import EndsByTopic, Node, Partitions
-from coordinator.partitions.group_log import wait_for_ticket_end, wait_until_durable
+from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
@@ -31,8 +31,8 @@ from coordinator.topology.view import Broker, ClusterTopology
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
-from coordinator.workers.deletion_acks import DeletionAcks
-from coordinator.workers.lag_watch import LagWatch
+from coordinator.workers.lag_watch import ConsumerLagWatch
+from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_orders import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
 from protocol.apis import ApiVersionRange
@@ -111,12 +111,12 @@ class WorkerApp(App):
             )
         self.share = PartitionOrderHandler(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.note_topics_version
-        self.deletion_acks = DeletionAcks(send)
+        self.deletion_acks = OffsetsDroppedReporter(send)
         self._dropped_version = UNKNOWN
         """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
         self.ends = CommittedOffsetRequests(send)
         self.lag = LagBook(settings.metrics_lag)
-        self.lag_watch = LagWatch(
+        self.lag_watch = ConsumerLagWatch(
             self.lag,
             partial(iterate_committed_offsets, self.manager),
             self.clock,
@@ -194,7 +194,7 @@ class WorkerApp(App):
         """Have the supervisor store that these partitions hold no offsets in topics that are being deleted."""
         return self.deletion_acks.report_dropped_offsets(self.catalogue_store.coming_version, partitions)
 
-    async def confirm_offsets_dropped(self, partition: Partition) -> None:
+    async def confirm_drops_of_partition(self, partition: Partition) -> None:
         """Report, before a partition is served, that it has dropped its offsets in deleted topics; wait for the ack."""
         reported = None
         # offsets in topics that are deleted meanwhile are dropped, and reported, after this
@@ -215,9 +215,9 @@ class WorkerApp(App):
         """Return the view of all nodes that the supervisor sends."""
         return self.cluster
 
-    def make_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def set_up_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return a node that asks the others what their groups have committed."""
-        node = super().make_node(broker, offers)
+        node = super().set_up_node(broker, offers)
         node.ends = self.ends
         return node
 
@@ -275,9 +275,9 @@ class CommittedOffsetRequests:
         self._next += 1
         self._waiting[self._next] = done
         asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
-        self._send(messages.RelayEndOffsetsQuery(self._next, group_id, asked))
+        self._send(messages.RelayCommittedOffsetsQuery(self._next, group_id, asked))
 
-    def complete_request(self, answer: messages.RelayedEndOffsetsReply) -> None:
+    def complete_request(self, answer: messages.RelayedCommittedOffsetsReply) -> None:
         """Pass a response from the supervisor to its caller."""
         self._waiting.pop(answer.request)(answer.ends)
 
@@ -285,7 +285,7 @@ class CommittedOffsetRequests:
 class Worker:
     """The channel to the supervisor, and the node that carries out its messages.
 
-    Connect `channel`, and await `ended`, the exit status; then `close` it.
+    Connect `channel`, and await `ended`, the exit status; then `close_channel` it.
     """
 
     def __init__(
@@ -316,8 +316,8 @@ class Worker:
                 app.cluster.update(message.view)
             case messages.PendingOffsetDrops():
                 app.share.note_deleted_topics(message)
-            case messages.OffsetsDroppedAck():
-                app.deletion_acks.complete_report(message)
+            case messages.OffsetDropReportStored():
+                app.deletion_acks.end_report_ticket(message)
             case messages.AllTopicsPiece() | messages.TopicsChanged() | messages.TopicChangeResult():
                 app.catalogue_store.queue_message(message)
             case messages.Stop():
@@ -328,13 +328,13 @@ class Worker:
     def _receive(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
         """Handle a request or a response of other nodes, or a report about the cluster."""
         match message:
-            case messages.EndOffsetsQuery():
+            case messages.CommittedOffsetsQuery():
                 self._send_ends(app, message)
-            case messages.RelayedEndOffsetsReply():
+            case messages.RelayedCommittedOffsetsReply():
                 app.ends.complete_request(message)
             case messages.UpstreamStatus():
                 app.update_upstream(message.state, message.gateways)
-            case messages.ClusterEnds():
+            case messages.UpstreamEndOffsetsReply():
                 app.lag_watch.receive_cluster_ends(message)
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
@@ -349,7 +349,7 @@ class Worker:
         self._tasks.start(self._start(app), "start")
 
     def _cannot_serve(self, error: CannotStart) -> None:
-        self.channel.send(messages.CannotServe(str(error)))
+        self.channel.send(messages.ProcessCannotServe(str(error)))
         self.ended.set_result(EXIT_FAILED)
 
     def _failed(self, _error: BaseException) -> None:
@@ -371,10 +371,10 @@ class Worker:
         await app.stop()
         self.ended.set_result(0)
 
-    def _send_ends(self, app: WorkerApp, wanted: messages.EndOffsetsQuery) -> None:
+    def _send_ends(self, app: WorkerApp, wanted: messages.CommittedOffsetsQuery) -> None:
         waiting = ReplyDependencies()
-        ends = find_committed_ends(app.group_access, waiting, wanted.group_id, wanted.partitions)
-        answer = messages.EndOffsetsReply(wanted.request, ends)
+        ends = find_group_committed_ends(app.group_access, waiting, wanted.group_id, wanted.partitions)
+        answer = messages.CommittedOffsetsReply(wanted.request, ends)
         if waiting.find_undurable_ticket() is None:
             self.channel.send(answer)
             return
@@ -382,23 +382,23 @@ class Worker:
         self._tasks.start(
             self._send_once_durable(app, wanted, waiting, answer),
             "send committed offsets",
-            lambda _error: self.channel.send(messages.EndOffsetsReply(wanted.request, None)),
+            lambda _error: self.channel.send(messages.CommittedOffsetsReply(wanted.request, None)),
         )
 
     async def _send_once_durable(
         self,
         app: WorkerApp,
-        wanted: messages.EndOffsetsQuery,
+        wanted: messages.CommittedOffsetsQuery,
         waiting: ReplyDependencies,
-        answer: messages.EndOffsetsReply,
+        answer: messages.CommittedOffsetsReply,
     ) -> None:
-        known = await wait_until_durable(waiting) and app.group_access.serves(wanted.group_id)
-        self.channel.send(answer if known else messages.EndOffsetsReply(wanted.request, None))
+        known = await wait_for_durability_result(waiting) and app.group_access.serves(wanted.group_id)
+        self.channel.send(answer if known else messages.CommittedOffsetsReply(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
             self._surroundings.end_orphaned_worker(reason)
 
-    def close(self) -> None:
+    def close_channel(self) -> None:
         """Send the remaining messages and close the channel."""
         self.channel.close()

@@ -75,7 +75,7 @@ class SupervisedProcess(Protocol):
 
     ended: "asyncio.Future[int]"
 
-    def close(self) -> None:
+    def close_channel(self) -> None:
         """Send the remaining messages and close the channel."""
 
 
@@ -98,7 +98,7 @@ async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make
     process = make(loop, real_machine(), pulse, number)
     await loop.create_connection(lambda: process.channel, sock=sock)
     status = await process.ended
-    process.close()
+    process.close_channel()
     await asyncio.sleep(0)
     return status
 

@@ -45,7 +45,7 @@ class WorkerProcess(Generic[Received]):
         named: str = "node",
     ) -> None:
         self._named = named
-        self.assign_number(node_id)
+        self.set_node_id(node_id)
         self.serves = False
         """Set by the owner once the worker reports that it serves: from then on it must answer pings."""
         self._on_exit = on_exit
@@ -59,7 +59,7 @@ class WorkerProcess(Generic[Received]):
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = HeartbeatReader(liveness)
 
-    def assign_number(self, node_id: int) -> None:
+    def set_node_id(self, node_id: int) -> None:
         """Give the process the number whose work it does from now on."""
         self.node_id = node_id
         self._log = log.bind(**{self._named: node_id})
@@ -71,9 +71,9 @@ class WorkerProcess(Generic[Received]):
         return self._process.pid
 
     @property
-    def has_answered_ping(self) -> bool:
+    def has_ever_answered_ping(self) -> bool:
         """True if the process has answered a ping since it was started."""
-        return self._liveness.has_answered
+        return self._liveness.has_ever_answered
 
     async def start(self, launch: Launcher, tasks: Tasks) -> None:
         """Start the process; `tasks` are the supervisor's. Raises OSError."""
@@ -100,7 +100,7 @@ class WorkerProcess(Generic[Received]):
         """Send a ping, and kill the process if it is dead or stuck by the rule of `liveness.py`."""
         assert self._process is not None, "not started"
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
-            self._judge(self._liveness.record_ping(self._process.read_system_state()))
+            self._judge(self._liveness.count_ping_and_judge(self._process.read_system_state()))
         self._pulse.ping()
 
     def _judge(self, verdict: LivenessVerdict) -> None:
@@ -128,7 +128,7 @@ class WorkerProcess(Generic[Received]):
             asyncio.get_running_loop().call_later(ENDS_WITHIN_S, self.kill, "it closed its connection")
 
 
-async def wait_until_ended(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
+async def wait_until_all_ended(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
     """Return once all processes have ended, or at `deadline_s` on the loop's clock; `on_exit` removes them."""
     loop = asyncio.get_running_loop()
     while loop.time() < deadline_s:

@@ -6,5 +6,5 @@ here is imported at run time.
 
 The generated functions are flat: one per message and version, without a branch on the version, neighbours of
 fixed size in one Struct. `schema` is the model of a message, `layout` that of one version of it on the wire,
-`types`, `decoder` and `encoder` write code for that, `module` puts a file together.
+`message_classes`, `decoder` and `encoder` write code for that, `module` puts a file together.
 """

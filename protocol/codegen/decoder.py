@@ -20,9 +20,9 @@ from protocol.codegen.layout import (
     match_one_string_layout,
     min_bytes,
 )
+from protocol.codegen.message_classes import cast_to_named, default, python_type, value_type
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
-from protocol.codegen.types import cast_to_named, default, python_type, value_type
 
 # The number of items from which on trying to read them as rows pays (measured: 9 to 10).
 ROWS_FROM_ITEMS: Final = 10
@@ -30,7 +30,7 @@ ITEMS_PER_STEP: Final = 500
 """The number of structs read before a generator yields to the event loop: some 200 microseconds."""
 
 
-def items_max(message: str) -> int | None:
+def message_items_max(message: str) -> int | None:
     """Return the most items of a message's arrays together; None for responses, which we request ourselves."""
     if not message.endswith("Request"):
         return None
@@ -39,7 +39,7 @@ def items_max(message: str) -> int | None:
 
 def is_decoded_in_steps(message: Message) -> bool:
     """Return whether a message may be so long that it is read in steps."""
-    return items_max(message.name) == ITEMS_MAX and any(field.is_array for field in message.fields)
+    return message_items_max(message.name) == ITEMS_MAX and any(field.is_array for field in message.fields)
 
 
 class DecoderWriter:
@@ -52,10 +52,10 @@ class DecoderWriter:
         self._in_steps = in_steps
         self._items_max: int | None = None
 
-    def emit(self, message: Message) -> None:
+    def write_function_body(self, message: Message) -> None:
         """Write the body of `decode(buf, pos)`."""
         line = self._source.add_line
-        self._items_max = items_max(message.name)
+        self._items_max = message_items_max(message.name)
         if any(field.is_array and self._version in field.versions for field in message.fields):
             line("size = len(buf)")
             if self._items_max is not None:
@@ -217,7 +217,7 @@ class DecoderWriter:
         run = self._rows_of(field)
         if run is not None:
             self._rows(field, run, target, count)
-        prefix = field.item_name + "_"
+        prefix = field.item_variable_name + "_"
         with self._source.block(f"for _ in range({count}):"):
             self._struct(field.fields, prefix, in_array=True)
             line(f"{target}.append({self._construct(field.type, field.fields, prefix)})")
@@ -244,15 +244,17 @@ class DecoderWriter:
         assert all_fields is not None
         rows = f"{target}_rows"
         tail = 'b"\\1\\0"' if self._flexible else 'b"\\0\\0"'
-        line(f"{rows}: Rows | None = None")
+        line(f"{rows}: EncodedRows | None = None")
         with block(f"if {count} >= {ROWS_FROM_ITEMS}:"):
-            line(f"{rows} = rows_with_tail(buf, pos, {count}, {run.size_bytes}, {tail})")
+            line(f"{rows} = read_rows_if_uniform(buf, pos, {count}, {run.size_bytes}, {tail})")
             with block(f"if {rows} is not None:"):
                 line(f"pos += len({rows}.data)")
                 line(f"{count} = 0")
                 if run != all_fields:
                     row = bytes(run.size_bytes) + encode_defaults(all_fields.fields[len(run.fields) :])
-                    line(f"{rows} = Rows({rows}.fill_template_rows({run.size_bytes}, {row!r}), {len(row)})")
+                    line(
+                        f"{rows} = EncodedRows({rows}.to_bytes_by_template({run.size_bytes}, {row!r}), {len(row)})"
+                    )
 
     def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
         """Return the constructor's call: by position, which is fastest, with defaults for absent fields."""

@@ -10,18 +10,18 @@ from typing import Final
 
 from protocol.codegen.layout import (
     FixedFields,
-    OneString,
+    FixedFieldsAndString,
     Step,
     fields_in_wire_order,
     find_row_fields_in_version,
     match_one_string_layout,
     min_bytes,
 )
+from protocol.codegen.message_classes import may_be_none, rows_attribute_name
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import SourceWriter
-from protocol.codegen.types import may_be_none, rows_name
 
-PACKERS: Final = {"i": "pack_int32", "ih": "pack_result", "ihx": "pack_tagged_result"}
+PACKERS: Final = {"i": "pack_int32", "ih": "pack_partition_error", "ihx": "pack_tagged_partition_error"}
 """The functions, by format, that are quicker than a Struct if the numbers are small."""
 
 EMPTY_COMPACT: Final = 1
@@ -36,7 +36,7 @@ class EncoderWriter:
         self._version = version
         self._flexible = flexible
 
-    def emit(self, message: Message) -> None:
+    def write_function_body(self, message: Message) -> None:
         """Write the body of `encode(message)`."""
         line = self._source.add_line
         parts = fields_in_wire_order(message.fields, self._version)
@@ -92,8 +92,8 @@ class EncoderWriter:
         if run is None:
             self._list(field, owner)
             return
-        rows = f"{owner}_{rows_name(field)}"
-        self._source.add_line(f"{rows} = {owner}.{rows_name(field)}")
+        rows = f"{owner}_{rows_attribute_name(field)}"
+        self._source.add_line(f"{rows} = {owner}.{rows_attribute_name(field)}")
         with self._source.block(f"if {rows} is not None:"):
             self._rows(field, run, rows)
         with self._source.block("else:"):
@@ -128,7 +128,7 @@ class EncoderWriter:
             and match_one_string_layout(fields_in_wire_order(field.fields, self._version)) is not None
         ):
             item[run.size_bytes] = EMPTY_COMPACT
-        self._source.add_line(f"out.append({rows}.fill_template_rows({run.size_bytes}, {bytes(item)!r}))")
+        self._source.add_line(f"out.append({rows}.to_bytes_by_template({run.size_bytes}, {bytes(item)!r}))")
 
     def _items(self, field: Field, items: str) -> None:
         line = self._source.add_line
@@ -136,7 +136,7 @@ class EncoderWriter:
         if not field.fields:
             line(f'out.append(array_struct("i", len({items})).pack(*{items}))')
             return
-        item = field.item_name
+        item = field.item_variable_name
         parts = fields_in_wire_order(field.fields, self._version)
         layout = match_one_string_layout(parts)
         with self._source.block(f"for {item} in {items}:"):
@@ -149,7 +149,7 @@ class EncoderWriter:
         """Return the format of an empty string's length, and the length."""
         return ("B", str(EMPTY_COMPACT)) if self._flexible else ("h", "0")
 
-    def _item_with_one_string(self, layout: OneString, parts: list[Step], item: str) -> None:
+    def _item_with_one_string(self, layout: FixedFieldsAndString, parts: list[Step], item: str) -> None:
         """Write an item by one Struct if its string is empty."""
         tags = "x" if self._flexible else ""
         length_fmt, empty = self._empty_length()

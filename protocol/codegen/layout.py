@@ -67,7 +67,7 @@ def encode_defaults(fields: tuple[Field, ...]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class OneString:
+class FixedFieldsAndString:
     """The layout of a struct with one string among fields of fixed size, as the offset of a partition.
 
     The string is its metadata, which few clients set: with an empty string the struct has a fixed size.
@@ -109,16 +109,16 @@ def _shown(field: Field, version: int) -> FixedFields | None:
     return FixedFields(shown) if [one.name for one in rest] in ([], ["error_code"]) else None
 
 
-def match_one_string_layout(parts: list[Step]) -> OneString | None:
+def match_one_string_layout(parts: list[Step]) -> FixedFieldsAndString | None:
     """Return the parts of a struct that starts with a run and has one string, else None."""
     match parts:
         case [FixedFields() as before, Field(type="string", is_array=False) as string]:
-            return OneString(before, string, FixedFields(()))
+            return FixedFieldsAndString(before, string, FixedFields(()))
         case [
             FixedFields() as before,
             Field(type="string", is_array=False) as string,
             FixedFields() as after,
         ]:
-            return OneString(before, string, after)
+            return FixedFieldsAndString(before, string, after)
         case _:
             return None

@@ -8,9 +8,9 @@ from functools import partial
 from protocol.apis import ApiKey
 from protocol.codegen.decoder import DecoderWriter, is_decoded_in_steps
 from protocol.codegen.encoder import EncoderWriter
+from protocol.codegen.message_classes import NAMED, render_classes
 from protocol.codegen.schema import Message, load
-from protocol.codegen.source import SourceWriter, Structs
-from protocol.codegen.types import NAMED, emit_classes
+from protocol.codegen.source import SourceWriter, StructFormats
 
 HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
@@ -21,27 +21,28 @@ HEADER = """\
 _WIRE = (
     "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "array_struct",
     "bad_count_error", "bad_length_error", "pack_bytes", "pack_compact_bytes", "pack_compact_string", "pack_int32",
-    "pack_result", "pack_string", "pack_tagged_result", "pack_uvarint", "read_compact_bytes", "read_compact_count",
-    "read_compact_nullable_string", "read_compact_string", "skip_tags", "text_at", "too_many_items_error",
+    "pack_partition_error", "pack_string", "pack_tagged_partition_error", "pack_uvarint", "read_compact_bytes",
+    "read_compact_count", "read_compact_nullable_string", "read_compact_string", "skip_tags", "text_at",
+    "too_many_items_error",
 )  # fmt: skip
 
 
 def render_api(api: str) -> str:
     """Return the source of the module for an API, for example "Heartbeat"."""
     request, response = load(f"{api}Request"), load(f"{api}Response")
-    structs = Structs()
+    structs = StructFormats()
     functions: list[str] = []
     for message in (request, response):
         functions += _functions(message, structs)
-    classes = [*emit_classes(request), *emit_classes(response)]
+    classes = [*render_classes(request), *render_classes(response)]
     table = list(_table(request, response))
-    body = "\n".join([*structs.emit(), "", "", *classes, *functions, *table]) + "\n"
+    body = "\n".join([*structs.make_definition_lines(), "", "", *classes, *functions, *table]) + "\n"
     first, last = request.versions.min, request.versions.max
     doc = f'"""{api} v{first}-v{last}: the request and the response, both ways."""\n\n'
     return HEADER + doc + "\n".join(_imports(body)) + "\n\n" + body
 
 
-def _functions(message: Message, structs: Structs) -> Iterator[str]:
+def _functions(message: Message, structs: StructFormats) -> Iterator[str]:
     kind = "request" if message.name.endswith("Request") else "response"
     directions: list[tuple[str, str, str, Callable[..., DecoderWriter | EncoderWriter]]] = [
         (f"decode_{kind}", "", f"(buf: bytes, pos: int) -> {message.name}:", DecoderWriter),
@@ -56,7 +57,7 @@ def _functions(message: Message, structs: Structs) -> Iterator[str]:
         for version in range(message.versions.min, message.versions.max + 1):
             source = SourceWriter(structs)
             with source.block(f"def {name}_v{version}{suffix}{signature}"):
-                emitter(source, version, flexible=version in message.flexible).emit(message)
+                emitter(source, version, flexible=version in message.flexible).write_function_body(message)
             same = written.setdefault("\n".join(source.lines[1:]), version)
             if same != version:
                 yield f"{name}_v{version}{suffix} = {name}_v{same}{suffix}"
@@ -99,7 +100,7 @@ def _imports(body: str) -> Iterator[str]:
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
         yield f"from protocol.named_types import {', '.join(names)}"
-    rows = [name for name in ("Rows", "rows_with_tail") if name in used]
+    rows = [name for name in ("EncodedRows", "read_rows_if_uniform") if name in used]
     if rows:
         yield f"from protocol.rows import {', '.join(rows)}"
     wire = [name for name in _WIRE if name in used]
@@ -133,6 +134,6 @@ def render_package(apis: dict[str, str]) -> str:
 
 def _class_names(api: str) -> Iterator[str]:
     for kind in ("Request", "Response"):
-        for line in emit_classes(load(api + kind)):
+        for line in render_classes(load(api + kind)):
             if line.startswith("class "):
                 yield line.removeprefix("class ").partition("(")[0]

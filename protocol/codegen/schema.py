@@ -55,7 +55,7 @@ class Field:
         return self.is_array and bool(self.fields)
 
     @property
-    def item_name(self) -> str:
+    def item_variable_name(self) -> str:
         """The name of one item of an array in the generated code."""
         return self.name.removesuffix("es") if self.name.endswith("xes") else self.name.removesuffix("s")
 
@@ -76,7 +76,7 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-class UnknownSchema(ValueError):
+class UnsupportedSchema(ValueError):
     """A schema with something for which the generator has no code, because no message of ours has it."""
 
 
@@ -99,11 +99,11 @@ def _field(raw: Json) -> Field:
     type_name = type_name.removeprefix("[]")
     fields = tuple(_field(inner) for inner in raw.get("fields", ()))
     if "tag" in raw or "flexibleVersions" in raw:
-        raise UnknownSchema(f"{raw['name']}: tagged fields")
+        raise UnsupportedSchema(f"{raw['name']}: tagged fields")
     if fields and not is_array:
-        raise UnknownSchema(f"{raw['name']}: a nested struct")
+        raise UnsupportedSchema(f"{raw['name']}: a nested struct")
     if not fields and (type_name not in SCALARS or (is_array and type_name != "int32")):
-        raise UnknownSchema(f"{raw['name']}: type {raw['type']}")
+        raise UnsupportedSchema(f"{raw['name']}: type {raw['type']}")
     return Field(
         name=snake_case(raw["name"]),
         type=type_name,

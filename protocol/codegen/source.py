@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Structs:
+class StructFormats:
     """The precompiled Structs of a module, each under a name made of its format."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Structs:
         self._packers.add(fmt)
         return f"_PACK_{_name(fmt)}"
 
-    def emit(self) -> Iterator[str]:
+    def make_definition_lines(self) -> Iterator[str]:
         """Yield the lines of the definitions."""
         for fmt in sorted(self._unpackers):
             types = f"Callable[[bytes, int], {row_type(fmt)}]"
@@ -35,7 +35,7 @@ class Structs:
 class SourceWriter:
     """Collects the lines of a function with their indentation."""
 
-    def __init__(self, structs: Structs) -> None:
+    def __init__(self, structs: StructFormats) -> None:
         self.structs = structs
         self.lines: list[str] = []
         self._indent = ""

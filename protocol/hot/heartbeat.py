@@ -20,9 +20,9 @@ from protocol.wire import (
     bad_length_error,
     pack_compact_string,
     pack_int32,
-    pack_result,
+    pack_partition_error,
     pack_string,
-    pack_tagged_result,
+    pack_tagged_partition_error,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
@@ -256,7 +256,7 @@ def encode_response_v0(message: HeartbeatResponse) -> bytes:
 
 
 def encode_response_v1(message: HeartbeatResponse) -> bytes:
-    return pack_result(message.throttle_time_ms, message.error_code)
+    return pack_partition_error(message.throttle_time_ms, message.error_code)
 
 
 encode_response_v2 = encode_response_v1
@@ -266,7 +266,7 @@ encode_response_v3 = encode_response_v1
 
 
 def encode_response_v4(message: HeartbeatResponse) -> bytes:
-    return pack_tagged_result(message.throttle_time_ms, message.error_code)
+    return pack_tagged_partition_error(message.throttle_time_ms, message.error_code)
 
 
 CODECS: Final[dict[int, Codec[HeartbeatRequest, HeartbeatResponse]]] = {

@@ -20,7 +20,7 @@ from protocol.wire import (
     bad_count_error,
     bad_length_error,
     pack_compact_string,
-    pack_result,
+    pack_partition_error,
     pack_string,
     pack_uvarint,
     read_compact_count,
@@ -488,7 +488,7 @@ def encode_response_v0(message: LeaveGroupResponse) -> bytes:
 
 
 def encode_response_v1(message: LeaveGroupResponse) -> bytes:
-    return pack_result(message.throttle_time_ms, message.error_code)
+    return pack_partition_error(message.throttle_time_ms, message.error_code)
 
 
 encode_response_v2 = encode_response_v1
@@ -496,7 +496,7 @@ encode_response_v2 = encode_response_v1
 
 def encode_response_v3(message: LeaveGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(pack_result(message.throttle_time_ms, message.error_code))
+    out.append(pack_partition_error(message.throttle_time_ms, message.error_code))
     members = message.members
     out.append(PACK_INT32(len(members)))
     for member in members:
@@ -508,7 +508,7 @@ def encode_response_v3(message: LeaveGroupResponse) -> bytes:
 
 def encode_response_v4(message: LeaveGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(pack_result(message.throttle_time_ms, message.error_code))
+    out.append(pack_partition_error(message.throttle_time_ms, message.error_code))
     members = message.members
     n = len(members) + 1
     out.append(UVARINT[n] if n < 128 else pack_uvarint(n))

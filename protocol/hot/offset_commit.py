@@ -14,7 +14,7 @@ from protocol.errors import Truncated
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
 from protocol.named_types import GroupId, MemberId, Offset
-from protocol.rows import Rows, rows_with_tail
+from protocol.rows import EncodedRows, read_rows_if_uniform
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -24,9 +24,9 @@ from protocol.wire import (
     bad_length_error,
     pack_compact_string,
     pack_int32,
-    pack_result,
+    pack_partition_error,
     pack_string,
-    pack_tagged_result,
+    pack_tagged_partition_error,
     pack_uvarint,
     read_compact_count,
     read_compact_nullable_string,
@@ -84,7 +84,7 @@ class OffsetCommitRequestTopic(FieldsValue):
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitRequestPartition] = EMPTY,
-        partition_rows: Rows | None = None,
+        partition_rows: EncodedRows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
@@ -148,7 +148,7 @@ class OffsetCommitResponseTopic(FieldsValue):
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitResponsePartition] = EMPTY,
-        partition_rows: Rows | None = None,
+        partition_rows: EncodedRows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
@@ -227,13 +227,13 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 12, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
-                    topic_partitions_rows = Rows(topic_partitions_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
+                    topic_partitions_rows = EncodedRows(topic_partitions_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -307,13 +307,13 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 12, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
-                    topic_partitions_rows = Rows(topic_partitions_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
+                    topic_partitions_rows = EncodedRows(topic_partitions_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -381,9 +381,9 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 16, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
@@ -464,9 +464,9 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 16, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
@@ -552,9 +552,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 16, b"\1\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
@@ -653,9 +653,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
-            topic_partitions_rows: Rows | None = None
+            topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
-                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
+                topic_partitions_rows = read_rows_if_uniform(buf, pos, topic_partitions_count, 16, b"\1\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
                     topic_partitions_count = 0
@@ -708,7 +708,7 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -739,7 +739,7 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -764,7 +764,7 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -790,7 +790,7 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -824,7 +824,7 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
@@ -863,7 +863,7 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
@@ -1611,12 +1611,12 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(4, b'\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
-                out.append(pack_result(partition.partition_index, partition.error_code))
+                out.append(pack_partition_error(partition.partition_index, partition.error_code))
     return b"".join(out)
 
 
@@ -1630,12 +1630,12 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(4, b'\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
-                out.append(pack_result(partition.partition_index, partition.error_code))
+                out.append(pack_partition_error(partition.partition_index, partition.error_code))
     return b"".join(out)
 
 
@@ -1665,13 +1665,13 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(4, b'\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
-                out.append(pack_tagged_result(partition.partition_index, partition.error_code))
+                out.append(pack_tagged_partition_error(partition.partition_index, partition.error_code))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1692,13 +1692,13 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-            out.append(topic_partition_rows.fill_template_rows(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(4, b'\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
             for partition in topic_partitions:
-                out.append(pack_tagged_result(partition.partition_index, partition.error_code))
+                out.append(pack_tagged_partition_error(partition.partition_index, partition.error_code))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)

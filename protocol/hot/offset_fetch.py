@@ -14,7 +14,7 @@ from protocol.errors import Truncated, UnexpectedNull
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
 from protocol.named_types import GroupId, Offset
-from protocol.rows import Rows
+from protocol.rows import EncodedRows
 from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
@@ -151,7 +151,7 @@ class OffsetFetchResponseTopic(FieldsValue):
         self,
         name: str = "",
         partitions: list[OffsetFetchResponsePartition] = EMPTY,
-        partition_rows: Rows | None = None,
+        partition_rows: EncodedRows | None = None,
     ) -> None:
         self.name: Final = name
         self._partitions: Final = partitions if partitions is not EMPTY else []
@@ -198,7 +198,7 @@ class OffsetFetchResponseTopics(FieldsValue):
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetFetchResponsePartitions] = EMPTY,
-        partition_rows: Rows | None = None,
+        partition_rows: EncodedRows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
@@ -1981,7 +1981,7 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2004,7 +2004,7 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2029,7 +2029,7 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2057,7 +2057,7 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
         topic_partition_rows = topic.partition_rows
         if topic_partition_rows is not None:
             out.append(PACK_INT32(topic_partition_rows.count))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
@@ -2086,7 +2086,7 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         if topic_partition_rows is not None:
             n = topic_partition_rows.count + 1
             out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-            out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+            out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
         else:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
@@ -2127,7 +2127,7 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             if topic_partition_rows is not None:
                 n = topic_partition_rows.count + 1
                 out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-                out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+                out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
             else:
                 topic_partitions = topic.partitions
                 n = len(topic_partitions) + 1
@@ -2167,7 +2167,7 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
             if topic_partition_rows is not None:
                 n = topic_partition_rows.count + 1
                 out.append(UVARINT[n] if n < 128 else pack_uvarint(n))
-                out.append(topic_partition_rows.fill_template_rows(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+                out.append(topic_partition_rows.to_bytes_by_template(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
             else:
                 topic_partitions = topic.partitions
                 n = len(topic_partitions) + 1

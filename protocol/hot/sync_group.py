@@ -24,7 +24,7 @@ from protocol.wire import (
     pack_compact_bytes,
     pack_compact_string,
     pack_int32,
-    pack_result,
+    pack_partition_error,
     pack_string,
     pack_uvarint,
     read_compact_bytes,
@@ -899,7 +899,7 @@ def encode_response_v0(message: SyncGroupResponse) -> bytes:
 
 def encode_response_v1(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(pack_result(message.throttle_time_ms, message.error_code))
+    out.append(pack_partition_error(message.throttle_time_ms, message.error_code))
     out.append(pack_bytes(message.assignment))
     return b"".join(out)
 
@@ -912,7 +912,7 @@ encode_response_v3 = encode_response_v1
 
 def encode_response_v4(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(pack_result(message.throttle_time_ms, message.error_code))
+    out.append(pack_partition_error(message.throttle_time_ms, message.error_code))
     raw = message.assignment
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(message.assignment))
@@ -922,7 +922,7 @@ def encode_response_v4(message: SyncGroupResponse) -> bytes:
 
 def encode_response_v5(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(pack_result(message.throttle_time_ms, message.error_code))
+    out.append(pack_partition_error(message.throttle_time_ms, message.error_code))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
     raw = message.assignment

@@ -22,7 +22,7 @@ from storage.format.batch_format import (
     encode_batch,
 )
 from storage.format.old_messages import iter_message_records
-from storage.format.record_body import encode_with_timestamp_delta, raw_records
+from storage.format.record_body import raw_records, replace_timestamp_delta
 
 _MESSAGE: Final = Struct(">qi")
 _OLD_HEAD: Final = Struct(">bb")
@@ -60,7 +60,7 @@ def filter_batch(
     if set_horizon:
         attributes |= DELETE_HORIZON
         base_timestamp = new_horizon
-        parts = [encode_with_timestamp_delta(body, record, record.timestamp - new_horizon) for record in kept]
+        parts = [replace_timestamp_delta(body, record, record.timestamp - new_horizon) for record in kept]
     else:
         parts = [body[record.start : record.end] for record in kept]
     newest = batch.max_timestamp

@@ -160,4 +160,4 @@ class LogCleaner:
         assert self._noted is not None
         self._noted[self._manager.settings.topic, partition] = offset
         known = {key: each for key, each in self._noted.items() if each >= 0}
-        write_offsets(self._fs, self._manager.checkpoint_directory / CLEANER_OFFSET_FILE, known)
+        write_offsets(self._fs, self._manager.recovery_point_directory / CLEANER_OFFSET_FILE, known)

@@ -33,7 +33,7 @@ from storage.format.batch_format import (
     record_count,
     summarize,
 )
-from storage.partition.index import iter_summaries
+from storage.partition.index import summarize_batches
 from storage.partition.segment import BatchRun, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -338,7 +338,7 @@ def _add(run: BatchRun, data: bytes | None) -> int:
         run.add(data, summary if count else copy_with_fields(summary, max_timestamp=NONE))
         return count
     # A wrapper may have become several messages.
-    messages = list(iter_summaries(data, 0))
+    messages = list(summarize_batches(data, 0))
     for message in messages:
-        run.add(data[message.position : message.end], message)
+        run.add(data[message.position : message.end_position], message)
     return len(messages)

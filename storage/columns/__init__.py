@@ -4,8 +4,8 @@
 The package needs numpy and pyarrow, which the node does not have: no module that serves may import it.
 
 - `schema` names the columns; `numbers` reads many integers at once
-- `walk` finds the batches in a file, also behind damage, in chunks of bounded size
-- `offsets` decodes the records of offsets in bulk; `row_decoder` decodes every record, slowly: it handles rare
-  records, and the bulk path is tested against it
+- `batch_finder` finds the batches in a file, also behind damage, in chunks of bounded size
+- `offsets` decodes the records of offsets in bulk; `record_by_record_decoder` decodes every record, slowly: it handles
+  rare records, and the bulk path is tested against it
 - `decode` puts both together
 """

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from storage.columns.batch_finder import Chunk
 from storage.columns.numbers import Bools, BulkReader, Longs
 from storage.columns.schema import BATCH_COLUMNS
-from storage.columns.walk import Chunk
-from storage.format.batch import read_batch
+from storage.format.batch import read_unchecked_batch
 from storage.format.batch_format import (
     ATTRIBUTES_AT,
     BASE_OFFSET_AT,
@@ -74,7 +74,7 @@ class BatchColumns:
 
     def _old(self, index: int, data: bytes) -> None:
         """Set the fields of a message of an older format, which are elsewhere in it, or missing."""
-        message = read_batch(data)
+        message = read_unchecked_batch(data)
         self.leader_epoch[index] = message.leader_epoch
         self.attributes[index] = message.attributes
         self.last_offset[index] = message.last_offset

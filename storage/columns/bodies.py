@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from storage.columns.batch_finder import Chunk
 from storage.columns.batches import BatchColumns
 from storage.columns.numbers import Bools, BulkReader, Longs
-from storage.columns.row_decoder import Row, batch_rows
-from storage.columns.walk import Chunk
+from storage.columns.record_by_record_decoder import Row, batch_rows
 from storage.errors import CorruptBatch
-from storage.format.batch import decompress_batch_body, read_batch
+from storage.format.batch import decompress_batch_body, read_unchecked_batch
 from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC
 from storage.format.record_body import RECORD_BYTES_MIN
 from storage.format.varints import read_zigzag
@@ -84,7 +84,9 @@ def _unpack(
             stop = index
             break
         try:
-            body = decompress_batch_body(read_batch(chunk.data[chunk.starts[index] : chunk.ends[index]]))
+            body = decompress_batch_body(
+                read_unchecked_batch(chunk.data[chunk.starts[index] : chunk.ends[index]])
+            )
         except CorruptBatch:
             body = b""  # The slow way will report the error.
         begins[number], ends[number] = size, size + len(body)
@@ -109,7 +111,7 @@ def record_bounds(
     active = np.flatnonzero(counts > 0)
     number = 0
     while len(active) >= many:
-        size, start, good = buffer.signed_varints(position[active])
+        size, start, good = buffer.signed_varints_at(position[active])
         stop = start + size
         good &= (size >= 0) & (stop <= ends[active])
         rows = first[active] + number

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from protocol.named_types import Offset
+from storage.columns.batch_finder import Chunk
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import BOUNDS, ChunkRows, ReadLimits, find_records
 from storage.columns.numbers import Bools, Longs
 from storage.columns.offsets import Keys, Values, offset_keys, offset_values, read_record_fields
-from storage.columns.row_decoder import Row, record_row
+from storage.columns.record_by_record_decoder import Row, record_row
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
-from storage.columns.walk import Chunk
 from storage.disk.properties import encode_uuid
 
 _TOPIC_ID_BYTES: Final = 16

@@ -54,7 +54,7 @@ class BulkReader:
         values: Longs = self._longs[self._inside(positions)].byteswap()
         return values
 
-    def unsigned_varints(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
+    def unsigned_varints_at(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
         """Return the unsigned varint at each position, where it ends, and whether it is valid."""
         value = self.unsigned_bytes(positions)
         end = positions + 1
@@ -71,9 +71,9 @@ class BulkReader:
         good[more] = False
         return value, end, good
 
-    def signed_varints(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
-        """Return the signed varint at each position; see `unsigned_varints`."""
-        value, end, good = self.unsigned_varints(positions)
+    def signed_varints_at(self, positions: Longs) -> tuple[Longs, Longs, Bools]:
+        """Return the signed varint at each position; see `unsigned_varints_at`."""
+        value, end, good = self.unsigned_varints_at(positions)
         return (value >> 1) ^ -(value & 1), end, good
 
     def strings(self, starts: Longs, sizes: Longs, where: Bools) -> pa.Array:

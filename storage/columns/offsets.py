@@ -53,12 +53,12 @@ class Values(msgspec.Struct):
 
 def read_record_fields(buffer: BulkReader, starts: Longs, ends: Longs) -> RecordFields:
     """Read records, each from behind its size to its end."""
-    timestamp_delta, position, good = buffer.signed_varints(starts + 1)
-    offset_delta, position, fine = buffer.signed_varints(position)
+    timestamp_delta, position, good = buffer.signed_varints_at(starts + 1)
+    offset_delta, position, fine = buffer.signed_varints_at(position)
     good &= fine
-    key_size, key, fine = buffer.signed_varints(position)
+    key_size, key, fine = buffer.signed_varints_at(position)
     good &= fine
-    value_size, value, fine = buffer.signed_varints(key + np.maximum(key_size, 0))
+    value_size, value, fine = buffer.signed_varints_at(key + np.maximum(key_size, 0))
     good &= (np.abs(timestamp_delta) < _DELTA_MAX) & (np.abs(offset_delta) < _DELTA_MAX)
     good &= fine & (value + np.maximum(value_size, 0) <= ends) & (key_size <= ends) & (value_size <= ends)
     return RecordFields(timestamp_delta, offset_delta, key, key_size, value, value_size, good)
@@ -111,7 +111,7 @@ def _values(buffer: BulkReader, version: int, start: Longs, end: Longs, rows: Lo
         position = position + 4
     good = np.ones(len(rows), np.bool_)
     if version == 4:
-        size, metadata, good = buffer.unsigned_varints(position)
+        size, metadata, good = buffer.unsigned_varints_at(position)
         size = size - 1
     else:
         size, metadata = buffer.int16(position), position + 2

@@ -18,7 +18,7 @@ from storage.disk.layout import LOG_START_FILE
 TopicPartition = tuple[str, Partition]
 
 
-class Position(msgspec.Struct, frozen=True):
+class SegmentPosition(msgspec.Struct, frozen=True):
     """The place of `offset`, present or next: this byte of the segment with this base offset."""
 
     offset: Offset
@@ -35,7 +35,7 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | N
     return parse_offsets(_contents(fs, path))
 
 
-def read_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset:
+def read_partition_log_start(fs: FileSystem, data_dir: Path, key: TopicPartition) -> Offset:
     """Return the offset at which a broker noted that a partition starts, 0 if it noted none.
 
     Batches that end before it no longer count, although they are still in the segments (LogManager.loadLog). Raises
@@ -50,11 +50,11 @@ def parse_offsets(data: bytes) -> dict[TopicPartition, Offset] | None:
     return None if rows is None else {key: Offset(offset) for key, (offset,) in rows.items()}
 
 
-def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
+def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, SegmentPosition]:
     """Return the positions in the file; empty if it is missing or invalid. Raises OSError."""
     rows = _parsed(_contents(fs, path), numbers=3) or {}
     return {
-        key: Position(Offset(offset), Offset(base_offset), position)
+        key: SegmentPosition(Offset(offset), Offset(base_offset), position)
         for key, (offset, base_offset, position) in rows.items()
     }
 
@@ -81,7 +81,7 @@ def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, O
     atomic_write(fs, path, _text({key: (offset,) for key, offset in offsets.items()}))
 
 
-def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartition, Position]) -> None:
+def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartition, SegmentPosition]) -> None:
     """Replace the file of positions, without a sync, because it is only a hint. Raises OSError."""
     rows = {key: (at.offset, at.base_offset, at.position) for key, at in positions.items()}
     replace_file(fs, path, _text(rows))

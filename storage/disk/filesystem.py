@@ -124,7 +124,7 @@ class FileSystem(Protocol):
 Buffer = bytes | memoryview
 
 
-class System(Protocol):
+class FileDescriptorCalls(Protocol):
     """The calls of the operating system that may do less than was requested; `os` has them."""
 
     def pread(self, fd: int, length: int, offset: int, /) -> bytes:
@@ -142,7 +142,7 @@ class RealFile:
 
     __slots__ = ("_durable_flag", "_fd", "_identity", "_system")
 
-    def __init__(self, fd: int, system: System = os) -> None:
+    def __init__(self, fd: int, system: FileDescriptorCalls = os) -> None:
         self._fd = fd
         self._system = system
         self._identity: tuple[int, int] | None = None
@@ -283,9 +283,9 @@ def _sync(fd: int) -> None:
 class RealFileSystem:
     """The operating system's files; reads and writes go through `system`."""
 
-    _system: System = os
+    _system: FileDescriptorCalls = os
 
-    def __init__(self, system: System = os) -> None:
+    def __init__(self, system: FileDescriptorCalls = os) -> None:
         self._system = system
 
     def open(self, path: Path, *, create: bool = False) -> File:

@@ -32,15 +32,15 @@ __all__ = [
     "Batch",
     "BatchBuilder",
     "decompress_batch_body",
-    "find_batch_start",
+    "find_whole_batch_start",
     "iter_batches",
     "iter_records",
-    "read_batch",
     "read_checked_batch",
+    "read_unchecked_batch",
 ]
 
 
-def read_batch(buffer: bytes, position: int = 0) -> Batch:
+def read_unchecked_batch(buffer: bytes, position: int = 0) -> Batch:
     """Return the batch at `position`, without a check of its checksum.
 
     Raises IncompleteBatch if the buffer ends before the batch does, CorruptBatch if it cannot be a batch.
@@ -100,7 +100,7 @@ def read_checked_batch(buffer: bytes, position: int = 0) -> Batch:
 
     Raises IncompleteBatch and CorruptBatch, which name the position and the reason.
     """
-    batch = read_batch(buffer, position)
+    batch = read_unchecked_batch(buffer, position)
     if batch.magic < MAGIC:
         actual = crc32(memoryview(buffer)[position + MAGIC_AT : batch.end])
     else:
@@ -113,9 +113,9 @@ def read_checked_batch(buffer: bytes, position: int = 0) -> Batch:
 def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> Iterator[Batch]:
     """Yield the batches from `position` to the end of the buffer; with `check`, verify their checksums.
 
-    Raises what `read_batch` and `read_checked_batch` raise, after the batches before it.
+    Raises what `read_unchecked_batch` and `read_checked_batch` raise, after the batches before it.
     """
-    read = read_checked_batch if check else read_batch
+    read = read_checked_batch if check else read_unchecked_batch
     end = len(buffer)
     while position < end:
         batch = read(buffer, position)
@@ -141,13 +141,13 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     records before the damage.
     """
     if isinstance(batch, bytes):
-        batch = read_batch(batch)
+        batch = read_unchecked_batch(batch)
     if batch.magic < MAGIC:
         return iter_message_records(batch)
     return iter_body(batch, decompress_batch_body(batch))
 
 
-def find_batch_start(
+def find_whole_batch_start(
     data: bytes, offset: Offset, span: int = 1 << 31, *, stop: int | None = None
 ) -> int | None:
     """Return where in `data` the first whole batch of version 2 starts, before `stop` if that is given.

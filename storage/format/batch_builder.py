@@ -13,21 +13,21 @@ from storage.format.offset_record import (
     count_committed_offsets,
     encode_plain_records,
     encode_plain_tail,
-    encode_tail,
-    sized_key_prefix,
+    encode_record_tail,
+    key_size_and_prefix,
 )
 from storage.format.record_body import (
     NO_HEADERS,
     TWO_BYTE_DELTAS,
+    encode_attributes_and_deltas,
     encode_field,
-    encode_record_start,
     size_field,
 )
 from storage.format.records import (
     OFFSET_VALUE_DEFAULT,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
+    TopicOffsetCommits,
     encode_record_key,
     encode_record_value,
 )
@@ -79,7 +79,7 @@ class BatchBuilder:
             self._next_batch(len(records), len(chunk))
         self._take(len(records), chunk)
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> None:
+    def append_offsets(self, commits: list[TopicOffsetCommits]) -> None:
         """Add one commit's offsets, which are written together; the fast path of the most frequent records.
 
         Raises RecordTooLarge, and changes nothing, as `append` does.
@@ -132,13 +132,13 @@ class BatchBuilder:
             base_offset = Offset(base_offset + count)
         return batches
 
-    def _encode_offsets(self, commits: list[OffsetCommits], delta: int) -> bytes:
+    def _encode_offsets(self, commits: list[TopicOffsetCommits], delta: int) -> bytes:
         """Encode a commit, whose first record has the offset delta `delta`."""
         version = self._version
         parts: list[bytes] = []
         least_bytes = 0
         for commit in commits:
-            names = sized_key_prefix(commit.group, commit.topic)
+            names = key_size_and_prefix(commit.group, commit.topic)
             # A commit that fits in no batch is refused before it is encoded.
             least_bytes += len(commit.values) * (OFFSET_TAIL_BYTES_MIN + len(names))
             if least_bytes > self.max_bytes:
@@ -150,11 +150,11 @@ class BatchBuilder:
                 delta += rows.count
                 continue
             for partition, value in commit.values.items():
-                start = encode_record_start(delta)
+                start = encode_attributes_and_deltas(delta)
                 if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
                     tail = encode_plain_tail(partition, value)
                 else:
-                    tail = encode_tail(partition, value, version)
+                    tail = encode_record_tail(partition, value, version)
                 size = size_field(len(start) + len(names) + len(tail))
                 parts.append(b"%b%b%b%b" % (size, start, names, tail))
                 delta += 1
@@ -167,12 +167,12 @@ class BatchBuilder:
         least_bytes = 0
         for record in records:
             if isinstance(record, OffsetCommitRecord):
-                key = sized_key_prefix(record.group, record.topic)
-                tail = encode_tail(record.partition, record.value, version)
+                key = key_size_and_prefix(record.group, record.topic)
+                tail = encode_record_tail(record.partition, record.value, version)
             else:
                 key = encode_field(encode_record_key(record))
                 tail = encode_field(encode_record_value(record, version)) + NO_HEADERS
-            start = encode_record_start(delta)
+            start = encode_attributes_and_deltas(delta)
             parts += (size_field(len(start) + len(key) + len(tail)), start, key, tail)
             delta += 1
             least_bytes += len(key) + len(tail)

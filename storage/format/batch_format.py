@@ -25,9 +25,9 @@ from typing import Final
 from crc32c import crc32c
 
 from protocol.compiled_struct import FieldsValue
+from protocol.frozen_struct import FrozenStruct
 from protocol.mypyc_shim import mypyc_attr
 from protocol.named_types import LeaderEpoch, Offset
-from protocol.structs import FrozenStruct
 from storage.format.compression import compress
 
 MAGIC: Final = 2
@@ -188,7 +188,7 @@ class BatchSummary(FieldsValue):
         self.max_timestamp: Final = max_timestamp
 
     @property
-    def end(self) -> int:
+    def end_position(self) -> int:
         """The position after the batch."""
         return self.position + self.size_bytes
 

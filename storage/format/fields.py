@@ -90,14 +90,14 @@ class FieldReader:
                 return value
         raise CorruptRecord(f"{self._what}: a varint of more than 5 bytes ends at byte {self._pos}")
 
-    def blob(self, size: int) -> bytes:
+    def bytes_of_size(self, size: int) -> bytes:
         """Read `size` bytes; a negative size is damage, since no bytes field of these records can be null."""
         start = self._take(size)
         return self._data[start : self._pos]
 
     def _text(self, size: int) -> str:
         # Java decodes invalid UTF-8 with U+FFFD, and so must we, to find the same group.
-        return self.blob(size).decode("utf-8", "replace")
+        return self.bytes_of_size(size).decode("utf-8", "replace")
 
     def string(self) -> str:
         """Read a STRING that cannot be null."""
@@ -128,5 +128,5 @@ class FieldReader:
         found = {}
         for _ in range(self.uvarint()):
             tag = self.uvarint()
-            found[tag] = self.blob(self.uvarint())
+            found[tag] = self.bytes_of_size(self.uvarint())
         return found

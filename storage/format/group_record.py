@@ -9,8 +9,8 @@ old one.
 from struct import Struct
 from typing import Final
 
+from protocol.frozen_struct import FrozenStruct
 from protocol.named_types import GroupId, MemberId
-from protocol.structs import FrozenStruct
 from storage.errors import CorruptRecord
 from storage.format.fields import (
     FieldReader,
@@ -154,7 +154,7 @@ def _decode_member(reader: FieldReader, version: int) -> MemberValue:
     client_id, client_host = reader.string(), reader.string()
     rebalance_timeout = reader.int32() if version >= 1 else -1
     session_timeout = reader.int32()
-    subscription, assignment = reader.blob(reader.int32()), reader.blob(reader.int32())
+    subscription, assignment = reader.bytes_of_size(reader.int32()), reader.bytes_of_size(reader.int32())
     return MemberValue(
         member_id,
         instance_id,
@@ -176,8 +176,8 @@ def _decode_group_flexible(reader: FieldReader) -> GroupMetadataValue:
         member_id, instance_id = MemberId(reader.compact_string()), reader.nullable_compact_string()
         client_id, client_host = reader.compact_string(), reader.compact_string()
         rebalance_timeout, session_timeout = reader.int32(), reader.int32()
-        subscription = reader.blob(reader.uvarint() - 1)
-        assignment = reader.blob(reader.uvarint() - 1)
+        subscription = reader.bytes_of_size(reader.uvarint() - 1)
+        assignment = reader.bytes_of_size(reader.uvarint() - 1)
         reader.tags()
         members.append(
             MemberValue(

@@ -2,7 +2,7 @@
 """Decodes batches into typed records, fast: a partition must be loaded through this before it can serve.
 
 An offset in its most common form, with value version 3 and no metadata, is unpacked in one step;
-every other record takes the ordinary path through `decode_record`, with the same result.
+every other record takes the ordinary path through `decode_key_and_value`, with the same result.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,14 @@ from storage.format.offset_record import (
     find_name_ends,
 )
 from storage.format.old_messages import iter_message_records
-from storage.format.record_body import check_end, read_field, skip_to_key
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
+from storage.format.record_body import check_end, find_field_positions, read_field
+from storage.format.records import (
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    Record,
+    TopicOffsetCommits,
+    decode_key_and_value,
+)
 from storage.format.varints import read_zigzag
 
 NAMES_MAX: Final = 50_000
@@ -46,17 +52,17 @@ class RecordDecoder:
         self._topics: dict[bytes, str] = {}
 
     def decode_batch(self, batch: Batch) -> list[Record]:
-        """Return the records of a batch one by one, in order; otherwise as `decode_batch_grouped`."""
+        """Return the records of a batch one by one, in order; otherwise as `decode_with_joined_offsets`."""
         records: list[Record] = []
-        for record in self.decode_batch_grouped(batch):
-            if isinstance(record, OffsetCommits):
+        for record in self.decode_with_joined_offsets(batch):
+            if isinstance(record, TopicOffsetCommits):
                 group, topic = record.group, record.topic
                 records += [OffsetCommitRecord(group, topic, each, v) for each, v in record.values.items()]
             else:
                 records.append(record)
         return records
 
-    def decode_batch_grouped(self, batch: Batch) -> list[Record | OffsetCommits]:
+    def decode_with_joined_offsets(self, batch: Batch) -> list[Record | TopicOffsetCommits]:
         """Return the records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
         Successive offsets of one group and topic are returned as one OffsetCommits, with each partition at most
@@ -67,7 +73,7 @@ class RecordDecoder:
             return []
         try:
             if batch.magic < MAGIC:
-                return [decode_record(key, value) for _, _, key, value in iter_message_records(batch)]
+                return [decode_key_and_value(key, value) for _, _, key, value in iter_message_records(batch)]
             return self._load(batch, decompress_batch_body(batch))
         except CorruptRecord as error:
             where = f"batch of offsets {batch.base_offset} to {batch.last_offset}"
@@ -77,8 +83,8 @@ class RecordDecoder:
                 raise
             raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
 
-    def _load(self, batch: Batch, body: bytes) -> list[Record | OffsetCommits]:
-        records: list[Record | OffsetCommits] = []
+    def _load(self, batch: Batch, body: bytes) -> list[Record | TopicOffsetCommits]:
+        records: list[Record | TopicOffsetCommits] = []
         known = self._names
         unpack: Callable[[bytes, int], tuple[int, int, int, Offset, int, int, int, int]] = (
             PLAIN_TAIL.unpack_from
@@ -89,7 +95,7 @@ class RecordDecoder:
         while left:
             start = pos
             left -= 1
-            delta, pos, end = skip_to_key(body, start)
+            delta, pos, end = find_field_positions(body, start)
             if not pos < end <= stop:
                 raise CorruptBatch(batch.position, f"a record ends at byte {end} of {stop}")
             # If this is an offset in the usual form, its last bytes are these.
@@ -101,7 +107,7 @@ class RecordDecoder:
                     names = known[key] if key in known else self._learn(key)
                     if names is not None:
                         values = {partition: OffsetAndMetadata(offset, epoch, "", time)}
-                        records.append(OffsetCommits(names[0], names[1], values))
+                        records.append(TopicOffsetCommits(names[0], names[1], values))
                         taken = _take_alike(body, start, delta, pos, tail, left, values)
                         left -= taken
                         pos = end + taken * (end - start)
@@ -206,4 +212,4 @@ def _load_one(batch: Batch, body: bytes, pos: int, end: int) -> Record:
     value, pos = read_field(body, pos)
     if pos > end:
         raise CorruptBatch(batch.position, f"a record ends at byte {end}, and its value at {pos}")
-    return decode_record(key, value)
+    return decode_key_and_value(key, value)

@@ -10,7 +10,7 @@ to 4 of the value are read. Written are 3, or 4 if `offsets.value.version` asks 
 expiry of its own. To change the written form, add a version; never change the meaning of an old one.
 
 Nearly all offsets have value version 3 and no metadata. From the partition on their records have one form: PLAIN_TAIL
-packs that in one piece, for BatchBuilder and RecordLoader. Both must agree with `encode_offset` and
+packs that in one piece, for BatchBuilder and RecordLoader. Both must agree with `encode_offset_value` and
 `decode_offset` (tests/storage/test_one_owner.py).
 """
 
@@ -21,7 +21,7 @@ from typing import Any, Final
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
 from protocol.named_types import GroupId, Offset
-from protocol.rows import Rows
+from protocol.rows import EncodedRows
 from protocol.wire import array_struct
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, encode_compact_string, encode_short_string, short_length
@@ -29,9 +29,9 @@ from storage.format.record_body import (
     NO_HEADERS,
     NO_TIMESTAMP_DELTA,
     count_same_size_deltas,
+    encode_attributes_and_deltas,
     encode_field,
-    encode_record_start,
-    offset_deltas,
+    encode_offset_deltas,
     size_field,
 )
 
@@ -48,7 +48,7 @@ PARTITION_BYTES: Final = 4
 TOMBSTONE_BYTES_MIN: Final = 17
 """The least bytes of an offset's record in a batch, without the names of its group and topic."""
 OFFSET_TAIL_BYTES_MIN: Final = 30
-"""The least bytes of an offset's record that is no tombstone, without its `sized_key_prefix`, in any version."""
+"""The least bytes of an offset's record that is no tombstone, without its `key_size_and_prefix`, in any version."""
 
 PLAIN_TAIL: Final = Struct(">iBhqihqB")
 """The fields of a plain offset's record from its partition on: partition; the value's size, version, offset, leader
@@ -129,7 +129,7 @@ class OffsetCommitRecord(FieldsValue):
 
 
 @mypyc_attr(acyclic=True)
-class OffsetCommits(FieldsValue):
+class TopicOffsetCommits(FieldsValue):
     """The offsets of one commit for one topic: a log record for each partition, none of them a tombstone.
 
     It equals that many OffsetCommitRecords, in the form in which commits arrive and memory keeps them.
@@ -144,7 +144,7 @@ class OffsetCommits(FieldsValue):
         topic: str,
         values: dict[int, OffsetAndMetadata],
         metadata_bytes: int = 0,
-        rows: Rows | None = None,
+        rows: EncodedRows | None = None,
     ) -> None:
         self.group: Final = group
         self.topic: Final = topic
@@ -162,7 +162,7 @@ class OffsetCommits(FieldsValue):
         return self.values.pop(partition)
 
 
-def count_committed_offsets(commits: list[OffsetCommits]) -> int:
+def count_committed_offsets(commits: list[TopicOffsetCommits]) -> int:
     """Return the number of offsets in the commits."""
     count = 0
     for commit in commits:
@@ -188,7 +188,7 @@ def encode_offset_key(group: GroupId, topic: str, partition: int) -> bytes:
     return offset_key_prefix(group, topic) + _INT.pack(partition)
 
 
-def sized_key_prefix(group: GroupId, topic: str) -> bytes:
+def key_size_and_prefix(group: GroupId, topic: str) -> bytes:
     """Encode the size of an offset's whole key, and the key up to its partition.
 
     Raises RecordTooLarge if either name needs more than 32,767 bytes.
@@ -236,7 +236,7 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
 # ------------------------------------------------------------------ values
 
 
-def encode_offset(value: OffsetAndMetadata, version: int = OFFSET_VALUE_DEFAULT) -> bytes:
+def encode_offset_value(value: OffsetAndMetadata, version: int = OFFSET_VALUE_DEFAULT) -> bytes:
     """Encode an offset commit value of `version` 0-4; leave out the fields that the version does not have."""
     if version == 4:
         return _encode_offset_flexible(value)
@@ -267,7 +267,7 @@ def choose_value_version(value: OffsetAndMetadata, version: int) -> int:
     return version if value.expire_timestamp is None else WITH_EXPIRY
 
 
-def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
+def encode_record_tail(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
     """Encode the end of an offset's record, behind the names: partition, size and value, and no headers.
 
     Raises RecordTooLarge for metadata of more than 32,767 bytes that the version cannot hold.
@@ -291,17 +291,17 @@ def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -
             )
     return (
         _INT.pack(partition)
-        + encode_field(encode_offset(value, choose_value_version(value, version)))
+        + encode_field(encode_offset_value(value, choose_value_version(value, version)))
         + NO_HEADERS
     )
 
 
 def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
-    """Encode a tail as `encode_tail` does for version 3 and a value without metadata and expiry."""
+    """Encode a tail as `encode_record_tail` does for version 3 and a value without metadata and expiry."""
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def pack_offset_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
+def pack_offset_rows(values: dict[int, OffsetAndMetadata]) -> EncodedRows:
     """Pack plain offsets into rows of PLAIN_ROW."""
     fields: list[Any] = [0] * (3 * len(values))
     at = 0
@@ -311,13 +311,13 @@ def pack_offset_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
         fields[at + 1] = value.offset
         fields[at + 2] = value.leader_epoch
         at += 3
-    return Rows(array_struct(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
+    return EncodedRows(array_struct(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
 
 
-def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
+def encode_plain_records(names: bytes, rows: EncodedRows, commit_timestamp: int, delta: int) -> bytes:
     """Encode whole records of plain offsets that were all committed at the same time; rows begin as PLAIN_ROW.
 
-    `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first.
+    `names` is the topic's `key_size_and_prefix`, `delta` the offset delta of the first.
     """
     runs: list[bytes] = []
     at = 0
@@ -329,16 +329,21 @@ def encode_plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta:
     return b"".join(runs)
 
 
-def _records_alike(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
+def _records_alike(names: bytes, rows: EncodedRows, commit_timestamp: int, delta: int) -> bytes:
     """Encode records of one size, which differ only in their rows and in their offset deltas."""
-    delta_bytes = len(encode_record_start(delta)) - len(NO_TIMESTAMP_DELTA)
-    head = size_field(len(encode_record_start(delta)) + len(names) + PLAIN_TAIL_BYTES) + NO_TIMESTAMP_DELTA
+    delta_bytes = len(encode_attributes_and_deltas(delta)) - len(NO_TIMESTAMP_DELTA)
+    head = (
+        size_field(len(encode_attributes_and_deltas(delta)) + len(names) + PLAIN_TAIL_BYTES)
+        + NO_TIMESTAMP_DELTA
+    )
     tail = _PACK_PLAIN(0, _VALUE_HEAD, 0, 0, commit_timestamp)
     record = head + bytes(delta_bytes) + names + tail
     size_bytes = len(record)
     out = bytearray(record * rows.count)
     at = len(head)
-    Rows(offset_deltas(delta, rows.count), delta_bytes).copy_columns_into(0, delta_bytes, out, at, size_bytes)
+    EncodedRows(encode_offset_deltas(delta, rows.count), delta_bytes).copy_columns_into(
+        0, delta_bytes, out, at, size_bytes
+    )
     at += delta_bytes + len(names)
     rows.copy_columns_into(0, PARTITION_BYTES, out, at, size_bytes)
     at += PARTITION_BYTES + len(_VALUE_HEAD)

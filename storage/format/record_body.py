@@ -17,8 +17,8 @@ keeps them, and the bulk path of `storage.columns`, equal.
 from collections.abc import Iterator
 from typing import Final
 
+from protocol.frozen_struct import FrozenStruct
 from protocol.named_types import Offset
-from protocol.structs import FrozenStruct
 from storage.errors import CorruptBatch
 from storage.format.batch_format import LOG_APPEND_TIME, Batch
 from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
@@ -176,7 +176,7 @@ def read_field(body: bytes, pos: int) -> tuple[bytes | None, int]:
     return body[pos : pos + size], pos + size
 
 
-def skip_to_key(body: bytes, pos: int) -> tuple[int, int, int]:
+def find_field_positions(body: bytes, pos: int) -> tuple[int, int, int]:
     """Return where the offset delta, the key's size and the end of the record at `pos` are.
 
     Raises IndexError and ValueError if the record is cut short before its key.
@@ -210,12 +210,12 @@ def check_end(batch: Batch, end: int, size: int) -> None:
 # ------------------------------------------------------------------ writing
 
 
-def encode_record_start(offset_delta: int) -> bytes:
+def encode_attributes_and_deltas(offset_delta: int) -> bytes:
     """Encode a record's attributes, a timestamp delta of 0, and its offset delta, which follow its size."""
     return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + encode_zigzag(offset_delta)
 
 
-def offset_deltas(first: int, count: int) -> bytes:
+def encode_offset_deltas(first: int, count: int) -> bytes:
     """Encode `count` consecutive offset deltas below TWO_BYTE_DELTAS, without anything between them."""
     return b"".join(ZIGZAG[first : first + count])
 
@@ -235,7 +235,7 @@ def encode_field(content: bytes | None) -> bytes:
     return b"\x01" if content is None else size_field(len(content)) + content
 
 
-def encode_with_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
+def replace_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
     """Encode a body's record with another timestamp delta, and so perhaps another size."""
     _, pos = read_zigzag(body, record.start)
     rest = body[pos : pos + 1] + encode_zigzag(delta) + body[record.after_timestamp : record.end]

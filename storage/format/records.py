@@ -7,8 +7,8 @@ A key's version gives the kind of record: 0 and 1 an offset (`offset_record`), 2
 
 from typing import Final, TypeAlias
 
+from protocol.frozen_struct import FrozenStruct
 from protocol.named_types import GroupId
-from protocol.structs import FrozenStruct
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader
 from storage.format.group_record import (
@@ -25,12 +25,12 @@ from storage.format.offset_record import (
     OFFSET_VALUE_DEFAULT,
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
+    TopicOffsetCommits,
     choose_value_version,
     decode_offset,
     decode_offset_record,
-    encode_offset,
     encode_offset_key,
+    encode_offset_value,
 )
 
 __all__ = [
@@ -40,14 +40,14 @@ __all__ = [
     "MemberValue",
     "OffsetAndMetadata",
     "OffsetCommitRecord",
-    "OffsetCommits",
     "Record",
+    "TopicOffsetCommits",
     "UnknownRecord",
     "decode_group_metadata",
+    "decode_key_and_value",
     "decode_offset",
-    "decode_record",
     "encode_group_metadata",
-    "encode_offset",
+    "encode_offset_value",
     "encode_record_key",
     "encode_record_value",
     "find_unserved_group",
@@ -89,10 +89,10 @@ def encode_record_value(record: Record, offset_value_version: int = OFFSET_VALUE
         return None
     if isinstance(record, GroupMetadataRecord):
         return encode_group_metadata(record.value)
-    return encode_offset(record.value, choose_value_version(record.value, offset_value_version))
+    return encode_offset_value(record.value, choose_value_version(record.value, offset_value_version))
 
 
-def decode_record(key: bytes | None, value: bytes | None) -> Record:
+def decode_key_and_value(key: bytes | None, value: bytes | None) -> Record:
     """Decode a record's `key` and `value`; ignore bytes after their last field, as Kafka does.
 
     Raises CorruptRecord if they are cut short, hold a null in a field that cannot be null, or if the

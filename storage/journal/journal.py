@@ -9,11 +9,11 @@ A file is a header and then frames, one for each flush; all numbers are big-endi
     frame   magic u32, payload length u32, flush u64, synced u64, crc32c u32, payload
     payload for each entry: partition i32, base offset i64, batch length u32, batch
 
-Flush numbers rise by one over all files. `synced` is the last flush that was known to be on disk when the
-frame was written: by it `journal_reader` distinguishes damage from a loss of unacknowledged flushes. The
-checksum of a frame starts from its file's random salt, so neither a frame of the file's earlier use (space
-is reused) nor bytes that a client put into a commit can pass for one. `discarded_from`, if it is not 0,
-says that frames of *older* files from that flush on were never accepted; `LogManager.repair` writes it.
+Flush numbers rise by one over all files. `synced` is the last flush that was known to be on disk when the frame was
+written: by it `journal_reader` distinguishes damage from a loss of unacknowledged flushes. The checksum of a frame
+starts from its file's random salt, so neither a frame of the file's earlier use (space is reused) nor bytes that a
+client put into a commit can pass for one. `discarded_from`, if it is not 0, says that frames of *older* files from that
+flush on were never accepted; `LogManager.recover_all_after_failure` writes it.
 
 Space is allocated before frames are written into it, and the file notes its size, so that a shorter file is
 known to be cut, at any place. `size` of the header was on disk before the file got its name. `size` of a growth

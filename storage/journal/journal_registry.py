@@ -48,7 +48,7 @@ _OTHER_FILES: Final = frozenset(
 )
 
 
-class JournalRegistryFile(msgspec.Struct, frozen=True):
+class JournalRegistryContents(msgspec.Struct, frozen=True):
     """The content of the file: the journals in use, salts by number; `closed` is the id of a clean stop."""
 
     journals: dict[int, bytes] = {}
@@ -60,7 +60,7 @@ class _CleanMark(msgspec.Struct):
     id: str | None = None
 
 
-def read_registry_file(fs: FileSystem, path: Path) -> JournalRegistryFile | None:
+def read_registry_file(fs: FileSystem, path: Path) -> JournalRegistryContents | None:
     """Read the list of journals; return None if it was never written. Raises CorruptLog if invalid, and OSError."""
     try:
         data = read_file(fs, path)
@@ -69,10 +69,10 @@ def read_registry_file(fs: FileSystem, path: Path) -> JournalRegistryFile | None
     return parse_registry_file(data, path)
 
 
-def parse_registry_file(data: bytes, path: Path) -> JournalRegistryFile:
+def parse_registry_file(data: bytes, path: Path) -> JournalRegistryContents:
     """Parse the content of such a file. Raises CorruptLog if it is invalid."""
     try:
-        note = msgspec.json.decode(data, type=JournalRegistryFile)
+        note = msgspec.json.decode(data, type=JournalRegistryContents)
     except (msgspec.DecodeError, ValueError) as error:
         raise CorruptLog(path, f"it does not say which journals are in use: {error}") from error
     if note.version != _VERSION:
@@ -82,7 +82,9 @@ def parse_registry_file(data: bytes, path: Path) -> JournalRegistryFile:
 
 def write_registry_file(fs: FileSystem, directory: Path, journals: Mapping[int, bytes]) -> None:
     """Note that these journals of a directory are in use. Durable on return. Raises OSError."""
-    atomic_write(fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryFile(dict(journals))))
+    atomic_write(
+        fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryContents(dict(journals)))
+    )
 
 
 class JournalRegistry:
@@ -108,7 +110,7 @@ def mark_clean_stop(fs: FileSystem, data_dir: Path, directory: Path) -> None:
     Raises OSError.
     """
     stop = random_id(fs)
-    atomic_write(fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryFile(closed=stop)))
+    atomic_write(fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryContents(closed=stop)))
     # Kafka (CleanShutdownFileHandler) reads a mark with a field that it does not know as one without an epoch.
     mark = {"version": 0, "brokerEpoch": -1, "id": stop}
     atomic_write(fs, data_dir / CLEAN_SHUTDOWN_FILE, msgspec.json.encode(mark))
@@ -151,7 +153,7 @@ def is_directory_unchanged(fs: FileSystem, data_dir: Path) -> bool:
         return False
 
 
-def is_matching_clean_mark(note: JournalRegistryFile, clean_mark: bytes) -> bool:
+def is_matching_clean_mark(note: JournalRegistryContents, clean_mark: bytes) -> bool:
     """Return whether the content of `.kafka_cleanshutdown` has the id of the noted stop."""
     try:
         return msgspec.json.decode(clean_mark, type=_CleanMark).id == note.closed
@@ -183,11 +185,11 @@ def check_journals_match(
     Batches before `points`, each partition's recovery point, are in the segments: a journal with no other
     batches is not needed, whichever version wrote it.
     """
-    for error in find_wrong_journals(directory, journals, noted, points):
+    for error in find_journal_errors(directory, journals, noted, points):
         raise error
 
 
-def find_wrong_journals(
+def find_journal_errors(
     directory: Path,
     journals: Sequence[JournalContents],
     noted: Mapping[int, bytes] | None,
@@ -215,7 +217,7 @@ def _is_in_segments(journal: JournalContents, points: Mapping[Partition, Offset]
     return all(entry.base_offset < points.get(entry.partition, 0) for entry in entries)
 
 
-def remove_node_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
+def remove_gone_nodes_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
     """Remove the files that gone nodes have left in `directories`, except those in `kept`. Raises OSError."""
     for directory in directories:
         unlist_journals(fs, directory, kept)

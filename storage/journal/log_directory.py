@@ -28,11 +28,11 @@ class LogDirectory:
         self.in_use = JournalRegistry(fs, self.journal_dir)
 
     @property
-    def checkpoint_directory(self) -> Path:
+    def recovery_point_directory(self) -> Path:
         """The directory of the recovery points: nodes that share a directory must not write the same file."""
         return self.journal_dir if self.is_shared else self.data_dir
 
-    def new_log(self, partition: Partition) -> PartitionLog:
+    def make_unloaded_log(self, partition: Partition) -> PartitionLog:
         """Return a partition's log, not loaded."""
         directory = partition_dir(self.data_dir, self.settings.topic, partition)
         return PartitionLog(self.fs, directory, partition, self.settings, self.topic_id)

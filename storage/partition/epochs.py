@@ -30,7 +30,7 @@ class LeaderEpochs:
         self._fs = fs
         self._path = directory / LEADER_EPOCH_FILE
 
-    def load(self) -> bool:
+    def load_if_valid(self) -> bool:
         """Read the file; return False if it is missing or invalid. Raises OSError."""
         try:
             lines = read_file(self._fs, self._path).decode("utf-8", "replace").split("\n")
@@ -50,19 +50,19 @@ class LeaderEpochs:
         return True
 
     @property
-    def last(self) -> LeaderEpoch:
+    def newest_epoch(self) -> LeaderEpoch:
         """The newest leader's epoch, or -1 if there is none."""
         return self.entries[-1][0] if self.entries else LeaderEpoch(-1)
 
     def assign(self, epoch: LeaderEpoch, base_offset: Offset) -> None:
         """Add the epoch of a leader that wrote from this offset on, if it is newer (LeaderEpochFileCache.assign)."""
-        if epoch > self.last:
+        if epoch > self.newest_epoch:
             # If an earlier leader's first batch was not written, that leader has no entry either.
             self._drop_from(base_offset)
             self.entries.append((epoch, base_offset))
             self.dirty = True
 
-    def truncate(self, end_offset: Offset) -> None:
+    def truncate_in_memory(self, end_offset: Offset) -> None:
         """Remove the entries from the new log end offset on."""
         if self.entries and self.entries[-1][1] >= end_offset:
             self._drop_from(end_offset)
@@ -80,7 +80,7 @@ class LeaderEpochs:
         `leader_epoch` is the current leader's, which may have written nothing yet. Returns None for an epoch that
         the log does not know (LeaderEpochFileCache.endOffsetFor).
         """
-        latest = max(self.last, leader_epoch)
+        latest = max(self.newest_epoch, leader_epoch)
         if epoch == latest:
             return epoch, end_offset
         if epoch < 0 or epoch > latest:
@@ -94,7 +94,7 @@ class LeaderEpochs:
         number = bisect_right(self.entries, offset, key=itemgetter(1))
         return self.entries[number - 1][0] if number else LeaderEpoch(-1)
 
-    def replace(self, entries: Iterable[tuple[LeaderEpoch, Offset]]) -> None:
+    def replace_entries_in_memory(self, entries: Iterable[tuple[LeaderEpoch, Offset]]) -> None:
         """Replace the entries by these, as far as they ascend."""
         before = self.entries
         self.entries = []
@@ -110,13 +110,13 @@ class LeaderEpochs:
             self.dirty = False
 
 
-def find_next_leader_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
+def find_usable_leader_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
     """Return the lowest epoch under which a node may lead a partition that no other node has led; 0 for a new one.
 
     It continues with the epoch of its last run, and begins a new one behind the batches of a broker. Raises OSError.
     """
     epochs = LeaderEpochs(fs, partition_dir(data_dir, *key))
-    if not epochs.load() or not epochs.entries:
+    if not epochs.load_if_valid() or not epochs.entries:
         return LeaderEpoch(0)
     epoch, first_offset = epochs.entries[-1]
     taken_over = (read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}).get(key, Offset(0))

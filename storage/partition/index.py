@@ -184,7 +184,7 @@ class SegmentIndex:
             self._resume(segment)
         return self._top if self._top[0] >= 0 else (-1, Offset(-1))
 
-    def offset_before(self, timestamp: int) -> Offset:
+    def offset_before_timestamp(self, timestamp: int) -> Offset:
         """Return an offset up to whose batch all timestamps are smaller; call `find_max_timestamp` first."""
         times = self._load(1) or b""
         if not self.sealed:
@@ -296,7 +296,7 @@ def _good_times(data: bytes) -> int:
     return good
 
 
-def iter_summaries(data: bytes, position: int) -> Iterator[BatchSummary]:
+def summarize_batches(data: bytes, position: int) -> Iterator[BatchSummary]:
     """Yield the whole batches at the start of `data`, which was read from `position`."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from protocol.named_types import LeaderEpoch, Offset, Partition
-from storage.disk.checkpoint_file import read_log_start
+from storage.disk.checkpoint_file import read_partition_log_start
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -34,8 +34,12 @@ from storage.format.batch_format import (
     summarize,
 )
 from storage.partition.epochs import LeaderEpochs
+from storage.partition.rolled_segments_file import (
+    find_missing_segment_error,
+    read_required_segment_sizes,
+    write_rolled,
+)
 from storage.partition.segment import BatchRun, Segment
-from storage.partition.segment_list import find_missing_segment_error, read_rolled, write_rolled
 from storage.partition.swap import finish_swaps, swap_in
 from storage.settings import LogSettings
 
@@ -84,7 +88,9 @@ class PartitionLog:
         self._entries_dirty = finish_swaps(self._fs, self.directory)
         names = self._fs.listdir(self.directory)
         self._is_new = PARTITION_METADATA_FILE not in names
-        self.noted_start = read_log_start(self._fs, self.directory.parent, (self._topic, self.partition))
+        self.noted_start = read_partition_log_start(
+            self._fs, self.directory.parent, (self._topic, self.partition)
+        )
         for name in names:
             base_offset = parse_segment(name)
             if base_offset is not None:
@@ -94,12 +100,12 @@ class PartitionLog:
                 indexes = {segment.path.with_suffix(suffix).name for suffix in INDEX_SUFFIXES}
                 segment.index.sealed = indexes.issubset(names)
                 self._segments.append(segment)
-        if not self._epochs.load() and self._segments:
+        if not self._epochs.load_if_valid() and self._segments:
             self._epochs_from = self.start_offset
 
     def check_against_segment_list(self) -> None:
         """Raise CorruptLog if a segment is missing, or shorter than it was. Raises OSError."""
-        self._noted = read_rolled(self._fs, self.directory)
+        self._noted = read_required_segment_sizes(self._fs, self.directory)
         found = {segment.base_offset: segment.size_bytes for segment in self._segments}
         error = find_missing_segment_error(self.directory, self._noted or {}, found)
         if error is not None:
@@ -111,7 +117,7 @@ class PartitionLog:
             self._fs.remove(self.directory / ROLLED_SEGMENTS_FILE)
             self._entries_dirty = True
 
-    def update_segment_list(self) -> None:
+    def store_segment_list(self) -> None:
         """Note the segments that must exist from now on: all but the last one. Raises OSError.
 
         The whole log must be on disk, and its recovery point noted: a recovery may rewrite what lies behind it.
@@ -200,7 +206,7 @@ class PartitionLog:
                     self._write(active, run, end)
                     run = BatchRun()
                 active = self._start_segment(summary.base_offset)
-            if summary.leader_epoch > epochs.last:
+            if summary.leader_epoch > epochs.newest_epoch:
                 epochs.assign(summary.leader_epoch, summary.base_offset)
             run.add(batch, summary)
             end = summary.next_offset
@@ -296,7 +302,9 @@ class PartitionLog:
             for batch in segment.summaries(segment.position_before(offset)):
                 if not found or batch.leader_epoch > found[-1][0]:
                     found.append((batch.leader_epoch, batch.base_offset))
-        self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset] + found)
+        self._epochs.replace_entries_in_memory(
+            [entry for entry in self._epochs.entries if entry[1] < offset] + found
+        )
         self._epochs_from = None
 
     def leader_epochs(self) -> LeaderEpochs:
@@ -344,7 +352,7 @@ class PartitionLog:
             last.cut(position)
         self._bookmark = None
         self.end_offset = offset
-        self._epochs.truncate(offset)
+        self._epochs.truncate_in_memory(offset)
 
     def replace_with_cleaned(self, base_offsets: Sequence[Offset]) -> None:
         """Replace the segments that a cleaned segment, which is on disk, was made from.
@@ -378,7 +386,7 @@ class PartitionLog:
         write_rolled(self._fs, self.directory, rolled)
         self._noted = rolled
 
-    def set_aside(self, index: int) -> list[Segment]:
+    def set_aside_segments_from(self, index: int) -> list[Segment]:
         """Remove the segments from `index` on from the log, and keep their files under other names.
 
         The caller sets `end_offset`. Raises OSError.
@@ -401,10 +409,10 @@ class PartitionLog:
         if self._noted:
             write_rolled(self._fs, self.directory, {})
             self._noted = {}
-        taken = self.set_aside(0)
+        taken = self.set_aside_segments_from(0)
         self._bookmark = None
-        last = self._epochs.last
-        self._epochs.replace([(last, self.noted_start)] if last >= 0 else [])
+        last = self._epochs.newest_epoch
+        self._epochs.replace_entries_in_memory([(last, self.noted_start)] if last >= 0 else [])
         self._epochs_from = None
         self.end_offset = self.noted_start
         return taken
@@ -451,7 +459,7 @@ class PartitionLog:
         segment = self._segments[index]
         return segment.path, segment.find(offset)
 
-    def remember(self, segment: Segment, offset: Offset, position: int) -> None:
+    def set_search_bookmark(self, segment: Segment, offset: Offset, position: int) -> None:
         """Start the next search for `offset`, or one after it, at this position."""
         self._bookmark = _Bookmark(offset, segment, position)
 
@@ -471,10 +479,10 @@ class PartitionLog:
             end, next_offset = _whole_batches(data)
         if end == 0:
             raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
-        self.remember(segment, next_offset, position + end)
+        self.set_search_bookmark(segment, next_offset, position + end)
         return data[:end] if end < len(data) else data, next_offset
 
-    def close(self) -> None:
+    def close_files(self) -> None:
         """Close the files of all segments."""
         for segment in self._segments:
             segment.close()

@@ -12,10 +12,10 @@ from collections import OrderedDict
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from protocol.frozen_struct import FrozenStruct
 from protocol.named_types import LeaderEpoch, Offset, Partition
-from protocol.structs import FrozenStruct
 from storage.errors import CorruptBatch, CorruptLog
-from storage.format.batch import iter_records, read_batch
+from storage.format.batch import iter_records, read_unchecked_batch
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
@@ -149,7 +149,7 @@ class LogReader:
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
             known = self._transactions[log.partition] = log, TransactionIndex()
-        return known[1] if known[1].read_further(log, self._read_bytes_max) else None
+        return known[1] if known[1].index_more_of_log(log, self._read_bytes_max) else None
 
     def _read(
         self, log: PartitionLog, offset: Offset, bound: Offset, max_bytes: int, *, at_least_one: bool
@@ -204,7 +204,9 @@ class LogReader:
 
     # --- ListOffsets ---
 
-    def locate(self, log: PartitionLog, sought: OffsetQuery) -> TimestampAndOffset | EmptyReadReason:
+    def find_timestamp_and_offset(
+        self, log: PartitionLog, sought: OffsetQuery
+    ) -> TimestampAndOffset | EmptyReadReason:
         """Find a place in a log, all -1 if there is none, or the client may not see it yet (Partition.scala).
 
         Raises CorruptLog and OSError.
@@ -244,7 +246,7 @@ def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
     """Return the first record that is not older than a time."""
     for segment in log.segments:
         if segment.index.find_max_timestamp(segment)[0] >= timestamp:
-            position = segment.position_before(segment.index.offset_before(timestamp))
+            position = segment.position_before(segment.index.offset_before_timestamp(timestamp))
             found = _first_at(segment, position, timestamp, log.start_offset)
             if found is not NOWHERE:
                 return found
@@ -269,7 +271,7 @@ def _first_at(segment: Segment, position: int, timestamp: int, start_offset: Off
             continue
         try:
             for offset, time, _, _ in iter_records(
-                read_batch(segment.read(batch.position, batch.size_bytes))
+                read_unchecked_batch(segment.read(batch.position, batch.size_bytes))
             ):
                 if time >= timestamp and offset >= start_offset:
                     return TimestampAndOffset(time, offset, batch.leader_epoch)

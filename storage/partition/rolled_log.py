@@ -32,7 +32,7 @@ class RolledLog:
         return [segment.base_offset for segment in self.segments]
 
 
-def rolled_log(log: PartitionLog, recovery_point: Offset) -> RolledLog | None:
+def select_rolled_segments(log: PartitionLog, recovery_point: Offset) -> RolledLog | None:
     """Return the rolled segments of a log that is on disk up to `recovery_point`; None if there are none."""
     segments, bound = [], Offset(0)
     for segment, following in zip(log.segments, log.segments[1:], strict=False):

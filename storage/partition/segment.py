@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from protocol.frozen_struct import FrozenStruct
 from protocol.named_types import Offset
-from protocol.structs import FrozenStruct
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
@@ -21,7 +21,7 @@ from storage.format.batch_format import (
     batch_extent,
     max_timestamp,
 )
-from storage.partition.index import SegmentIndex, iter_summaries
+from storage.partition.index import SegmentIndex, summarize_batches
 from storage.settings import INDEX_INTERVAL_BYTES_DEFAULT
 
 _SCAN_BYTES: Final = 1 << 20
@@ -195,9 +195,9 @@ class Segment:
         while position < self.size_bytes:
             data = self.read(position, size)
             following = position
-            for summary in iter_summaries(data, position):
+            for summary in summarize_batches(data, position):
                 yield summary
-                following = summary.end
+                following = summary.end_position
             if following == position:
                 extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
                 if extent is None or extent.end <= size or position + extent.end > self.size_bytes:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from protocol.named_types import Offset
 from storage.errors import CorruptBatch, CorruptLog
-from storage.format.batch import read_batch
+from storage.format.batch import read_unchecked_batch
 from storage.format.batch_format import (
     EXTENT_BYTES,
     Batch,
@@ -34,7 +34,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The transactions of one log, as far as `read_further` has read it."""
+    """The transactions of one log, as far as `index_more_of_log` has read it."""
 
     __slots__ = ("_aborted", "_open", "_position", "_seen")
 
@@ -60,7 +60,7 @@ class TransactionIndex:
             if each.last_offset >= start_offset and each.first_offset < end_offset
         ]
 
-    def read_further(self, log: PartitionLog, max_bytes: int) -> bool:
+    def index_more_of_log(self, log: PartitionLog, max_bytes: int) -> bool:
         """Read about `max_bytes` more of the log; return whether all of the log has been read.
 
         Raises CorruptLog and OSError.
@@ -120,7 +120,7 @@ class TransactionIndex:
                 break
             if is_transactional(data, pos):
                 try:
-                    self._note(read_batch(data, pos))
+                    self._note(read_unchecked_batch(data, pos))
                 except CorruptBatch as error:
                     raise CorruptLog(segment.path, error.reason, position=self._position + pos) from error
             pos = extent.end

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from protocol.named_types import Offset, Partition
-from storage.disk.checkpoint_file import TopicPartition, read_log_start, read_offsets
+from storage.disk.checkpoint_file import TopicPartition, read_offsets, read_partition_log_start
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
@@ -25,10 +25,10 @@ from storage.disk.layout import (
 )
 from storage.disk.lock import find_lock_conflict
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
-from storage.format.batch import Batch, find_batch_start, iter_batches, read_checked_batch
+from storage.format.batch import Batch, find_whole_batch_start, iter_batches, read_checked_batch
 from storage.format.loader import RecordDecoder
 from storage.journal.journal_registry import is_directory_unchanged
-from storage.partition.segment_list import read_rolled
+from storage.partition.rolled_segments_file import read_required_segment_sizes
 from storage.partition.swap import current_segments
 from storage.recovery.journal_loss import find_damage
 from storage.recovery.recovery import UNKNOWN_END, partitions_on_disk, read_recovery_points, recovery_point
@@ -51,7 +51,7 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class SegmentBounds(msgspec.Struct, frozen=True):
+class ExpectedSegmentBounds(msgspec.Struct, frozen=True):
     """The bounds of a segment: its offsets are before `following`, and it has at least `least_bytes`.
 
     From `dirty_from` on no offset may be missing between the previous segment and this one.
@@ -143,14 +143,14 @@ def check_directory(
     try:
         holder = find_lock_conflict(fs, data_dir)
         journals = [] if holder else find_damage(fs, data_dir, topic)
-        found = [p for p in expected_partitions(fs, data_dir, topic) if only in (None, p)]
+        found = [p for p in find_expected_partitions(fs, data_dir, topic) if only in (None, p)]
         checked = [check_partition(fs, data_dir, partition, topic) for partition in found]
     except OSError as error:
         raise storage_error(data_dir, error, "checking") from error
     return CheckedDirectory(checked, journals, None if holder is None else holder.reason)
 
 
-def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
+def find_expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
     """Return the partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
     points = _points(fs, data_dir) or {}
     noted = {partition for (name, partition), point in points.items() if name == topic and point}
@@ -178,7 +178,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     key = (topic, partition)
     point = recovery_point(_points(fs, data_dir), key)
     dirty_from = _dirty_from(fs, data_dir, key)
-    start_offset = read_log_start(fs, data_dir, key)
+    start_offset = read_partition_log_start(fs, data_dir, key)
     checked = CheckedPartition(partition, directory, start_offset, point, [])
     paths = current_segments(fs, directory)
     noted = _noted_sizes(fs, data_dir, directory)
@@ -193,7 +193,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
             )
             offset = max(offset, missing[-1].next_offset or offset)
             continue
-        bounds = SegmentBounds(following, dirty_from, noted.get(base_offset, 0))
+        bounds = ExpectedSegmentBounds(following, dirty_from, noted.get(base_offset, 0))
         segment = check_segment(fs, paths[base_offset], base_offset, offset, bounds, loader)
         offset = max(offset, segment.next_offset)
         checked.segments.append(segment)
@@ -230,7 +230,7 @@ def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
         return True  # a start reports the file
 
 
-def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
+def read_undamaged_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
     """Read the whole batches of a partition, also those behind damage, but none that ends before the log starts.
 
     Raises OSError.
@@ -250,7 +250,7 @@ def whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
 def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[Offset, int]:
     """Return the least size of each segment that must exist, by base offset, as far as known."""
     try:
-        return (read_rolled(fs, directory) or {}) if _is_ours(fs, data_dir) else {}
+        return (read_required_segment_sizes(fs, directory) or {}) if _is_ours(fs, data_dir) else {}
     except CorruptLog:
         return {}  # the list is no part of the log; a start reports it
 
@@ -275,7 +275,7 @@ def check_segment(
     path: Path,
     base_offset: Offset,
     offset: Offset,
-    bounds: SegmentBounds,
+    bounds: ExpectedSegmentBounds,
     loader: RecordDecoder,
 ) -> CheckedSegment:
     """Check a segment; offsets before `offset` were in earlier segments. Raises OSError."""
@@ -295,7 +295,7 @@ def check_segment(
     return segment
 
 
-def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
+def _check_size(segment: CheckedSegment, bounds: ExpectedSegmentBounds) -> None:
     last = segment.pieces[-1] if segment.pieces else None
     if segment.size_bytes >= bounds.least_bytes or bounds.following is None:
         return
@@ -308,7 +308,7 @@ def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
 
 
 def _check_on(
-    file: File, segment: CheckedSegment, position: int, bounds: SegmentBounds, loader: RecordDecoder
+    file: File, segment: CheckedSegment, position: int, bounds: ExpectedSegmentBounds, loader: RecordDecoder
 ) -> int:
     """Walk over whole batches from `position`, and over the damage that follows them; return the damage's end."""
     before: tuple[Batch, Offset] | None = None
@@ -405,7 +405,7 @@ def _batches(
 def _skip_damage(file: File, segment: CheckedSegment, position: int, reason: str, skip: int = 1) -> int:
     """Note the damage of at least `skip` bytes at `position`; return the position of the next batch or the end."""
     rest = file.pread(segment.size_bytes - position, position)
-    found = find_batch_start(rest[skip:], segment.next_offset)
+    found = find_whole_batch_start(rest[skip:], segment.next_offset)
     size = len(rest) if found is None else found + skip
     next_offset = None if found is None else read_checked_batch(rest, size).base_offset
     _add(segment, Damage(segment.path, position, size, segment.next_offset, next_offset, reason))

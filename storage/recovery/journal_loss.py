@@ -23,18 +23,18 @@ from storage.disk.layout import (
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal
 from storage.journal.journal_registry import (
-    find_wrong_journals,
+    find_journal_errors,
     is_directory_unchanged,
     read_noted_directories,
     read_registry_file,
     remove_clean_mark,
-    remove_node_journals,
+    remove_gone_nodes_journals,
     write_registry_file,
 )
 from storage.recovery.log_recovery import DiscardedRange
 from storage.recovery.recovery import (
-    RecoveryContext,
-    find_or_create_topic_id,
+    RecoveryAssumptions,
+    find_or_generate_topic_id,
     note_recovery_points,
     read_recovery_points,
     recover,
@@ -81,7 +81,7 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
                     continue
                 read.append(journal)
                 damages += [journal.damage] if journal.damage is not None else []
-        damages += find_wrong_journals(directory, read, noted, in_segments)
+        damages += find_journal_errors(directory, read, noted, in_segments)
     return damages
 
 
@@ -121,8 +121,8 @@ def _keep_aside(fs: FileSystem, data_dir: Path, done: AcceptedLoss, now: datetim
 
 def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, done: AcceptedLoss) -> None:
     topic, directories = settings.topic, _directories(fs, data_dir)
-    topic_id = find_or_create_topic_id(fs, data_dir, topic)
-    given = RecoveryContext(as_left=is_directory_unchanged(fs, data_dir), leniently=True)
+    topic_id = find_or_generate_topic_id(fs, data_dir, topic)
+    given = RecoveryAssumptions(as_left=is_directory_unchanged(fs, data_dir), leniently=True)
     found = recover(fs, data_dir, settings, topic_id, journal_dirs=directories, given=given)
     try:
         found.make_durable(topic, at_start=False, seal=True)
@@ -132,11 +132,11 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
         remove_clean_mark(fs, data_dir)
         note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
         for log in found.logs.values():
-            log.update_segment_list()
+            log.store_segment_list()
     finally:
-        found.close()
+        found.close_logs()
     merge_node_offset_files(fs, data_dir, directories, CLEANER_OFFSET_FILE)
-    remove_node_journals(fs, directories, ())
+    remove_gone_nodes_journals(fs, directories, ())
     write_registry_file(fs, journal_dir(data_dir, None), {})
     done.ends = {partition: log.end_offset for partition, log in found.logs.items()}
     done.cuts = found.cuts

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from protocol.named_types import Offset, Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX, LOG_START_FILE
 from storage.errors import CorruptLog
-from storage.format.batch import find_batch_start
+from storage.format.batch import find_whole_batch_start
 from storage.format.batch_format import EXTENT_BYTES, base_offset_of, batch_extent, next_offset_of
 from storage.journal.journal import Entry
 from storage.partition.log import PartitionLog
@@ -47,7 +47,7 @@ def recover_log(
     fs: FileSystem,
     log: PartitionLog,
     point: Offset | None,
-    hint: Position | None = None,
+    hint: SegmentPosition | None = None,
     entries: Sequence[JournalEntry] = (),
     *,
     clean: bool = False,
@@ -74,21 +74,21 @@ def recover_log(
             log.noted_start = Offset(0)  # these batches were written by us since, and count
         _set_aside_before_start(log, cuts)
     except BaseException:
-        log.close()
+        log.close_files()
         raise
     return cuts
 
 
-def log_end_position(log: PartitionLog) -> Position | None:
+def log_end_position(log: PartitionLog) -> SegmentPosition | None:
     """Return where a log ends; None if it has no segment."""
     if not log.segments:
         return None
     last = log.segments[-1]
-    return Position(log.end_offset, last.base_offset, last.size_bytes)
+    return SegmentPosition(log.end_offset, last.base_offset, last.size_bytes)
 
 
 def _scan(
-    log: PartitionLog, point: Offset | None, hint: Position | None, *, gaps: bool
+    log: PartitionLog, point: Offset | None, hint: SegmentPosition | None, *, gaps: bool
 ) -> tuple[int, ScanResult]:
     """Return the index of the segment up to which the log is good, and its scan; `gaps` may be everywhere."""
     segments = log.segments
@@ -101,7 +101,7 @@ def _scan(
         index += 1
     start = _start(segments[index], durable, hint)
     if start is not None:
-        log.remember(segments[index], durable, start.position)
+        log.set_search_bookmark(segments[index], durable, start.position)
     while True:
         scan = segments[index].scan(verify_from=durable, gaps=gaps, start=start)
         if scan.damage is not None or index + 1 == len(segments):
@@ -114,7 +114,7 @@ def _scan(
         start = None
 
 
-def _start(segment: Segment, durable: Offset, hint: Position | None) -> ScanResult | None:
+def _start(segment: Segment, durable: Offset, hint: SegmentPosition | None) -> ScanResult | None:
     """Return where the scan of a segment can start, if the hint is for this segment and its bytes agree."""
     if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
         return None
@@ -191,7 +191,7 @@ def _cut_tail(
     tail = segment.read(scan.position, segment.size_bytes - scan.position)
     is_last = index + 1 == len(log.segments)
     saved_as = None
-    if not is_last or find_batch_start(tail, scan.next_offset) is not None:
+    if not is_last or find_whole_batch_start(tail, scan.next_offset) is not None:
         # With a recovery point we know that these bytes were never acknowledged: a power loss between two
         # syncs. Without one they may be anything.
         if point is None:
@@ -199,7 +199,7 @@ def _cut_tail(
         saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
         atomic_write(fs, saved_as, tail)
     cuts.append(DiscardedRange(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
-    cuts += _as_cuts(log, log.set_aside(index + 1), reason)
+    cuts += _as_cuts(log, log.set_aside_segments_from(index + 1), reason)
     segment.cut(scan.position)
 
 

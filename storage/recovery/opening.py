@@ -7,26 +7,26 @@ from pathlib import Path
 import msgspec
 
 from protocol.named_types import Offset, Partition
-from storage.disk.checkpoint_file import Position, TopicPartition, merge_node_offset_files
+from storage.disk.checkpoint_file import SegmentPosition, TopicPartition, merge_node_offset_files
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
 from storage.journal.journal import Journal, remove_or_recycle
 from storage.journal.journal_registry import (
     mark_clean_stop,
     read_noted_directories,
-    remove_node_journals,
+    remove_gone_nodes_journals,
     unlist_journals,
 )
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, recover_log
 from storage.recovery.recovery import (
+    PartitionRecoveryInputs,
     RecoveredDirectory,
-    RecoveryContext,
-    RecoveryInputs,
-    note_broker_ends,
+    RecoveryAssumptions,
     note_recovery_points,
     recover,
+    store_broker_end_offsets,
 )
 
 
@@ -43,15 +43,15 @@ class OpenedPartitions(msgspec.Struct):
     """The older journals that the repair of a failed partition needs."""
     kept_here: dict[int, bytes]
     """The salts, by number, of the kept journals in the node's own directory."""
-    unread: dict[Partition, RecoveryInputs]
-    """The failed partitions that the disk could not read, and what `open_unread_partition` needs to retry."""
+    unread: dict[Partition, PartitionRecoveryInputs]
+    """The failed partitions that the disk could not read, and what `recover_skipped_partition` needs to retry."""
 
 
 def open_logs(
     directory: LogDirectory,
     owned: Collection[Partition] | None,
     kept: Collection[Path],
-    given: RecoveryContext,
+    given: RecoveryAssumptions,
 ) -> OpenedPartitions:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
@@ -76,7 +76,7 @@ def open_logs(
         found.note_broker_writes(fs, data_dir, directory.settings.topic, at_start=given.at_start)
         return _begin(directory, found, owned, kept, others)
     except BaseException:
-        found.close()
+        found.close_logs()
         raise
 
 
@@ -94,10 +94,10 @@ def _begin(
     if owned is not None:
         known = {key: known[key] for key in known if key[1] in owned}
     points = note_recovery_points(
-        fs, directory.checkpoint_directory, known, found.logs.values(), settings.topic
+        fs, directory.recovery_point_directory, known, found.logs.values(), settings.topic
     )
     for log in found.logs.values():
-        log.update_segment_list()
+        log.store_segment_list()
     journal = Journal.create(
         fs,
         directory.journal_dir,
@@ -136,36 +136,36 @@ def _clear_away(
             remove_or_recycle(fs, old.path, spare_bytes_max=directory.settings.journal_spare_bytes_max)
     fs.fsync_dir(directory.journal_dir)
     merge_node_offset_files(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
-    remove_node_journals(fs, others, kept)
+    remove_gone_nodes_journals(fs, others, kept)
 
 
 def open_adopted(
-    directory: LogDirectory, partition: Partition, recovery_point: Offset, position: Position | None
+    directory: LogDirectory, partition: Partition, recovery_point: Offset, position: SegmentPosition | None
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that another node has left whole in its segments; return also the ranges left out.
 
     Raises CorruptLog and OSError, with the log closed.
     """
-    log = directory.new_log(partition)
+    log = directory.make_unloaded_log(partition)
     try:
         cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
         if log.needs_fsync:
             log.fsync()
-        log.update_segment_list()
+        log.store_segment_list()
     except BaseException:
-        log.close()
+        log.close_files()
         raise
     return log, cuts
 
 
-def open_unread_partition(
-    directory: LogDirectory, partition: Partition, by: RecoveryInputs
+def recover_skipped_partition(
+    directory: LogDirectory, partition: Partition, by: PartitionRecoveryInputs
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that the disk could not read at the start, and make it durable; return also the ranges left out.
 
     Raises CorruptLog and OSError, with the log closed.
     """
-    log = directory.new_log(partition)
+    log = directory.make_unloaded_log(partition)
     try:
         cuts = recover_log(directory.fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
         if log.needs_fsync:
@@ -173,9 +173,9 @@ def open_unread_partition(
         if not by.as_left:
             log.leader_epochs().write()
             ends = {(directory.settings.topic, partition): log.end_offset}
-            note_broker_ends(directory.fs, directory.data_dir, ends)
+            store_broker_end_offsets(directory.fs, directory.data_dir, ends)
     except BaseException:
-        log.close()
+        log.close_files()
         raise
     return log, cuts
 

@@ -16,7 +16,7 @@ import msgspec
 
 from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import (
-    Position,
+    SegmentPosition,
     TopicPartition,
     read_offsets,
     read_positions,
@@ -55,7 +55,7 @@ NO_POINT: Final = Offset(-1)
 """The recovery point, in the checkpoint, of a partition that was already damaged before the first checkpoint."""
 
 
-class RecoveryContext(msgspec.Struct, frozen=True):
+class RecoveryAssumptions(msgspec.Struct, frozen=True):
     """The facts about a directory that are not in it.
 
     `last_flush` is the last flush that was accepted, if known, and `in_use` the salts, by number, of the journals
@@ -74,11 +74,11 @@ class RecoveryContext(msgspec.Struct, frozen=True):
     leniently: bool = False
 
 
-class RecoveryInputs(msgspec.Struct, frozen=True):
+class PartitionRecoveryInputs(msgspec.Struct, frozen=True):
     """The facts that recovery uses for one partition: see `recover_log`."""
 
     point: Offset | None
-    hint: Position | None
+    hint: SegmentPosition | None
     entries: Sequence[JournalEntry]
     as_left: bool
 
@@ -90,20 +90,25 @@ class RecoveredDirectory(msgspec.Struct):
     failed: dict[Partition, CorruptLog]
     cuts: list[DiscardedRange]
     recovery_points: dict[TopicPartition, Offset]
-    positions: dict[TopicPartition, Position]
+    positions: dict[TopicPartition, SegmentPosition]
     journals: list[JournalContents]
     """The journals of the first journal directory; `last_flush` belongs to them."""
     other_journals: list[JournalContents]
     last_flush: int
     has_points: bool
     """True if recovery points had ever been noted in the directory."""
-    unread: dict[Partition, RecoveryInputs] = {}
+    unread: dict[Partition, PartitionRecoveryInputs] = {}
     """The failed partitions that the disk could not read: a retry may help."""
     foreign: set[Partition] = set()
     """The partitions that a broker was the last to write."""
 
     def recover_partition(
-        self, fs: FileSystem, topic: str, log: PartitionLog, by: RecoveryInputs, given: RecoveryContext
+        self,
+        fs: FileSystem,
+        topic: str,
+        log: PartitionLog,
+        by: PartitionRecoveryInputs,
+        given: RecoveryAssumptions,
     ) -> None:
         """Recover a partition's log, or note why it cannot be used. Raises an OSError that may be temporary."""
         try:
@@ -152,12 +157,12 @@ class RecoveredDirectory(msgspec.Struct):
         ends = {(topic, partition): UNKNOWN_END for partition in self.foreign & self.failed.keys()}
         for partition in self.foreign & self.logs.keys():
             ends[topic, partition] = self.logs[partition].end_offset
-        note_broker_ends(fs, data_dir, ends)
+        store_broker_end_offsets(fs, data_dir, ends)
 
-    def close(self) -> None:
+    def close_logs(self) -> None:
         """Close the files of all logs."""
         for log in self.logs.values():
-            log.close()
+            log.close_files()
 
     def find_journals_of_partitions(self, partitions: Collection[Partition]) -> set[Path]:
         """Return the journals with entries of these partitions: those of failed ones are kept for their repair."""
@@ -176,7 +181,7 @@ def recover(
     *,
     journal_dirs: Sequence[Path],
     partitions: Collection[Partition] | None = None,
-    given: RecoveryContext,
+    given: RecoveryAssumptions,
 ) -> RecoveredDirectory:
     """Read a data directory, and write all accepted batches into its segments.
 
@@ -207,13 +212,13 @@ def recover(
                 key = (settings.topic, partition)
                 point, hint = recovery_point(known[0], key), known[1].get(key)
                 as_left = given.as_left and taken_over.get(key) != UNKNOWN_END
-                by = RecoveryInputs(point, hint, entries.get(partition, ()), as_left)
+                by = PartitionRecoveryInputs(point, hint, entries.get(partition, ()), as_left)
                 if not as_left:
                     found.foreign.add(partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
                 found.recover_partition(fs, settings.topic, log, by, given)
         except BaseException:
-            found.close()
+            found.close_logs()
             raise
     except OSError as error:
         raise storage_error(data_dir, error, "recovery") from error
@@ -224,8 +229,8 @@ def _in_journals(
     fs: FileSystem,
     directories: Sequence[Path],
     topic: str,
-    known: tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]],
-    given: RecoveryContext,
+    known: tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, SegmentPosition]],
+    given: RecoveryAssumptions,
 ) -> RecoveredDirectory:
     """Read the journals, and no log yet. Raises CorruptLog and OSError."""
     points, positions = known
@@ -258,7 +263,7 @@ def _in_journals(
     return found
 
 
-def _noted(fs: FileSystem, directory: Path, given: RecoveryContext) -> dict[int, bytes] | None:
+def _noted(fs: FileSystem, directory: Path, given: RecoveryAssumptions) -> dict[int, bytes] | None:
     """Return the salts of the journals that should be in a directory, by number; None if that was not noted."""
     note = read_registry_file(fs, journal_list_path(directory))
     is_main = directory.name == JOURNAL_DIR
@@ -286,7 +291,7 @@ def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -
 
 def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -> CorruptLog:
     """Close a log that cannot be used, and return its damage. Raises an OSError that may be temporary."""
-    log.close()
+    log.close_files()
     if isinstance(error, CorruptLog):
         return error
     if not (at_start and is_unreadable(error)):
@@ -298,14 +303,14 @@ def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -
 
 def read_recovery_points(
     fs: FileSystem, directories: Iterable[Path]
-) -> tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]]:
+) -> tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, SegmentPosition]]:
     """Return each partition's recovery point and its position, by all notes in `directories`.
 
     Each note was true when it was made, and stays true: the highest counts. None means that nothing was noted.
     Raises OSError.
     """
     points: dict[TopicPartition, Offset] | None = None
-    positions: dict[TopicPartition, Position] = {}
+    positions: dict[TopicPartition, SegmentPosition] = {}
     for directory in directories:
         noted = read_offsets(fs, directory / RECOVERY_POINT_FILE)
         if noted is not None:
@@ -330,7 +335,7 @@ def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[Parti
     return sorted(partition for partition in found if partition is not None)
 
 
-def find_or_create_topic_id(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
+def find_or_generate_topic_id(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
     """Return the topic's id from the first partition on disk that holds it; a new one if none does.
 
     Skips a partition that cannot be read. Raises OSError, also if no id was found and a partition cannot be read.
@@ -381,7 +386,7 @@ def _fail_missing(
 
 
 def _by_partition(
-    journals: Sequence[JournalContents], given: RecoveryContext
+    journals: Sequence[JournalContents], given: RecoveryAssumptions
 ) -> dict[Partition, list[JournalEntry]]:
     entries: dict[Partition, list[JournalEntry]] = {}
     # If a loss was accepted, batches behind it no longer count as acknowledged.
@@ -397,7 +402,7 @@ def _by_partition(
     return entries
 
 
-def note_broker_ends(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
+def store_broker_end_offsets(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
     """Note up to where a broker wrote partitions, or UNKNOWN_END. Durable on return. Raises OSError."""
     known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
     noted = {key: end for key, end in {**known, **ends}.items() if end}
@@ -417,7 +422,7 @@ def note_recovery_points(
     Returns all recovery points. Raises OSError.
     """
     points = dict(known)
-    positions: dict[TopicPartition, Position] = {}
+    positions: dict[TopicPartition, SegmentPosition] = {}
     for log in logs:
         key = (topic, log.partition)
         points[key] = log.end_offset

@@ -25,13 +25,24 @@ from storage.disk.layout import (
     segment_name,
 )
 from storage.errors import StorageError, storage_error
-from storage.format.batch import iter_records, read_batch
+from storage.format.batch import iter_records, read_unchecked_batch
 from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
 from storage.format.loader import RecordDecoder
-from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
-from storage.format.transactions import LogReplay
+from storage.format.records import (
+    GroupMetadataRecord,
+    OffsetCommitRecord,
+    TopicOffsetCommits,
+    decode_key_and_value,
+)
+from storage.format.transaction_replay import LogReplay
 from storage.journal.journal_registry import remove_clean_mark
-from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition, whole_batches
+from storage.recovery.check import (
+    CheckedPartition,
+    CheckedSegment,
+    Damage,
+    check_partition,
+    read_undamaged_batches,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -41,7 +52,7 @@ POSSIBLY_OLDER_FILE = "possibly-older.csv"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-class Loss(msgspec.Struct):
+class GroupDataLoss(msgspec.Struct):
     """The possible effect of the damage on the partition's groups and offsets.
 
     A committed offset is certain if its newest remaining record lies behind all damage. Any other may have had a newer
@@ -58,7 +69,7 @@ class Repair(msgspec.Struct):
     """The result of a repair, or its plan."""
 
     checked: CheckedPartition
-    loss: Loss
+    loss: GroupDataLoss
     aside: Path | None = None
 
     @property
@@ -82,7 +93,7 @@ def plan_repair(fs: FileSystem, data_dir: Path, partition: Partition, topic: str
             raise StorageError(
                 checked.directory, "a compaction was interrupted: start the node once, which ends it"
             )
-        loss = _judge(fs, checked) if checked.damages else Loss()
+        loss = _judge(fs, checked) if checked.damages else GroupDataLoss()
     except OSError as error:
         raise storage_error(data_dir, error, "reading") from error
     return Repair(_with_ends(checked), loss)
@@ -201,16 +212,16 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
 # --- the effect of the damage ---
 
 
-def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
+def _judge(fs: FileSystem, checked: CheckedPartition) -> GroupDataLoss:
     last = checked.damages[-1]
     replay = LogReplay(RecordDecoder())
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
     groups: dict[GroupId, bool] = {}
-    for batch in whole_batches(fs, checked):
+    for batch in read_undamaged_batches(fs, checked):
         # The records that a marker brings into effect lie before it, at an unknown distance.
         certain = batch.base_offset > last.offset and not batch.is_control
         for record in replay.replay(batch):
-            if isinstance(record, OffsetCommits):
+            if isinstance(record, TopicOffsetCommits):
                 for partition, value in record.values.items():
                     offsets[record.group, record.topic, partition] = (certain, value.offset)
             elif isinstance(record, OffsetCommitRecord):
@@ -221,7 +232,7 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
                 )
             elif isinstance(record, GroupMetadataRecord):
                 _note(groups, record.group, None if record.value is None else certain)
-    return Loss(
+    return GroupDataLoss(
         certain=sum(certain for certain, _ in offsets.values()),
         older=sorted((*key, offset) for key, (certain, offset) in offsets.items() if not certain),
         groups_older=sorted(group for group, certain in groups.items() if not certain),
@@ -245,8 +256,8 @@ def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
             continue
         data = read_file(fs, damage.path)[damage.position : damage.position + damage.size_bytes]
         try:
-            for _, _, key, value in iter_records(read_batch(data)):
-                record = decode_record(key, value)
+            for _, _, key, value in iter_records(read_unchecked_batch(data)):
+                record = decode_key_and_value(key, value)
                 if isinstance(record, OffsetCommitRecord | GroupMetadataRecord):
                     names.add(record.group)
         except ValueError:
@@ -257,7 +268,7 @@ def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
 # --- the written report ---
 
 
-def _csv(loss: Loss) -> str:
+def _csv(loss: GroupDataLoss) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["group", "topic", "partition", "offset"])

@@ -17,7 +17,7 @@ import msgspec
 
 from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import (
-    Position,
+    SegmentPosition,
     TopicPartition,
     merge_node_offset_files,
     write_offsets,
@@ -40,17 +40,17 @@ from storage.journal.journal_registry import (
     mark_clean_stop,
     read_noted_directories,
     read_registry_file,
-    remove_node_journals,
+    remove_gone_nodes_journals,
     write_registry_file,
 )
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, log_end_position, recover_log
 from storage.recovery.recovery import (
-    RecoveryContext,
-    RecoveryInputs,
-    find_or_create_topic_id,
-    note_broker_ends,
+    PartitionRecoveryInputs,
+    RecoveryAssumptions,
+    find_or_generate_topic_id,
     recover,
+    store_broker_end_offsets,
 )
 from storage.settings import LogSettings
 
@@ -71,12 +71,12 @@ class SharedDirectory:
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that no node may adopt: their logs, or their batches in journals, are damaged."""
-        self.unread: dict[Partition, RecoveryInputs] = {}
+        self.unread: dict[Partition, PartitionRecoveryInputs] = {}
         """The failed partitions that the disk could not read at the opening: `recover_unread_partition` tries again."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
-        self._positions: dict[TopicPartition, Position] = {}
+        self._positions: dict[TopicPartition, SegmentPosition] = {}
 
     @classmethod
     def open(
@@ -89,11 +89,11 @@ class SharedDirectory:
         lock = DirectoryLock.create_and_acquire(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:
-            shared.topic_id = find_or_create_topic_id(fs, data_dir, settings.topic)
+            shared.topic_id = find_or_generate_topic_id(fs, data_dir, settings.topic)
             as_left = begin_directory_use(fs, data_dir)
             # The directory of a lone node counts even if it is gone; its list also shows who used the directory last.
             directories = dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)])
-            given = RecoveryContext(as_left=as_left, at_start=True)
+            given = RecoveryAssumptions(as_left=as_left, at_start=True)
             settled = shared._settle(list(directories), None, given)
             shared._note_use()
         except BaseException as error:
@@ -107,12 +107,12 @@ class SharedDirectory:
         """Return the lock's descriptors, for the nodes to inherit: the directory stays locked while one lives."""
         return self._lock.filenos()
 
-    def recovery_state(self, partition: Partition) -> tuple[Offset, Position | None]:
+    def get_partition_recovery_point(self, partition: Partition) -> tuple[Offset, SegmentPosition | None]:
         """Return a partition's recovery point and its position: the arguments of `LogManager.adopt`."""
         key = (self.settings.topic, partition)
         return self._points.get(key, Offset(0)), self._positions.get(key)
 
-    def note_release(self, partition: Partition, position: Position | None) -> None:
+    def note_release(self, partition: Partition, position: SegmentPosition | None) -> None:
         """Note that a node has released a partition, which ends at `position`. Durable on return."""
         if position is None:
             return
@@ -129,7 +129,7 @@ class SharedDirectory:
         """
         directory = journal_dir(self.data_dir, node_id)
         try:
-            return self._settle([directory], partitions, RecoveryContext())
+            return self._settle([directory], partitions, RecoveryAssumptions())
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
@@ -152,8 +152,8 @@ class SharedDirectory:
             log.fsync()
             if not by.as_left:
                 ends = {(self.settings.topic, partition): log.end_offset}
-                note_broker_ends(self._fs, self.data_dir, ends)
-            log.update_segment_list()
+                store_broker_end_offsets(self._fs, self.data_dir, ends)
+            log.store_segment_list()
         except CorruptLog as error:
             del self.unread[partition]
             self.failed[partition] = error
@@ -161,7 +161,7 @@ class SharedDirectory:
         except OSError as error:
             raise storage_error(error.filename or log.directory, error, "reading") from error
         finally:
-            log.close()
+            log.close_files()
         self._points[self.settings.topic, partition] = log.end_offset
         position = log_end_position(log)
         if position is not None:
@@ -178,7 +178,10 @@ class SharedDirectory:
             write_registry_file(self._fs, directory, {})
 
     def _settle(
-        self, directories: Sequence[Path], partitions: Collection[Partition] | None, given: RecoveryContext
+        self,
+        directories: Sequence[Path],
+        partitions: Collection[Partition] | None,
+        given: RecoveryAssumptions,
     ) -> TakeoverResult:
         fs, topic = self._fs, self.settings.topic
         found = recover(
@@ -199,17 +202,17 @@ class SharedDirectory:
                 if position is not None:
                     found.positions[topic, log.partition] = position
         finally:
-            found.close()
+            found.close_logs()
         self._points = found.recovery_points
         self._positions = {key: found.positions[key] for key in found.positions if key in self._points}
         self._write()
         for log in found.logs.values():
-            log.update_segment_list()
+            log.store_segment_list()
         # Only now: until here the notes in a node's own directory were the newest.
         self.failed |= found.failed
         self.unread |= found.unread
         merge_node_offset_files(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
-        remove_node_journals(fs, directories, found.find_journals_of_partitions(self.failed))
+        remove_gone_nodes_journals(fs, directories, found.find_journals_of_partitions(self.failed))
         return TakeoverResult(found.failed, found.cuts)
 
     def _write(self) -> None:

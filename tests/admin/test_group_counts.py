@@ -5,8 +5,8 @@ import asyncio
 from collections import Counter
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.jobs.declared_ends import OFFSETS_PER_STEP, compute_lag
 from coordinator.jobs.group_counts import GroupCounts, count_groups
+from coordinator.jobs.lag_from_declared_ends import OFFSETS_PER_STEP, sum_group_lag
 from coordinator.runtime.slices import SLICE_NS, Slices
 from protocol.named_types import GroupId
 from tests.groups.harness import Cluster
@@ -38,12 +38,12 @@ async def test_the_lag_of_a_large_group_is_counted_in_slices() -> None:
     assert made is not None
     assert reader is not None
     ends = made.offsets.by_topic
-    counting = asyncio.ensure_future(compute_lag(reader, ends, Slices(cluster.clock.nanos)))
+    counting = asyncio.ensure_future(sum_group_lag(reader, ends, Slices(cluster.clock.nanos)))
     turns = 0
     while not counting.done():
         turns += 1
         await asyncio.sleep(0)
     assert turns > 3
     assert counting.result() == 3 * (2 * OFFSETS_PER_STEP + 1)
-    assert await compute_lag(made, ends, Slices(cluster.clock.nanos)) == 0
+    assert await sum_group_lag(made, ends, Slices(cluster.clock.nanos)) == 0
     assert (await count_groups(cluster.manager, 1, ends)).lags == [(counting.result(), "reader")]

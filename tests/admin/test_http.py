@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.exposition import choose_encoder
 
 from coordinator.admin import guard, metrics_page
-from coordinator.admin.http import names_loopback
-from coordinator.admin.metrics_page import Page
+from coordinator.admin.admin_server import names_loopback
+from coordinator.admin.metrics_page import MetricsEndpoint
 from tests.groups.harness import FakeClock
 from tests.partitions.running import Running, eventually, node
 from tests.support.log_lines import LogLines
@@ -71,7 +71,7 @@ async def test_what_is_no_http_has_a_line_without_a_traceback_and_without_what_w
     assert not caplog.records
 
 
-def page_of(running: Running) -> Page:
+def page_of(running: Running) -> MetricsEndpoint:
     """The page of metrics of a node that has one."""
     assert running.app.admin is not None
     return running.app.admin.page
@@ -89,7 +89,7 @@ def waiting_for(event: asyncio.Event) -> Callable[[], Awaitable[None]]:
 async def nothing() -> None: ...
 
 
-class LargePage(Page):
+class LargePage(MetricsEndpoint):
     """One that no socket takes at once."""
 
     async def get(self, accept: str) -> tuple[bytes, str]:
@@ -258,7 +258,7 @@ async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(accept: str) -> Non
             await asyncio.sleep(0)
 
     turning = asyncio.create_task(turn())
-    body, content_type = await Page(registry, nothing, FakeClock().nanos, slice_ns=0).get(accept)
+    body, content_type = await MetricsEndpoint(registry, nothing, FakeClock().nanos, slice_ns=0).get(accept)
     turning.cancel()
     encode, expected_type = choose_encoder(accept)
     assert (body, content_type) == (encode(registry), expected_type)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coordinator.admin.reference.page import heading
+from coordinator.admin.reference.metrics_markdown_page import heading
 from coordinator.version import __version__
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic

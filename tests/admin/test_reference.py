@@ -6,11 +6,19 @@ from types import ModuleType
 
 import pytest
 
-from coordinator.admin.reference import gateway, groups, log, node, offsets, page, requests
+from coordinator.admin.reference import (
+    gateway_metrics,
+    group_metrics,
+    log_metrics,
+    metrics_markdown_page,
+    node_metrics,
+    offset_metrics,
+    request_metrics,
+)
 from coordinator.admin.reference.metric_help import MetricHelp, list_metric_help
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-METRICS = [metric for section in page.SECTIONS for metric in section.metrics]
+METRICS = [metric for section in metrics_markdown_page.SECTIONS for metric in section.metrics]
 UNITS = {
     "_timestamp_seconds": "Unix time",
     "_seconds_total": "seconds",
@@ -23,10 +31,12 @@ UNITS = {
 
 
 def test_the_page_is_what_the_program_says() -> None:
-    assert PAGE.read_text() == page.render(), "run: groupkeeper metrics > docs/metrics.md"
+    assert PAGE.read_text() == metrics_markdown_page.render(), "run: groupkeeper metrics > docs/metrics.md"
 
 
-@pytest.mark.parametrize("module", [gateway, groups, log, node, offsets, requests])
+@pytest.mark.parametrize(
+    "module", [gateway_metrics, group_metrics, log_metrics, node_metrics, offset_metrics, request_metrics]
+)
 def test_every_metric_that_is_described_is_on_the_page(module: ModuleType) -> None:
     assert set(list_metric_help(vars(module))) <= set(METRICS)
 

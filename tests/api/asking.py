@@ -22,8 +22,8 @@ from coordinator.config import Settings
 from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.node import EndOffsetSource
+from coordinator.partitions.client_log_reads import LogReads
 from coordinator.partitions.group_access import GroupAccess
-from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import SystemClock
@@ -82,11 +82,11 @@ class Groups:
         self.manager.remove_groups_for_partition(partition)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self.manager.begin_load(partition)
-        assert self.manager.shard_for(GroupId(group_id)) is error
+        assert self.manager.find_shard_or_error(GroupId(group_id)) is error
 
     def shard(self, group_id: str) -> Shard:
         """The partition of a group that is led here."""
-        shard = self.manager.shard_for(GroupId(group_id))
+        shard = self.manager.find_shard_or_error(GroupId(group_id))
         assert isinstance(shard, Shard), f"{group_id} is elsewhere"
         return shard
 
@@ -109,7 +109,7 @@ class Groups:
         shard = self.shard(group_id)
         kept = shard.groups.get(GroupId(group_id))
         if kept is None:
-            kept = shard.add(shard.new_group(GroupId(group_id)))
+            kept = shard.add(shard.make_uncached_group(GroupId(group_id)))
             kept.offsets.by_topic = CountedOffsets()
         kept.ticket = ticket
         kept.offsets.by_topic[topic] = {
@@ -144,7 +144,7 @@ class FakeNode:
         self.thread = ManualThread()
         self.catalogue_store = CatalogueStore(
             data_dir,
-            self.thread.submit,
+            self.thread.submit_with_callback,
             fs=UnsyncedFileSystem(),
             new_topic_id=new_topic_id,
             limits=TopicLimits.from_settings(self.settings),
@@ -185,13 +185,13 @@ class FakeNode:
 
         def create(draft: Draft) -> None:
             for name, count in partitions.items():
-                topic = draft.create(
+                topic = draft.add_topic(
                     name, count, topic_id=self.catalogue_store.new_topic_id(), configs=configs
                 )
                 assert isinstance(topic, Topic), topic
                 topics[name] = topic
 
-        self.catalogue_store.submit_edit(create, lambda _outcome: None)
+        self.catalogue_store.submit_edit_with_callback(create, lambda _outcome: None)
         self.thread.run_all()
         return topics
 

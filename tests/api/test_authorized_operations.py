@@ -18,7 +18,7 @@ class AllowsOne:
     operation: Operation
     name: str
 
-    def known_decisions(self, permissions: Collection[Permission]) -> Decisions | None:
+    def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions | None:
         """The decisions."""
         if any(each.name == "unknown" for each in permissions):
             return None

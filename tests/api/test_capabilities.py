@@ -64,14 +64,14 @@ def test_a_request_is_routed_by_its_first_four_bytes() -> None:
     for api in APIS.values():
         for version in range(api.versions.min, api.versions.max + 1):
             frame = requests.header(api.key, version)
-            handled = everything.find_api(frame[:4])
+            handled = everything.get_api_for_frame(frame[:4])
             assert handled is everything.routes[api_version_prefix(api.key, version)]
             assert (handled.key, handled.flexible) == (api.key, version >= api.schema.first_flexible)
     for short in (b"", b"\0", b"\0\x0c\0"):
         with pytest.raises(Truncated):
-            everything.find_api(short)
+            everything.get_api_for_frame(short)
     with pytest.raises(UnsupportedVersion):
-        everything.find_api(requests.header(ApiKey.HEARTBEAT, 5))
+        everything.get_api_for_frame(requests.header(ApiKey.HEARTBEAT, 5))
 
 
 def test_every_version_that_is_declared_is_in_the_schema() -> None:

@@ -177,7 +177,7 @@ def test_a_topic_that_is_deleted_meanwhile_is_told_in_the_end(node: FakeNode, ve
     topic_id = node.have(a=1)["a"].uuid
     answers = Answers(KEY, version)
     node.start(answers, request(topic("a", topic_id, partition(0))))
-    node.catalogue.delete("a")
+    node.catalogue.remove_topic("a")
     node.timers.fire()
     gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if version < 13 else ErrorCode.UNKNOWN_TOPIC_ID
     assert told(answers.only) == [(0, gone)]

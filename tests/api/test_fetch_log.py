@@ -335,11 +335,11 @@ def test_a_client_that_goes_away_leaves_nothing_behind(node: FakeNode) -> None:
     commit(node, 3)
     answers = Answers(KEY, 12)
     reading = node.start(answers, request(node, row(3)))
-    reading.abandon()
+    reading.stop_abandoned_work()
     node.thread.run_all()
     waiting = node.start(answers, request(node, row(3, 1)))
     node.thread.run_all()
-    waiting.abandon()
+    waiting.stop_abandoned_work()
     commit(node, 3)
     look(node)
     assert (answers.bodies, node.thread.waiting, node.budget.total_bytes) == ([], [], 0)
@@ -351,7 +351,7 @@ def test_reads_end_with_what_they_have_when_the_memory_for_answers_is_used_up(tm
     for partition in range(20):
         commit(node, partition)
     node.budget.bytes_max = 1 << 20
-    node.budget.add((1 << 20) - 10)
+    node.budget.add_unsent_bytes((1 << 20) - 10)
     answers = start(node, 12, request(node, *map(row, range(20)), max_bytes=1 << 30, wait_ms=0))
     read = [bool(each.records) for each in partitions(answers)]
     assert read == [True] * 10 + [False] * 10  # a slice of ten partitions, and of the others their ends
@@ -373,7 +373,7 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
     node.thread.run_all()
     assert done
     assert MUCH < reading.held_bytes <= kept_bytes
-    reading.release()
+    reading.release_budgeted_bytes()
     assert node.budget.total_bytes == 0
 
 
@@ -381,11 +381,11 @@ def test_who_waits_is_not_read_for_while_the_memory_for_answers_is_used_up(node:
     answers = start(node, 12, request(node, row(3)))
     commit(node, 3)
     node.budget.bytes_max = 100
-    node.budget.add(101)
+    node.budget.add_unsent_bytes(101)
     look(node)
     look(node)
     assert (answers.bodies, node.thread.waiting) == ([], [])
-    node.budget.remove(101)
+    node.budget.remove_unsent_bytes(101)
     look(node)
     assert len(partitions(answers)[0].records) > 0
 

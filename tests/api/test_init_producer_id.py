@@ -70,4 +70,4 @@ def test_an_error_has_no_id(version: int) -> None:
 @pytest.mark.parametrize(("drawn", "producer_id"), [(b"\0" * 8, 0), (b"\xff" * 8, 2**63 - 1)])
 def test_a_machine_gives_ids_that_kafka_allows(drawn: bytes, producer_id: int) -> None:
     machine = HostResources(RealFileSystem(), FakeClock(), random_bytes=lambda count: drawn[:count])
-    assert machine.new_producer_id() == producer_id
+    assert machine.new_random_producer_id() == producer_id

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from audit.session import spark_session
+from audit.session import get_or_create_session
 from tests.support.missing import skip_or_fail
 
 
@@ -29,7 +29,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
     """A session on two threads."""
-    session = spark_session(
+    session = get_or_create_session(
         "local[2]",
         settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"},
     )

@@ -10,7 +10,7 @@ from protocol.named_types import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import JOURNAL_DIR, OFFSETS_TOPIC
-from storage.format.batch import read_batch
+from storage.format.batch import read_unchecked_batch
 from storage.format.batch_format import CRC_START
 from storage.format.records import UnknownRecord
 from storage.journal.journal_registry import write_registry_file
@@ -41,7 +41,7 @@ def flipped_bit(log: Log) -> None:
     """One bit of a batch in the middle is another."""
     healthy(log)
     data = bytearray(log.file.read_bytes())
-    batch = read_batch(bytes(data), read_batch(bytes(data)).end)
+    batch = read_unchecked_batch(bytes(data), read_unchecked_batch(bytes(data)).end)
     data[batch.position + CRC_START + 60] ^= 0x10
     log.file.write_bytes(data)
 
@@ -50,7 +50,7 @@ def cut_batch(log: Log) -> None:
     """Bytes are missing from the middle of the file."""
     healthy(log)
     data = log.file.read_bytes()
-    first = read_batch(data)
+    first = read_unchecked_batch(data)
     log.file.write_bytes(data[: first.end - 20] + data[first.end + 20 :])
 
 

@@ -8,13 +8,13 @@ from typing import Self
 
 from crc32c import crc32c
 
-from audit.facts.inventory import Inventory, take_inventory
+from audit.facts.inventory import LogInventory, join_directory_snapshots
 from audit.options import AuditOptions
 from audit.source.directory_snapshot import take_directory_snapshot
 from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
-from storage.format.batch import BatchBuilder, read_batch
+from storage.format.batch import BatchBuilder, read_unchecked_batch
 from storage.format.batch_format import CONTROL, CRC_START, HEADER_BYTES, TRANSACTIONAL
 from storage.format.records import (
     GroupMetadataRecord,
@@ -109,7 +109,7 @@ def make_batch(
     builder.append(records)
     (batch,) = builder.build(Offset(base_offset), LeaderEpoch(epoch), at)
     if producer is not None:
-        attributes = read_batch(batch).attributes | TRANSACTIONAL | (CONTROL if control else 0)
+        attributes = read_unchecked_batch(batch).attributes | TRANSACTIONAL | (CONTROL if control else 0)
         batch = patched(batch, CRC_START, _ATTRIBUTES.pack(attributes))
         batch = patched(batch, 43, _PRODUCER.pack(producer, 0))
     return batch
@@ -169,7 +169,7 @@ class Log:
         with self._file.open("ab") as stream:
             stream.write(batch)
         if len(batch) >= HEADER_BYTES:
-            self.next_offset = max(self.next_offset, read_batch(batch).next_offset)
+            self.next_offset = max(self.next_offset, read_unchecked_batch(batch).next_offset)
         return self
 
     def roll(self) -> Self:
@@ -190,6 +190,8 @@ def healthy(log: Log) -> Log:
     return log.add(commit(group, 100), at=NOW - HOUR)
 
 
-def inventory_of(options: AuditOptions) -> Inventory:
+def inventory_of(options: AuditOptions) -> LogInventory:
     """What there is in the log directories of an audit, all of them local."""
-    return take_inventory({log_dir: take_directory_snapshot(log_dir) for log_dir in options.log_dirs})
+    return join_directory_snapshots(
+        {log_dir: take_directory_snapshot(log_dir) for log_dir in options.log_dirs}
+    )

@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compared.cluster_comparison import LoggedGroup, LoggedOffset, LoggedState, compare
-from audit.compared.live import LiveGroup, LiveOffset, LiveState, read_live_state
+from audit.compared.cluster_comparison import LoggedGroup, LoggedOffset, LoggedState, compare_log_with_cluster
+from audit.compared.live_state_reader import LiveGroup, LiveOffset, LiveState, read_live_state
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
@@ -184,7 +184,7 @@ def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> Logged
 
 
 def kinds(logged: LoggedState, before: LiveState, after: LiveState) -> list[str]:
-    return [found.kind for found in compare(logged, before, after)]
+    return [found.kind for found in compare_log_with_cluster(logged, before, after)]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_an_offset_differs_where_it_did_not_change(
 
 def test_long_metadata_is_quoted_in_part() -> None:
     short, long = LiveOffset(7, 1, "é" * 200), LiveOffset(7, 1, "é" * 4_096)
-    (found,) = compare(log(short), live(long), live(long))
+    (found,) = compare_log_with_cluster(log(short), live(long), live(long))
     assert found.message.endswith(
         f"the log has 7 (epoch 1, '{'é' * 200}'), the cluster 7 (epoch 1, '{'é' * 200}'... (4096 characters))"
     )

@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compared.compaction import find_compaction_differences
+from audit.compared.compaction_comparison import find_compaction_differences
 from audit.errors import AuditError
 from audit.options import AuditOptions
 from audit.run.audit import audit
 from audit.run.reading import read_facts
-from audit.source.compacted import Clean, check_work_dir, compact, copy_log
+from audit.source.compacted_copy import Clean, check_work_dir, compact_log_copy, copy_log
 from audit.source.plan import Range, plan
 from protocol.named_types import Offset, Partition
 from storage.cleaner import work
@@ -245,7 +245,7 @@ def test_what_is_in_the_journal_only_is_compacted_too(
 ) -> None:
     manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     end = manager.end_offset(Partition(5))
     manager.append(
         [Entry(Partition(5), end, make_batch([commit(group_in(5), 8, topic="last")], end))], sync=True
@@ -343,7 +343,7 @@ def test_tombstones_and_what_was_aborted_are_gone_in_the_end(tmp_path: Path) -> 
     assert (copy.start, copy.end) == (0, log.next_offset)
     copied = [path.read_bytes() for path in sorted(directory.iterdir())]
     assert copied == [path.read_bytes() for path in sorted(log.directory.iterdir())]
-    compact(copy, NOW, CleanerSettings(), work.clean)
+    compact_log_copy(copy, NOW, CleanerSettings(), work.clean)
     batches = [one for path in sorted(directory.glob("*.log")) for one in iter_batches(path.read_bytes())]
     left = [(one.base_offset, key) for one in batches for _, _, key, _ in iter_records(one)]
     assert [offset for offset, _ in left] == [3, 4, 5]  # an end of a transaction stays once more

@@ -63,7 +63,7 @@ def state(facts: Facts) -> list[DataFrame]:
 def test_compaction_changes_neither_the_state_nor_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     before = looked_at(spark, tmp_path)
     kept = [table.localCheckpoint() for table in state(before)]
     records_before = before.ranges.groupBy().sum("records").collect()[0][0]

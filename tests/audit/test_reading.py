@@ -16,7 +16,7 @@ from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part, skip_before_log_start
 from protocol.named_types import Offset, Partition
-from storage.columns.walk import Chunk, iter_segment_chunks
+from storage.columns.batch_finder import Chunk, iter_segment_chunks
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
@@ -306,7 +306,7 @@ def test_what_both_have_is_read_once(manager: LogManager) -> None:
 @pytest.mark.parametrize("again", [False, True])
 def test_a_journal_that_is_done_with_before_it_is_read(manager: LogManager, again: bool) -> None:
     tasks = plan([str(manager.data_dir)])
-    manager.checkpoint()
+    manager.checkpoint_journal()
     if again:
         # Other batches in the same space.
         for label in range(50, 60):

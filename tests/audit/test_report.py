@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from audit.checks import all_checks
-from audit.facts.facts import RunFacts
+from audit.facts.facts import RunSummary
 from audit.options import Severity
 from audit.report.html import ROWS_SHOWN, html_page
-from audit.report.markdown import FINDINGS_SHOWN, markdown_text, verdict
+from audit.report.markdown import FINDINGS_SHOWN, render_markdown_report, verdict
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 from audit.report.prometheus import prometheus_text
 from tests.audit.browser import screenshot_of
@@ -33,7 +33,7 @@ def finding(check: str, severity: Severity, partition: int, count: int = 1) -> F
 
 def report(*findings: Finding) -> Report:
     severities = [one.severity for one in findings]
-    run = RunFacts(
+    run = RunSummary(
         log_dirs="/data",
         as_of_ms=1_700_000_000_000,
         partitions=PARTITIONS,
@@ -136,7 +136,7 @@ def test_all_reports_count_alike() -> None:
 
 
 def test_the_mail_has_each_check_once_with_its_names_and_what_to_do() -> None:
-    text = markdown_text(MANY)
+    text = render_markdown_report(MANY)
     assert text.count("### ") == 3
     assert "### committed offset back: 99 times in 50 partitions" in text
     assert text.count("**What to do:**") == 3

@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from audit.errors import AuditError
 from audit.schema import SCHEMA, arrow_schema
 from audit.source import fold_log_dirs
-from audit.source.folding import Fold
+from audit.source.folding import FoldDefinition
 from audit.source.remote import FILE_BYTES_MAX
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
@@ -32,7 +32,7 @@ def records(spark: SparkSession, log_dirs: Sequence[str], columns: Sequence[str]
     """The rows themselves, which is what a fold makes that changes nothing."""
     schema = arrow_schema(StructType([SCHEMA[name] for name in columns]))
     return fold_log_dirs(
-        spark, log_dirs, Fold(columns, schema, lambda rows, _: (row.cast(schema) for row in rows))
+        spark, log_dirs, FoldDefinition(columns, schema, lambda rows, _: (row.cast(schema) for row in rows))
     )
 
 

@@ -26,7 +26,7 @@ from coordinator.authorization.permissions import (
     topic_permission,
 )
 from coordinator.authorization.rule import PASSES, AuthorizationResult
-from coordinator.authorization.rules import RULES
+from coordinator.authorization.rules_by_api import RULES
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupRequest

@@ -15,7 +15,7 @@ class ManualThread:
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
 
-    def submit(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+    def submit_with_callback(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
         self.waiting.append((call, on_done))
 
     def run_one(self, error: BaseException | None = None) -> None:

@@ -32,7 +32,7 @@ def new_catalogue(**partitions: int) -> Catalogue:
     """A catalogue with topics of these names; underscores stay what they are."""
     catalogue = Catalogue(Topic(name=OFFSETS_TOPIC, id=OFFSETS_ID, partitions=50))
     for number, (name, count) in enumerate(partitions.items(), 1):
-        assert isinstance(catalogue.create(name, count, topic_id=number.to_bytes(16, "big")), Topic)
+        assert isinstance(catalogue.add_topic(name, count, topic_id=number.to_bytes(16, "big")), Topic)
     return catalogue
 
 
@@ -43,7 +43,7 @@ def error_of(result: object) -> ErrorCode:
 
 def test_a_new_topic_is_found_by_name_and_by_id() -> None:
     catalogue = new_catalogue()
-    topic = catalogue.create("orders", 3, topic_id=b"i" * 16, configs={"retention.ms": "5"})
+    topic = catalogue.add_topic("orders", 3, topic_id=b"i" * 16, configs={"retention.ms": "5"})
     assert topic == Topic(name="orders", id=b"i" * 16, partitions=3, configs={"retention.ms": "5"})
     assert catalogue.get("orders") is topic
     assert catalogue.by_id(b"i" * 16) is topic
@@ -54,7 +54,7 @@ def test_a_new_topic_is_found_by_name_and_by_id() -> None:
 def test_topics_come_in_name_order_with_the_offsets_topic_among_them() -> None:
     catalogue = new_catalogue(b=1, a=1, Z=1)
     assert [topic.name for topic in catalogue] == ["Z", OFFSETS_TOPIC, "a", "b"]
-    catalogue.delete("a")
+    catalogue.remove_topic("a")
     assert [topic.name for topic in catalogue] == ["Z", OFFSETS_TOPIC, "b"]
 
 
@@ -77,15 +77,15 @@ def test_topics_come_in_name_order_with_the_offsets_topic_among_them() -> None:
 def test_what_cannot_be_created_leaves_nothing_behind(name: str, partitions: int, error: ErrorCode) -> None:
     catalogue = new_catalogue(there=1, it_is=1)
     before = list(catalogue)
-    assert error_of(catalogue.create(name, partitions, topic_id=b"n" * 16)) is error
+    assert error_of(catalogue.add_topic(name, partitions, topic_id=b"n" * 16)) is error
     assert list(catalogue) == before
     assert catalogue.by_id(b"n" * 16) is None
 
 
 def test_a_name_is_free_again_after_its_topic_is_gone() -> None:
     catalogue = new_catalogue(a_b=1)
-    assert isinstance(catalogue.delete("a_b"), Topic)
-    assert isinstance(catalogue.create("a.b", 1, topic_id=b"n" * 16), Topic)
+    assert isinstance(catalogue.remove_topic("a_b"), Topic)
+    assert isinstance(catalogue.add_topic("a.b", 1, topic_id=b"n" * 16), Topic)
 
 
 def test_partitions_only_grow() -> None:
@@ -109,14 +109,14 @@ def test_partitions_only_grow() -> None:
 def test_a_topic_that_is_not_there_cannot_be_changed() -> None:
     catalogue = new_catalogue()
     assert error_of(catalogue.create_partitions("orders", 5)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert error_of(catalogue.delete("orders")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error_of(catalogue.remove_topic("orders")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_nobody_changes_the_offsets_topic() -> None:
     catalogue = new_catalogue()
     before = list(catalogue)
     assert error_of(catalogue.create_partitions(OFFSETS_TOPIC, 51)) is ErrorCode.INVALID_REQUEST
-    assert error_of(catalogue.delete(OFFSETS_TOPIC)) is ErrorCode.INVALID_REQUEST
+    assert error_of(catalogue.remove_topic(OFFSETS_TOPIC)) is ErrorCode.INVALID_REQUEST
     assert list(catalogue) == before
     offsets_topic = catalogue.get(OFFSETS_TOPIC)
     assert offsets_topic is catalogue.by_id(OFFSETS_ID) is catalogue.offsets_topic
@@ -132,11 +132,11 @@ def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     catalogue = new_catalogue(a=1, b=1)
     list(catalogue)  # sorts, so that there is an order to be given up
     draft = catalogue.make_draft()
-    draft.delete("a")
-    draft.create("c", 1, topic_id=b"c" * 16)
+    draft.remove_topic("a")
+    draft.add_topic("c", 1, topic_id=b"c" * 16)
     draft.create_partitions("b", 4)
-    draft.create("gone", 1, topic_id=b"g" * 16)
-    draft.delete("gone")
+    draft.add_topic("gone", 1, topic_id=b"g" * 16)
+    draft.remove_topic("gone")
     assert catalogue == new_catalogue(a=1, b=1)
     assert [name for name in ("a", "b", "c", "gone") if name in draft] == ["b", "c"]
     assert (draft.totals.topics, draft.totals.partitions) == (2, 5)
@@ -154,7 +154,7 @@ def test_a_draft_of_many_topics_is_summed_up_and_undone_in_steps() -> None:
     draft = new_catalogue().make_draft()
     mark = draft.get_savepoint()
     for number in range(2_000):
-        draft.create(f"t{number}", 1, topic_id=new_topic_id())
+        draft.add_topic(f"t{number}", 1, topic_id=new_topic_id())
     assert len(list(draft.changes_in_steps())) == 2_000 // COUNTED_PER_STEP
     left = [len(draft.changes().created) for _ in draft.undo_in_steps(mark)]
     assert left == list(range(2_000 - UNDONE_PER_STEP, -1, -UNDONE_PER_STEP))
@@ -171,9 +171,9 @@ def test_the_settings_of_a_topic_are_replaced() -> None:
     draft.configure("a", {"flush.ms": "1"})
     draft.configure("a", {"retention.ms": "22"})
     draft.create_partitions("a", 2)
-    draft.create("c", 1, topic_id=b"c" * 16)
+    draft.add_topic("c", 1, topic_id=b"c" * 16)
     draft.configure("c", {"flush.ms": "3"})
-    for piece in draft.changes().pieces():
+    for piece in draft.changes().split_into_pieces():
         catalogue.apply(piece)
     found = {topic.name: (topic.partitions, dict(topic.configs)) for topic in catalogue.snapshot_topics()}
     assert found == {"a": (2, {"retention.ms": "22"}), "b": (1, {}), "c": (1, {"flush.ms": "3"})}
@@ -193,8 +193,8 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
     old = catalogue.get("a")
     assert old is not None
     draft = catalogue.make_draft()
-    draft.delete("a")
-    draft.create("a", 1, topic_id=b"n" * 16)
+    draft.remove_topic("a")
+    draft.add_topic("a", 1, topic_id=b"n" * 16)
     changes = draft.changes()
     assert list(changes.deleted) == [old.id]
     assert catalogue.apply(changes) == ["a"]
@@ -228,16 +228,16 @@ def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, r
 def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
     catalogue = new_catalogue()
     for number in range(600):
-        catalogue.create(f"t{number}", 1, topic_id=new_topic_id())
+        catalogue.add_topic(f"t{number}", 1, topic_id=new_topic_id())
     draft = catalogue.make_draft()
     for number in range(300):
-        draft.delete(f"t{number}")
+        draft.remove_topic(f"t{number}")
         draft.create_partitions(f"t{300 + number}", 2)
     for number in range(900):
         long = {"cleanup.policy": "compact" + 900 * " "} if number % 3 == 0 else {}
-        draft.create(f"new{number}", 1, topic_id=new_topic_id(), configs=long)
+        draft.add_topic(f"new{number}", 1, topic_id=new_topic_id(), configs=long)
     changes = draft.changes()
-    pieces = list(changes.pieces())
+    pieces = list(changes.split_into_pieces())
     assert len(pieces) > 6
     for piece in pieces:
         assert len(msgspec.msgpack.encode(piece)) < 2 * PIECE_BYTES_MAX
@@ -260,7 +260,7 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
 
     def create(name: str, partitions: int = 1, **configs: str) -> Topic | Refusal:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
-        return catalogue.create(name, partitions, topic_id=new_topic_id(), configs=settings)
+        return catalogue.add_topic(name, partitions, topic_id=new_topic_id(), configs=settings)
 
     def is_refused(result: Topic | Refusal, error: ErrorCode, setting: str) -> bool:
         return isinstance(result, Refusal) and result.error is error and f"({setting})" in str(result.message)
@@ -283,7 +283,7 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
     assert isinstance(create("b", 6), Topic)
     assert is_refused(create("c"), policy, "max.partitions")
     assert is_refused(catalogue.create_partitions("a", 5), policy, "max.partitions")
-    catalogue.delete("b")
+    catalogue.remove_topic("b")
     assert isinstance(create("b", 1), Topic)
     assert isinstance(create("c", 1), Topic)
     assert is_refused(create("d"), policy, "max.topics")
@@ -301,7 +301,7 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
 def test_ids_cannot_be_used_twice() -> None:
     catalogue = new_catalogue()
     with pytest.raises(AssertionError, match="is taken"):
-        catalogue.create("a", 1, topic_id=OFFSETS_ID)
+        catalogue.add_topic("a", 1, topic_id=OFFSETS_ID)
 
 
 def test_messages_that_quote_much_are_cut_before_they_leave() -> None:
@@ -338,7 +338,7 @@ class CatalogueMachine(RuleBasedStateMachine):
             and name != "__cluster_metadata"
             and partitions > 0
         )
-        result = self.draft.create(name, partitions, topic_id=new_topic_id())
+        result = self.draft.add_topic(name, partitions, topic_id=new_topic_id())
         assert isinstance(result, Topic) == possible
         if possible:
             self.model[name] = partitions
@@ -353,7 +353,7 @@ class CatalogueMachine(RuleBasedStateMachine):
 
     @rule(target=deleted_ids, name=NAMES)
     def delete(self, name: str) -> bytes:
-        result = self.draft.delete(name)
+        result = self.draft.remove_topic(name)
         assert isinstance(result, Topic) == (name in self.model)
         self.model.pop(name, None)
         return result.id if isinstance(result, Topic) else b"none of them is this"

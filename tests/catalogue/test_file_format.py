@@ -18,9 +18,9 @@ from coordinator.catalogue.errors import CorruptCatalogue
 from coordinator.catalogue.file_format import (
     decode,
     decode_partition_count,
-    encode,
     encode_changes,
-    encode_dropped,
+    encode_file_in_parts,
+    encode_offset_drops,
 )
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
@@ -98,7 +98,7 @@ def test_what_a_new_file_says_of_deletions_is_read_again() -> None:
     dropped = {9: [Partition(1), Partition(4)], 609: [Partition(2)]}
     kept = StoredDeletions(7, [["a", "b"], [f"t{number}" for number in range(600)]], dropped)
     golden = golden_catalogue()
-    data = b"".join(encode(golden.offsets_topic, golden.snapshot_topics(), kept))
+    data = b"".join(encode_file_in_parts(golden.offsets_topic, golden.snapshot_topics(), kept))
     found = decode(data, PATH)
     assert (found.catalogue, found.made_bytes, found.is_torn) == (golden, len(data), False)
     assert found.deletions.undropped_topics(Partition(2)) == []
@@ -114,10 +114,10 @@ def test_the_file_looks_as_documented() -> None:
     assert orders is not None
     assert audit is not None
     old = Topic(name="old", id=bytes(15) + b"\x01", partitions=1)
-    made = b"".join(encode(golden.offsets_topic, [orders, old]))
+    made = b"".join(encode_file_in_parts(golden.offsets_topic, [orders, old]))
     made += encode_changes(Changes(grown=[PartitionsAdded(old.id, 1, 3)]))
     made += encode_changes(Changes(deleted=[old.id], created=[audit]))
-    made += encode_dropped({1: [Partition(0), Partition(2)]})
+    made += encode_offset_drops({1: [Partition(0), Partition(2)]})
     assert made == with_checksums(GOLDEN)
 
 
@@ -126,7 +126,9 @@ def test_new_settings_are_a_line_of_their_own() -> None:
     orders = golden.get("orders")
     assert orders is not None
     changed = ConfigsChanged(orders.id, orders.configs, {"flush.ms": "1"})
-    data = b"".join(encode(golden.offsets_topic, [orders])) + encode_changes(Changes(configured=[changed]))
+    data = b"".join(encode_file_in_parts(golden.offsets_topic, [orders])) + encode_changes(
+        Changes(configured=[changed])
+    )
     found = whole(data).get("orders")
     assert found is not None
     assert found.configs == {"flush.ms": "1"}
@@ -159,7 +161,7 @@ def test_what_is_written_is_read_again(
         offsets_topic,
         (Topic(name=name, id=id_, partitions=n, configs=configs) for name, id_, n, configs in topics),
     )
-    assert whole(b"".join(encode(offsets_topic, catalogue.snapshot_topics()))) == catalogue
+    assert whole(b"".join(encode_file_in_parts(offsets_topic, catalogue.snapshot_topics()))) == catalogue
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version": 2}', b"\0" * 100, b"\xff"])
@@ -239,7 +241,7 @@ def test_pages_of_one_change_reach_the_disk_in_any_order(page_bytes: int) -> Non
         Topic(name=f"topic-{number}", id=uuid.UUID(int=2**100 + number).bytes, partitions=1)
         for number in range(1_001)
     ]
-    pieces = list(Changes(created=topics[1:]).pieces())
+    pieces = list(Changes(created=topics[1:]).split_into_pieces())
     assert len(pieces) == 4
     change = b"".join(encode_changes(piece, continues=number > 0) for number, piece in enumerate(pieces))
     later = encode_changes(Changes(created=topics[:1]))

@@ -96,8 +96,8 @@ def test_no_step_of_a_walk_over_all_topics_touches_all_of_them() -> None:
     for number, _ in enumerate(catalogue):
         most, seen = max(most, Watched.touched - seen), Watched.touched
         if number % 1_000 == 0:
-            catalogue.create(Watched(f"new{number}"), 1, topic_id=new_topic_id())
-            catalogue.delete(f"t{MANY - 1 - number // 2}")
+            catalogue.add_topic(Watched(f"new{number}"), 1, topic_id=new_topic_id())
+            catalogue.remove_topic(f"t{MANY - 1 - number // 2}")
     assert most <= A_LOOK
     assert Watched.touched <= 20 * MANY  # the walk as a whole costs no more than a sort
 
@@ -107,10 +107,10 @@ def test_topics_that_come_and_go_during_a_walk_spoil_it_for_no_other() -> None:
     stays = {topic.name for topic in catalogue} - {"t2500", "t1"}
     walk = iter(catalogue)
     met = [next(walk).name for _ in range(1_500)]
-    catalogue.delete("t1")  # which was met
-    catalogue.delete("t2500")
-    catalogue.create("a", 1, topic_id=new_topic_id())  # too late for this walk
-    catalogue.create("zz", 1, topic_id=new_topic_id())
+    catalogue.remove_topic("t1")  # which was met
+    catalogue.remove_topic("t2500")
+    catalogue.add_topic("a", 1, topic_id=new_topic_id())  # too late for this walk
+    catalogue.add_topic("zz", 1, topic_id=new_topic_id())
     catalogue.create_partitions("t999", 7)
     later = list(walk)
     names = [*met, *(topic.name for topic in later)]

@@ -36,7 +36,7 @@ def store_in(
     data_dir: Path, fs: FileSystem | None = None, thread: ManualThread | None = None
 ) -> CatalogueStore:
     """A store that was not loaded yet."""
-    submit = (thread or ManualThread()).submit
+    submit = (thread or ManualThread()).submit_with_callback
     return CatalogueStore(data_dir, submit, fs=fs or RealFileSystem(), new_topic_id=new_topic_id)
 
 
@@ -50,12 +50,12 @@ class Bench:
         self.told: list[Any] = []
 
     def create(self, name: str) -> None:
-        self.store.submit_edit(
-            lambda draft: draft.create(name, 1, topic_id=self.store.new_topic_id()), self.told.append
+        self.store.submit_edit_with_callback(
+            lambda draft: draft.add_topic(name, 1, topic_id=self.store.new_topic_id()), self.told.append
         )
 
     def delete(self, name: str) -> None:
-        self.store.submit_edit(lambda draft: draft.delete(name), self.told.append)
+        self.store.submit_edit_with_callback(lambda draft: draft.remove_topic(name), self.told.append)
 
     def names(self) -> list[str]:
         return [topic.name for topic in self.catalogue if topic.name != OFFSETS_TOPIC]
@@ -176,11 +176,11 @@ def test_a_write_that_the_system_refuses_is_a_storage_error(tmp_path: Path) -> N
 
 def test_an_edit_that_fails_does_not_spoil_the_others(bench: Bench) -> None:
     def broken(draft: Draft) -> None:
-        draft.create("half", 1, topic_id=b"h" * 16)
+        draft.add_topic("half", 1, topic_id=b"h" * 16)
         raise LookupError("a bug")
 
     bench.create("a")
-    bench.store.submit_edit(broken, bench.told.append)
+    bench.store.submit_edit_with_callback(broken, bench.told.append)
     bench.create("b")
     bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == ["a", "b"]
@@ -193,7 +193,7 @@ def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(bench: Bench) -
         raise ConnectionError("gone")
 
     bench.create("a")
-    bench.store.submit_edit(lambda draft: draft.create("b", 1, topic_id=b"b" * 16), deaf)
+    bench.store.submit_edit_with_callback(lambda draft: draft.add_topic("b", 1, topic_id=b"b" * 16), deaf)
     bench.create("c")
     bench.thread.run_one()
     with pytest.raises(ExceptionGroup) as caught:
@@ -203,8 +203,8 @@ def test_one_who_cannot_be_told_does_not_keep_the_others_from_it(bench: Bench) -
 
 
 def test_an_answer_may_ask_for_the_next_change(bench: Bench) -> None:
-    bench.store.submit_edit(
-        lambda draft: draft.create("a", 1, topic_id=b"a" * 16), lambda _outcome: bench.create("b")
+    bench.store.submit_edit_with_callback(
+        lambda draft: draft.add_topic("a", 1, topic_id=b"a" * 16), lambda _outcome: bench.create("b")
     )
     bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == ["a", "b"]
@@ -488,10 +488,10 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
     )
     longest = 0
     for number in range(300):
-        bench.store.submit_edit(partial(create_many, number), bench.told.append)
+        bench.store.submit_edit_with_callback(partial(create_many, number), bench.told.append)
         bench.thread.run_all()
         longest = max(longest, bench.store.path.stat().st_size)
-        bench.store.submit_edit(partial(delete_many, number), bench.told.append)
+        bench.store.submit_edit_with_callback(partial(delete_many, number), bench.told.append)
         bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == []
     assert noted == [True] * 300
@@ -500,12 +500,12 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
 
 def create_many(number: int, draft: Draft) -> None:
     for index in range(100):
-        draft.create(f"{number}-{index}-{'x' * 200}", 1, topic_id=new_topic_id())
+        draft.add_topic(f"{number}-{index}-{'x' * 200}", 1, topic_id=new_topic_id())
 
 
 def delete_many(number: int, draft: Draft) -> None:
     for index in range(100):
-        draft.delete(f"{number}-{index}-{'x' * 200}")
+        draft.remove_topic(f"{number}-{index}-{'x' * 200}")
 
 
 class NoRoomForAnother(UnsyncedFileSystem):
@@ -523,9 +523,9 @@ def test_where_the_file_cannot_be_made_anew_changes_go_on(tmp_path: Path) -> Non
 
     def create(draft: Draft) -> None:
         for name in many:
-            draft.create(name, 1, topic_id=new_topic_id())
+            draft.add_topic(name, 1, topic_id=new_topic_id())
 
-    bench.store.submit_edit(create, lambda _outcome: None)
+    bench.store.submit_edit_with_callback(create, lambda _outcome: None)
     bench.thread.run_all()
     assert bench.store.path.stat().st_size > REWRITE_BYTES_MIN
     for name in names:
@@ -576,12 +576,12 @@ def test_an_edit_of_many_topics_gives_way_and_is_kept_as_a_whole(bench: Bench) -
 
     def create_hundreds(draft: Draft) -> Steps[int]:
         for number in range(500):
-            draft.create(f"t{number:03}", 1, topic_id=new_topic_id())
+            draft.add_topic(f"t{number:03}", 1, topic_id=new_topic_id())
             if number % 10 == 9:
                 yield
         return len(draft.changes().created)
 
-    bench.store.submit_edit_in_steps(create_hundreds, bench.told.append)
+    bench.store.submit_stepwise_edit(create_hundreds, bench.told.append)
     bench.create("a")  # shares the next write
     taken = 0
     while turns:
@@ -598,11 +598,11 @@ def test_an_edit_of_many_topics_gives_way_and_is_kept_as_a_whole(bench: Bench) -
 
 def test_an_edit_that_fails_in_the_middle_leaves_nothing(bench: Bench) -> None:
     def broken(draft: Draft) -> Steps[None]:
-        draft.create("half", 1, topic_id=b"h" * 16)
+        draft.add_topic("half", 1, topic_id=b"h" * 16)
         yield
         raise LookupError("a bug")
 
-    bench.store.submit_edit_in_steps(broken, bench.told.append)
+    bench.store.submit_stepwise_edit(broken, bench.told.append)
     assert isinstance(bench.told[0], LookupError)
     assert bench.thread.waiting == []
 
@@ -625,7 +625,7 @@ def test_many_changes_are_taken_over_in_slices(bench: Bench) -> None:
     bench.store.on_changed = parts.append
     for change_all, left in ((create_all, 5_000), (grow_all, 5_000), (delete_all, 0)):
         bench.store.later = None
-        bench.store.submit_edit(change_all, bench.told.append)
+        bench.store.submit_edit_with_callback(change_all, bench.told.append)
         bench.store.later = turns.append
         parts.clear()
         bench.thread.run_one()
@@ -648,7 +648,7 @@ def count(changes: Changes) -> int:
 
 def create_all(draft: Draft) -> None:
     for number in range(5_000):
-        draft.create(f"t{number}", 1, topic_id=new_topic_id())
+        draft.add_topic(f"t{number}", 1, topic_id=new_topic_id())
 
 
 def grow_all(draft: Draft) -> None:
@@ -658,7 +658,7 @@ def grow_all(draft: Draft) -> None:
 
 def delete_all(draft: Draft) -> None:
     for number in range(5_000):
-        draft.delete(f"t{number}")
+        draft.remove_topic(f"t{number}")
 
 
 def test_a_bug_in_those_who_hear_of_a_change_blocks_no_other(bench: Bench) -> None:
@@ -682,8 +682,12 @@ def test_what_becomes_of_topics_is_in_the_log(tmp_path: Path, lines: LogLines) -
     bench = Bench(tmp_path)
     bench.create("secret")
     bench.thread.run_all()
-    bench.store.submit_edit(lambda draft: draft.create_partitions("secret", 3), bench.told.append)
-    bench.store.submit_edit(lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append)
+    bench.store.submit_edit_with_callback(
+        lambda draft: draft.create_partitions("secret", 3), bench.told.append
+    )
+    bench.store.submit_edit_with_callback(
+        lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append
+    )
     bench.thread.run_all()
     bench.delete("secret")
     bench.thread.run_all()

@@ -6,7 +6,7 @@ import uuid
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from coordinator.cli.cluster.fencing import fence_and_commit
+from coordinator.cli.cluster.commit_after_member_removal import fence_and_commit
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import CommandError
 from protocol.apis import ApiKey

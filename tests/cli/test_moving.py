@@ -19,7 +19,7 @@ import pytest
 
 from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_ports
-from coordinator.cli.moving.private_nodes import PrivateNodes
+from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId
 from tests.kafka.cluster import KafkaCluster

@@ -10,13 +10,13 @@ from struct import pack, unpack_from
 
 from coordinator.gateway import session_io
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     BROKER,
     COORDINATOR,
     HERE,
     Bytes,
     ClientSession,
-    NoResponse,
+    NoResponseError,
     Route,
     Verdict,
 )
@@ -92,7 +92,7 @@ class TestRoutes:
         )
         self.found = {api_version_prefix(each.api_key, each.version): each for each in routes}
 
-    def find_fallback_route(self, api_key: int, version: int) -> Route | None:
+    def find_unknown_version_route(self, api_key: int, version: int) -> Route | None:
         """Nothing else is offered."""
 
     @staticmethod
@@ -104,7 +104,7 @@ class TestRoutes:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
         try:
             answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
-        except NoResponse:
+        except NoResponseError:
             return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
         whole = rewrite_whole(None, answered)
@@ -211,7 +211,7 @@ class Play:
                 steps.append(lambda: self.session.receive_from_client(self._piece(self.requests)))
             for pipeline, peer in self.peers.items():
                 peer.work()
-                if peer.answers and self.session.wants_answers(pipeline):
+                if peer.answers and self.session.should_read_responses(pipeline):
                     steps.append(
                         lambda pipeline=pipeline, peer=peer: self.session.receive_from_pipeline(
                             pipeline, self._piece(peer.answers)

@@ -15,7 +15,7 @@ from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.permission_gate import Adopt, skip_adoption
-from coordinator.gateway.routing import COORDINATOR, Ask, ClientSession, Route, Verdict
+from coordinator.gateway.routing_types import COORDINATOR, Ask, ClientSession, Route, Verdict
 from coordinator.host import real_machine
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
@@ -165,7 +165,7 @@ class Rig:
         await self.coordinator.start(self._path)
         self.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", self.broker.port)})
         ours = OurNode(OUR_ID, Address("gateway.example", self.base + OURS_AT), self._path)
-        self.gateway.set_nodes({OUR_ID: ours})
+        self.gateway.set_our_nodes({OUR_ID: ours})
         self.gateway.start()
 
     async def client(self, node_id: int = BROKER_ID) -> Peer:

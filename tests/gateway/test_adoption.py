@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
-from coordinator.gateway.coordinators import GroupNotServed
-from coordinator.runtime.promise import run_until_waiting
+from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
+from coordinator.runtime.promise import run_for_immediate_result
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
@@ -19,7 +19,7 @@ from coordinator.upstream.adoption import (
     GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
-    StoreResult,
+    StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
 )
@@ -55,7 +55,7 @@ class Played:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -67,17 +67,19 @@ class Played:
             raise self.error
         return OwnershipMarker(group in self.here, group in self.confirmed_absent, self.epoch)
 
-    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
+    async def store_adopted_offsets(
+        self, group: GroupId, reading: GroupOffsetsReading
+    ) -> StoreAttemptOutcome:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
             self.epoch += 1
         if reading.mark.epoch != self.epoch:
-            return StoreResult.STALE
+            return StoreAttemptOutcome.STALE
         if reading.is_unknown:
             self.confirmed_absent.add(group)
-            return StoreResult.CONFIRMED_ABSENT
+            return StoreAttemptOutcome.CONFIRMED_ABSENT
         self.here[group] = reading.offsets
-        return StoreResult.TAKEN
+        return StoreAttemptOutcome.TAKEN
 
     async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         return self.states.get(group, ClusterGroupState.none())
@@ -137,7 +139,7 @@ class Asking:
     def go_on(self) -> None:
         """Look again."""
         if self.error is None:
-            self.error = run_until_waiting(self._asked)
+            self.error = run_for_immediate_result(self._asked)
             self.has_waited = self.has_waited or self.error is None
 
     def end(self) -> None:
@@ -232,18 +234,18 @@ async def test_groups_and_members_that_are_waited_for_are_counted(played: Played
     }
     for group in ("g", "h", "free"):
         await process.ask(group)
-    assert process.adoption.count_awaited() == (2, 3)
+    assert process.adoption.count_awaited_groups() == (2, 3)
     process.now_ms = REFUSED_MS
     played.states["g"] = ClusterGroupState("classic", "Stable", 1)
     await process.ask("g")
-    assert process.adoption.count_awaited() == (2, 1)
+    assert process.adoption.count_awaited_groups() == (2, 1)
     process.now_ms += WAITED_MS
-    assert process.adoption.count_awaited() == (0, 0), "nobody has asked for so long"
+    assert process.adoption.count_awaited_groups() == (0, 0), "nobody has asked for so long"
     await process.ask("g")
     del played.states["g"]
     process.now_ms += REFUSED_MS
     await process.ask("g")
-    assert process.adoption.count_awaited() == (0, 0), "it is here"
+    assert process.adoption.count_awaited_groups() == (0, 0), "it is here"
 
 
 async def test_of_very_many_refusals_only_the_oldest_are_forgotten(played: Played) -> None:
@@ -344,11 +346,11 @@ async def test_a_group_of_any_kind_is_taken_where_that_is_wanted(played: Played,
     ("error", "answer"),
     [
         (Unreachable("kafka:9092", "gone"), LOADING),
-        (GroupNotServed(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
-        (GroupNotServed(LOADING), LOADING),
+        (GroupTemporarilyUnserved(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
+        (GroupTemporarilyUnserved(LOADING), LOADING),
         (ConnectionResetError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (TimeoutError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (GroupNotServed(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
+        (GroupTemporarilyUnserved(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
     ],
     ids=str,
 )

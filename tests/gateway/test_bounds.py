@@ -16,12 +16,12 @@ from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
     REMEMBERED_MAX,
-    CachedPermissionCount,
+    CachedPermissionTotal,
     PermissionCache,
 )
 from coordinator.gateway.pipelines import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
-from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
+from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from coordinator.gateway.session import READ_BYTES, Session
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
@@ -90,11 +90,11 @@ def test_after_many_answers_that_are_rewritten_others_have_their_turn() -> None:
     )
     said = [io.writes]
     while io.calls:
-        assert not session.wants_answers(BROKER)
+        assert not session.should_read_responses(BROKER)
         io.call()
         said.append(io.writes)
     assert said == [REWRITTEN_AT_ONCE, 2 * REWRITTEN_AT_ONCE, count]
-    assert session.wants_answers(BROKER)
+    assert session.should_read_responses(BROKER)
     assert bytes(io.client) == b"".join(expected(REWRITTEN, number, b"some") for number in range(count))
 
 
@@ -142,7 +142,7 @@ def test_permissions_for_groups_with_long_names_are_not_remembered() -> None:
 
 
 def test_all_connections_together_remember_a_bounded_number_of_permissions_and_each_some() -> None:
-    in_all = CachedPermissionCount()
+    in_all = CachedPermissionTotal()
     connections = [
         PermissionCache(counted=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)
     ]
@@ -175,16 +175,16 @@ def test_who_keeps_something_for_the_longest_time_is_closed_where_there_is_no_ro
     closed: Counter[str] = Counter()
     kept = BufferBudget(4 * COUNTED_FROM_BYTES, closed)
     first, second, third = Keeping(), Keeping(), Keeping()
-    kept.set_held_bytes(first, COUNTED_FROM_BYTES)
-    kept.set_held_bytes(second, COUNTED_FROM_BYTES - 1)
-    kept.set_held_bytes(third, COUNTED_FROM_BYTES)
-    kept.set_held_bytes(first, 2 * COUNTED_FROM_BYTES)
+    kept.set_bytes_closing_excess(first, COUNTED_FROM_BYTES)
+    kept.set_bytes_closing_excess(second, COUNTED_FROM_BYTES - 1)
+    kept.set_bytes_closing_excess(third, COUNTED_FROM_BYTES)
+    kept.set_bytes_closing_excess(first, 2 * COUNTED_FROM_BYTES)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
-    kept.set_held_bytes(second, 2 * COUNTED_FROM_BYTES)
+    kept.set_bytes_closing_excess(second, 2 * COUNTED_FROM_BYTES)
     assert (first.aborted, second.aborted, third.aborted) == (True, False, False)
     assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
     kept.forget(second)
-    kept.set_held_bytes(third, 0)
+    kept.set_bytes_closing_excess(third, 0)
     assert (kept.total_bytes, closed["room"]) == (0, 1)
 
 
@@ -241,9 +241,9 @@ async def test_a_stopped_gateway_leaves_no_socket_of_a_client_that_was_gone(tmp_
         (relay,) = rig.gateway.relays
         await client.close()
         await eventually(lambda: not rig.gateway.relays, "the client to be gone")
-        assert not relay.is_gone, "the broker may take its time"
+        assert not relay.has_closed_all_sockets, "the broker may take its time"
         await rig.gateway.stop()
-        assert relay.is_gone
+        assert relay.has_closed_all_sockets
 
 
 async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports(tmp_path: Path) -> None:
@@ -251,13 +251,13 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
         rig.gateway.stop_accepting()
         book = rig.gateway.book
         moved = [
-            book.translate_broker_address(ListedBroker(number, "127.0.0.1", 1, None))
+            book.register_and_translate_broker(ListedBroker(number, "127.0.0.1", 1, None))
             for number in range(2, 2 + 2 * DISCOVERED_MAX)
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
         rig.gateway.set_brokers(rig.gateway.book.brokers)
-        assert book.translate_broker_address(ListedBroker(10_000, "127.0.0.1", 1, None)) is not None, (
+        assert book.register_and_translate_broker(ListedBroker(10_000, "127.0.0.1", 1, None)) is not None, (
             "the supervisor knows them now"
         )
 

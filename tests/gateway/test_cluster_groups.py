@@ -15,15 +15,15 @@ from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.cluster_groups import AT_A_TIME, LACKING, NOT_ASKED, ClusterGroups
+from coordinator.gateway.cluster_groups import AT_A_TIME, LACKING, NOT_ASKED, ClusterGroupAnswerer
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import PermissionGate
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.routing import COORDINATOR, LENGTH_BYTES
+from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
 from coordinator.upstream.group_questions import GroupQuestions
@@ -239,13 +239,13 @@ class Play:
         self.now_ms = 0
         self.thread = HandThread()
         offloader = Offloader(lambda: self.thread)
-        groups = ClusterGroups(
+        groups = ClusterGroupAnswerer(
             GroupQuestions(cluster), known.__contains__, offloader, self.tasks, lambda: self.now_ms
         )
-        self.groups: ClusterGroups = groups if beside is None else beside.groups
+        self.groups: ClusterGroupAnswerer = groups if beside is None else beside.groups
         gate = PermissionGate(lambda _session: ALLOW_ALL, offloader, answer_absent=self.groups.answer)
         book = AddressBook(lambda _: None, lambda *_: None)
-        routes = PortRoutes(book, gate.judge, offloader, ours=True, message_bytes_max=1 << 20)
+        routes = PortRoutes(book, gate.handle_request, offloader, ours=True, message_bytes_max=1 << 20)
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)
         self.located: list[tuple[Sequence[str], bool]] = []
@@ -387,10 +387,10 @@ async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_no
     await idle()
     (location,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
-    play.session.note_client_gone()
+    play.session.finish_gone_client_writes()
     (deletion,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
-    assert play.session.is_done
+    assert play.session.is_client_input_finished
 
 
 async def test_what_was_read_before_a_deletion_is_not_stored_after_it() -> None:

@@ -12,14 +12,14 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.connector import Connector
-from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, CoordinatorClient
+from coordinator.gateway.our_coordinator_client import FIND_COORDINATOR_VERSION, OurCoordinatorClient
 from coordinator.partitions import adoption
 from coordinator.runtime.sockets import make_stream_socket
 from coordinator.upstream.adoption import (
     ROWS_AT_ONCE,
     GroupOffsetsReading,
     OwnershipMarker,
-    StoreResult,
+    StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
 )
@@ -28,7 +28,7 @@ from protocol.codecs import codec_for
 from protocol.headers import decode_request_header, encode_response
 from protocol.messages import FindCoordinatorResponse
 from protocol.named_types import GroupId
-from protocol.writer import ITEMS_PER_STEP
+from protocol.stepwise_message_writer import ITEMS_PER_STEP
 
 T = TypeVar("T")
 
@@ -131,15 +131,15 @@ class PlayedNode:
 
 
 @asynccontextmanager
-async def coordinators(node: PlayedNode) -> AsyncIterator[CoordinatorClient]:
+async def coordinators(node: PlayedNode) -> AsyncIterator[OurCoordinatorClient]:
     """The way to a coordinator that is played."""
     loop = asyncio.get_running_loop()
     server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
     async with server:
         address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         book = AddressBook(CONFIG.client_address_for, lambda _id, _address: None)
-        book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
-        yield CoordinatorClient(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
+        book.set_our_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
+        yield OurCoordinatorClient(loop, book, Connector(loop, CONFIG, make_stream_socket), 30.0)
 
 
 async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
@@ -148,10 +148,10 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         offsets = many(COUNT, partitions)
         async with coordinators(node) as here:
             with closing(Turns(offsets)) as turns:
-                stored = await here.adopt(
+                stored = await here.store_adopted_offsets(
                     GROUP, GroupOffsetsReading(offsets, OwnershipMarker(is_adopted=False))
                 )
-        assert stored is StoreResult.TAKEN
+        assert stored is StoreAttemptOutcome.TAKEN
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
         found, steps = at_once(parse_offsets_in_steps(node.got[0].offsets))
         assert found == [

@@ -13,11 +13,12 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import OF_MEMBERS, PermissionGate
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.routing import BROKER, COORDINATOR
+from coordinator.gateway.routing_types import BROKER, COORDINATOR
 from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise, Wake
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.frozen_struct import FrozenStruct
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -25,7 +26,6 @@ from protocol.hot.offset_commit import (
 )
 from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
 from protocol.named_types import GroupId, MemberId, Offset
-from protocol.structs import FrozenStruct
 from tests.gateway.peers import AT_ONCE, RecordedIO
 from tests.gateway.rig import OUR_ID, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_relay import HEARTBEAT, proxied
@@ -171,7 +171,7 @@ def test_a_join_and_a_commit_without_a_generation_wait_for_their_group(request_:
 
 def sent_on(frame: bytes, adopting: Adopting) -> bytes:
     """What a coordinator of ours gets of a request whose client may do everything."""
-    gate = PermissionGate(lambda _session: ALLOW_ALL, AT_ONCE, adopting.adopt).judge
+    gate = PermissionGate(lambda _session: ALLOW_ALL, AT_ONCE, adopting.adopt).handle_request
     book = AddressBook(lambda _: None, lambda *_: None)
     io = RecordedIO()
     routes = PortRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
@@ -281,7 +281,9 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
     routes = PortRoutes(
         AddressBook(lambda _: None, lambda *_: None),
-        PermissionGate(ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).get_or_make_authorizer, AT_ONCE).judge,
+        PermissionGate(
+            ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).get_client_authorizer, AT_ONCE
+        ).handle_request,
         AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,

@@ -189,7 +189,7 @@ async def test_a_node_that_is_still_being_connected_to_gets_the_requests_of_a_cl
         async with housed(tmp_path, gate=None) as rig:
             address = Address("127.0.0.1", rig.gateway.ports[OUR_ID])
             private = Address(*server.getsockname())
-            rig.gateway.set_nodes({OUR_ID: OurNode(OUR_ID, address, private)})
+            rig.gateway.set_our_nodes({OUR_ID: OurNode(OUR_ID, address, private)})
             client = await rig.client(OUR_ID)
             fetch = asked(ApiKey.FETCH, 4, FETCH, 5)
             client.send(commit())

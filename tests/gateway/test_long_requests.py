@@ -15,7 +15,7 @@ from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, skip_adoption
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.routing import BROKER, COORDINATOR, LENGTH_BYTES
+from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
@@ -85,7 +85,7 @@ class Gate:
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
             AddressBook(lambda _: None, lambda *_: None),
-            PermissionGate(authorizers.get_or_make_authorizer, offloader, adopt).judge,
+            PermissionGate(authorizers.get_client_authorizer, offloader, adopt).handle_request,
             offloader,
             ours=ours,
             message_bytes_max=1 << 20,
@@ -437,7 +437,7 @@ def test_no_request_leaves_anything_to_the_garbage_collector() -> None:
 def test_what_is_left_to_the_garbage_collector_is_found() -> None:
     def leave() -> None:
         session = Gate().client().session
-        session.memory = ClusterAuthorizers(lambda: 0, 0, Offloader(HandThread)).get_or_make_authorizer(
+        session.memory = ClusterAuthorizers(lambda: 0, 0, Offloader(HandThread)).get_client_authorizer(
             session
         )
 

@@ -10,9 +10,9 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import TopicAuthorizationFailedError
 
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.offsets_topic import REFUSED, OffsetsTopic
+from coordinator.gateway.offsets_topic import REFUSED, OffsetsTopicReadGuard
 from coordinator.gateway.routes import FORWARDED, PortRoutes
-from coordinator.gateway.routing import BROKER
+from coordinator.gateway.routing_types import BROKER
 from coordinator.gateway.session import Session
 from coordinator.telemetry.incidents import REMIND_MS
 from protocol.apis import ApiKey
@@ -105,7 +105,7 @@ class Play:
         self.now_ms = 0
         book = AddressBook(lambda _: None, lambda *_: None)
         book.offsets_topic_id = IDS[OFFSETS].bytes if knows_id else None
-        topic = OffsetsTopic(book, AT_ONCE, lambda: self.now_ms)
+        topic = OffsetsTopicReadGuard(book, AT_ONCE, lambda: self.now_ms)
         routes = PortRoutes(book, passes, AT_ONCE, ours=False, message_bytes_max=1 << 20, offsets_topic=topic)
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)

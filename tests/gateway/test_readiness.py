@@ -33,7 +33,7 @@ class Probed:
         self.book = AddressBook(CONFIG.client_address_for, lambda _id, _address: None)
         self.book.set_brokers({n: Address("127.0.0.1", each.port) for n, each in brokers.items()})
         here = Address("gateway.example", 9092)
-        self.book.set_nodes({1_000_001: OurNode(1_000_001, here, here)})
+        self.book.set_our_nodes({1_000_001: OurNode(1_000_001, here, here)})
         self.is_listening = True
         self.readiness = GatewayReadiness(CONFIG, self.book, self.clock, lambda: self.is_listening)
         self.says: dict[int, bytes | None] = {}
@@ -146,7 +146,7 @@ async def test_the_broker_that_answered_last_is_asked_and_the_others_once_it_doe
 async def test_who_does_not_listen_and_who_knows_no_node_are_told_apart() -> None:
     async with probed(1) as gateway:
         await gateway.check()
-        gateway.book.set_nodes({})
+        gateway.book.set_our_nodes({})
         assert gateway.now == (True, False), "groups have to wait, all else is served"
         gateway.is_listening = False
         assert gateway.now == (False, False)

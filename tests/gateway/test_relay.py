@@ -233,7 +233,7 @@ async def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> N
 async def test_what_is_not_there_has_one_line_however_many_ask_for_it(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
         rig.gateway.set_brokers({})
-        rig.gateway.set_nodes({})
+        rig.gateway.set_our_nodes({})
         with captured() as lines:
             for node_id in (BROKER_ID, OUR_ID) * 3:
                 client = await rig.client(node_id)
@@ -341,7 +341,7 @@ async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> Non
 async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
         rig.gateway.stop_accepting()
-        rig.gateway.book.translate_broker_address(
+        rig.gateway.book.register_and_translate_broker(
             ListedBroker(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None)
         )
         assert rig.gateway.book.brokers.keys() == {BROKER_ID, BROKER_ID + 1}

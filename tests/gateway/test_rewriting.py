@@ -15,7 +15,7 @@ from coordinator.config import Address
 from coordinator.gateway import rewriting
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.offload import Change, rewrite_whole_response
-from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, common_offers
+from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, compute_offers_for_broker
 from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.codecs import codec_for
@@ -37,7 +37,7 @@ def place(node_id: int) -> Address | None:
 def new_book() -> AddressBook:
     """A book that knows no broker, and one node of ours."""
     book = AddressBook(place, lambda *_: None)
-    book.set_nodes({OURS.node_id: OURS})
+    book.set_our_nodes({OURS.node_id: OURS})
     return book
 
 
@@ -127,7 +127,7 @@ def test_produce_names_leaders_at_the_gateway(drawn: tuple[int, Values]) -> None
     if message["node_endpoints"] and not expected["node_endpoints"]:
         return
     assume(not any(node["host"].endswith("\0") for node in message["node_endpoints"] or []))  # of no broker
-    got = rewritten(rewriting.make_produce_rewriter(new_book(), version), frame)
+    got = rewritten(rewriting.make_produce_response_rewriter(new_book(), version), frame)
     assert got == frame_of(ApiKey.PRODUCE, expected, version)
 
 
@@ -143,7 +143,8 @@ def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
     leader = {"node_id": 3, "host": "", "port": port, "rack": None}
     message |= {"throttle_time_ms": throttle_time_ms, "node_endpoints": [leader]}
     got = rewritten(
-        rewriting.make_produce_rewriter(new_book(), version), frame_of(ApiKey.PRODUCE, message, version)
+        rewriting.make_produce_response_rewriter(new_book(), version),
+        frame_of(ApiKey.PRODUCE, message, version),
     )
     message["node_endpoints"] = [leader | {"host": "gateway.example", "port": 10_003}]
     assert got == frame_of(ApiKey.PRODUCE, message, version)
@@ -155,7 +156,8 @@ def test_produce_with_a_new_leader_names_the_gateway() -> None:
         message = sample(struct, version)
         message["node_endpoints"] = [{"node_id": 3, "host": "secret", "port": 1, "rack": "r"}]
         got = rewritten(
-            rewriting.make_produce_rewriter(new_book(), version), frame_of(ApiKey.PRODUCE, message, version)
+            rewriting.make_produce_response_rewriter(new_book(), version),
+            frame_of(ApiKey.PRODUCE, message, version),
         )
         assert b"secret" not in got
         message["node_endpoints"] = [{"node_id": 3, "host": "gateway.example", "port": 10_003, "rack": "r"}]
@@ -207,7 +209,7 @@ def test_api_versions_is_what_both_have(drawn: tuple[int, Values]) -> None:
         for each in message["api_keys"]
     }
     offered = OfferedVersions({0: VersionRange(0, 13), 1: VersionRange(4, 15)}, {11: VersionRange(0, 9)})
-    common = common_offers(offered, theirs)
+    common = compute_offers_for_broker(offered, theirs)
     keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in common]
     expected = {**message, "api_keys": keys}
     got = rewritten(
@@ -229,7 +231,7 @@ def test_offers_are_cut_to_what_passes_and_joined_by_what_is_answered_here() -> 
         11: VersionRange(0, 3),
         68: VersionRange(0, 1),  # not ours
     }
-    assert common_offers(ours, theirs) == [
+    assert compute_offers_for_broker(ours, theirs) == [
         ApiVersionRange(0, 0, 13),
         ApiVersionRange(1, 4, 15),
         ApiVersionRange(11, 0, 9),
@@ -287,7 +289,7 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
     frame = pack(">ii", 4 + len(body), CORRELATION_ID) + body
     made: dict[ApiKey, Callable[[AddressBook, int], Change]] = {
         ApiKey.METADATA: lambda _book, version: partial(rewritten_metadata, version),
-        ApiKey.PRODUCE: rewriting.make_produce_rewriter,
+        ApiKey.PRODUCE: rewriting.make_produce_response_rewriter,
         ApiKey.DESCRIBE_CLUSTER: rewriting.make_cluster_rewriter,
     }
     change = made[api](new_book(), version)

@@ -84,7 +84,7 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
 def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
     port = routes(ours=ours)
     assert all(port.found.get(api_version_prefix(key, version)) is None for version in range(20))
-    assert port.find_fallback_route(key, 0) is None
+    assert port.find_unknown_version_route(key, 0) is None
 
 
 def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.gateway.requests import ASKED_AT_ONCE, PENDING_MAX
-from coordinator.gateway.routing import (
+from coordinator.gateway.routing_types import (
     BROKER,
     COLLECTED_BYTES_MAX,
     COORDINATOR,
@@ -102,11 +102,11 @@ def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
     taken = (ends[-1] if ends else 0) - len(playing.requests)
     whole = sum(end <= taken for end in ends)
     playing.requests.clear()
-    playing.session.note_client_gone()
+    playing.session.finish_gone_client_writes()
     playing.run()
     assert playing.io.error is None
     assert not playing.io.has_failed
-    assert playing.session.is_done
+    assert playing.session.is_client_input_finished
     seen = {pipeline: [each for each in peer.seen if each >= 0] for pipeline, peer in playing.peers.items()}
     for pipeline, kinds in ((BROKER, TO_BROKER), (COORDINATOR, TO_COORDINATOR)):
         assert seen[pipeline] == [number for number, (kind, _) in enumerate(asked[:whole]) if kind in kinds]
@@ -128,8 +128,8 @@ def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() 
     filtered = request(FILTERED, 2, b"")
     session.receive_from_client(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
-    session.note_client_gone()
-    assert session.is_done
+    session.finish_gone_client_writes()
+    assert session.is_client_input_finished
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 
 
@@ -175,12 +175,12 @@ def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> N
     session = Session(io, TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.receive_from_pipeline(COORDINATOR, memoryview(answer(2, b"second")))
-    assert not session.wants_answers(COORDINATOR)
-    assert session.wants_answers(BROKER)
+    assert not session.should_read_responses(COORDINATOR)
+    assert session.should_read_responses(BROKER)
     assert not io.client
     session.receive_from_pipeline(BROKER, memoryview(answer(1, b"first")))
     assert bytes(io.client) == answer(1, b"first") + answer(2, b"second")
-    assert session.wants_answers(COORDINATOR)
+    assert session.should_read_responses(COORDINATOR)
 
 
 def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
@@ -192,7 +192,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     )
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
-    assert session.refuse_pending_requests(COORDINATOR)
+    assert session.refuse_lost_requests(COORDINATOR)
     assert bytes(io.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     session.receive_from_pipeline(BROKER, memoryview(answer(2, b"")))
     assert bytes(io.client).endswith(answer(2, b""))
@@ -203,7 +203,7 @@ def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(b
     session = Session(RecordedIO(), TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"")))
     session.receive_from_pipeline(COORDINATOR, memoryview(begun))
-    assert not session.refuse_pending_requests(COORDINATOR)
+    assert not session.refuse_lost_requests(COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +259,11 @@ def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.receive_from_pipeline(COORDINATOR, memoryview(answer(2, b"too early")))
-    assert not session.wants_answers(COORDINATOR)
-    assert session.refuse_pending_requests(COORDINATOR)
+    assert not session.should_read_responses(COORDINATOR)
+    assert session.refuse_lost_requests(COORDINATOR)
     session.receive_from_pipeline(BROKER, memoryview(answer(1, b"")))
     session.receive_from_client(memoryview(request(COORDINATED, 3, b"")))
-    assert session.wants_answers(COORDINATOR)
+    assert session.should_read_responses(COORDINATOR)
     session.receive_from_pipeline(COORDINATOR, memoryview(answer(3, b"new")))
     assert bytes(io.client).endswith(answer(3, b"new"))
 

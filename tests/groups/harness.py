@@ -13,7 +13,7 @@ from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.metadata import NO_MEMBERS, NO_PENDING_MEMBERS, NO_STATIC_MEMBERS
-from coordinator.groups.classic.replay import rebuild_newest_record_value
+from coordinator.groups.classic.replay import rebuild_last_record_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.groups.outcome import Instant, Reply
@@ -38,10 +38,10 @@ from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.records import (
     GroupMetadataValue,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
+    TopicOffsetCommits,
     UnknownRecord,
-    decode_record,
+    decode_key_and_value,
     encode_record_key,
     encode_record_value,
 )
@@ -125,7 +125,7 @@ class MemoryLog:
         if self.live is not None:
             assert_hard_state_is_stored(self.live, self.stored)
         for key, value in encoded:
-            record = decode_record(key, value)
+            record = decode_key_and_value(key, value)
             assert_changes_something(self.stored, record)
             self.stored.apply(record)
         self.records += encoded
@@ -133,7 +133,7 @@ class MemoryLog:
         self.tickets.append(DurabilityTicket(Partition(0), len(self.tickets) + 1))
         return self.tickets[-1]
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(self, commits: Sequence[TopicOffsetCommits]) -> DurabilityTicket:
         return self.append(
             [
                 OffsetCommitRecord(commit.group, commit.topic, partition, value)
@@ -146,7 +146,7 @@ class MemoryLog:
         """What loading this log gives, in `shard` or one by itself."""
         shard = shard or Shard(Partition(0))
         for key, value in self.records:
-            shard.apply(decode_record(key, value))
+            shard.apply(decode_key_and_value(key, value))
         return shard
 
 
@@ -163,9 +163,9 @@ def assert_hard_state_is_stored(live: Shard, stored: Shard) -> None:
             continue
         if known is None or known.generation_id == 0:
             # It was never stored itself.
-            assert rebuild_newest_record_value(group) == NEVER_STORED, group.group_id
+            assert rebuild_last_record_value(group) == NEVER_STORED, group.group_id
         else:
-            assert rebuild_newest_record_value(group) == rebuild_newest_record_value(known), group.group_id
+            assert rebuild_last_record_value(group) == rebuild_last_record_value(known), group.group_id
             assert group.subscribed_topics == known.subscribed_topics, group.group_id
             assert group.state is known.state, group.group_id
 
@@ -183,7 +183,7 @@ def assert_changes_something(stored: Shard, record: Record) -> None:
             f"a tombstone of nothing: {record}"
         )
     else:
-        assert record.value != rebuild_newest_record_value(kept.classic_group), (
+        assert record.value != rebuild_last_record_value(kept.classic_group), (
             f"the log has that already: {record}"
         )
 
@@ -275,7 +275,7 @@ class Cluster:
 
     def serve(self, loaded: Shard) -> None:
         """What the log holds has been applied to `loaded`: it is the partition that is served."""
-        for _ in self.manager.prepare_groups(loaded):
+        for _ in self.manager.prepare_groups_in_steps(loaded):
             pass
         for _ in self.manager.drop_deleted_topic_offsets(loaded, self.log):
             pass

@@ -11,7 +11,7 @@ from coordinator.jobs import expiry_task
 from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, Partition
-from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
+from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_key_and_value
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 from tests.support.log_lines import LogLines
@@ -32,7 +32,7 @@ def sleep_through(cluster: Cluster, delta_ms: int) -> None:
 
 def tombstones(cluster: Cluster) -> list[Any]:
     """The log's tombstones, decoded."""
-    return [decode_record(key, value) for key, value in cluster.log.records if value is None]
+    return [decode_key_and_value(key, value) for key, value in cluster.log.records if value is None]
 
 
 def test_simple_consumers_offsets_expire_by_their_commit() -> None:

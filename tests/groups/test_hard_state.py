@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic import membership
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.replay import rebuild_newest_record_value
+from coordinator.groups.classic.replay import rebuild_last_record_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome
@@ -71,7 +71,7 @@ def test_a_change_before_its_record_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     group.generation_id += 1
-    record = GroupMetadataRecord(GroupId("g"), rebuild_newest_record_value(group))
+    record = GroupMetadataRecord(GroupId("g"), rebuild_last_record_value(group))
     with pytest.raises(AssertionError):
         cluster.group_access.carry_out_outcome(ReplyDependencies(), cluster.kept(), Outcome(None, [record]))
 
@@ -89,7 +89,7 @@ def test_a_record_that_changes_nothing_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     for record in (
-        GroupMetadataRecord(GroupId("g"), rebuild_newest_record_value(group)),
+        GroupMetadataRecord(GroupId("g"), rebuild_last_record_value(group)),
         OffsetCommitRecord(GroupId("g"), "t", 0, None),
         GroupMetadataRecord(GroupId("nobody"), None),
     ):

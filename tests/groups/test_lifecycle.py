@@ -282,7 +282,7 @@ def test_a_deletion_that_is_broken_off_leaves_the_groups_deadlines() -> None:
     for partition in range(6):
         cluster.commit(partition, partition=partition)
     cluster.join(session_ms=10_000)  # an id is given out, and never used
-    deletion = cluster.manager.delete_in_steps(GroupId("g"), 2)
+    deletion = cluster.manager.delete_group_in_steps(GroupId("g"), 2)
     next(deletion)
     cluster.advance(10_001)
     deletion.close()

@@ -4,7 +4,7 @@
 from typing import Any
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.limits import Limits
+from coordinator.groups.limits import NodeMemoryLimits
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, Partition
@@ -17,7 +17,7 @@ MEMBER_BYTES = len("range") + len("client-") + 36 + len("client") + len("/127.0.
 
 
 def cluster_with(**limits: int) -> Cluster:
-    return Cluster(limits=Limits(**limits))
+    return Cluster(limits=NodeMemoryLimits(**limits))
 
 
 def refusals(cluster: Cluster) -> dict[str, int]:
@@ -204,7 +204,7 @@ def test_loading_takes_what_the_log_holds_whatever_the_limits_are_by_now() -> No
     for partition in range(3):
         cluster.commit(1, group="old", partition=partition, metadata="text")
     tighter = Cluster(
-        limits=Limits(
+        limits=NodeMemoryLimits(
             max_groups=1,
             max_members=1,
             max_members_bytes=1,

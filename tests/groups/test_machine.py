@@ -10,10 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from coordinator.api.context import RequestContext
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.replay import rebuild_newest_record_value
+from coordinator.groups.classic.replay import rebuild_last_record_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.group_totals import GroupTotals, text_bytes
-from coordinator.groups.limits import Limits
+from coordinator.groups.limits import NodeMemoryLimits
 from coordinator.partitions.shard import GroupEntry
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, MemberId, Partition
@@ -33,7 +33,7 @@ REBALANCE_MS = 20_000
 class GroupMachine(RuleBasedStateMachine):
     """Members that behave well, badly, and not at all."""
 
-    limits = Limits()
+    limits = NodeMemoryLimits()
 
     def __init__(self) -> None:
         super().__init__()
@@ -273,9 +273,7 @@ def assert_replays(live_kept: GroupEntry, loaded_kept: GroupEntry | None) -> Non
     assert sorted(offsets) == sorted(loaded_kept.offsets.all())
     if live.state in (GroupState.EMPTY, GroupState.STABLE):
         assert live.state is loaded.state
-        assert rebuild_newest_record_value(live) == rebuild_newest_record_value(
-            loaded
-        )  # every field of a record
+        assert rebuild_last_record_value(live) == rebuild_last_record_value(loaded)  # every field of a record
         assert live.subscribed_topics == loaded.subscribed_topics
 
 
@@ -307,7 +305,7 @@ def recount(all_kept: Collection[GroupEntry]) -> dict[str, int]:
 class CrampedMachine(GroupMachine):
     """The same with hardly any room: every limit refuses something now and then, and none is ever passed."""
 
-    limits = Limits(
+    limits = NodeMemoryLimits(
         max_groups=1,
         max_members=2,
         max_members_bytes=250,

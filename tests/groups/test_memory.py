@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What many groups have alike they share, and what one does not need is not made for it."""
 
-from coordinator.groups.classic import subscriptions
+from coordinator.groups.classic import shared_topic_sets
 from coordinator.partitions.shard import Shard
 from protocol.consumer_protocol import encode_subscription
 from protocol.named_types import GroupId
@@ -62,12 +62,12 @@ def test_what_is_shared_is_not_changed_by_what_a_group_gets() -> None:
 
 
 def test_sets_of_topics_are_shared_up_to_a_bound() -> None:
-    for number in range(2 * subscriptions.SHARED_TOPICS_MAX):
-        subscriptions.intern_topics(frozenset([f"t{number}"]))
-    assert len(subscriptions._shared_topics) <= subscriptions.SHARED_TOPICS_MAX
+    for number in range(2 * shared_topic_sets.SHARED_TOPICS_MAX):
+        shared_topic_sets.intern_topics(frozenset([f"t{number}"]))
+    assert len(shared_topic_sets._shared_topics) <= shared_topic_sets.SHARED_TOPICS_MAX
     long = frozenset(map(str, range(11)))
-    assert subscriptions.intern_topics(long) is long
-    assert long not in subscriptions._shared_topics
+    assert shared_topic_sets.intern_topics(long) is long
+    assert long not in shared_topic_sets._shared_topics
 
 
 def test_a_deadline_costs_no_more_than_its_timer() -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.startup_checks import STAGING, adapt_to_data
+from coordinator.catalogue.startup_checks import STAGING, adapt_settings_to_data
 from coordinator.config import Settings
 from coordinator.host import real_machine
-from coordinator.importer.source import find_broker_directories
+from coordinator.importer.source import read_broker_directories
 from coordinator.importer.survey import survey_partitions
 from coordinator.importer.target import DirectoryIdentity, ImportResult, import_data_directory
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
@@ -234,7 +234,7 @@ class MountedFileSystem(RealFileSystem):
 
 def import_into(fs: FileSystem, source: Path, data_dir: Path, *, force: bool) -> ImportResult:
     """Import as the command does, on this file system."""
-    found = find_broker_directories(fs, [source])
+    found = read_broker_directories(fs, [source])
     survey = survey_partitions(fs, found.offsets, found.num_partitions)
     machine = dataclasses.replace(real_machine(), fs=fs)
     return import_data_directory(machine, data_dir, found, survey, DirectoryIdentity(1, None), force=force)
@@ -339,11 +339,14 @@ def test_a_number_of_partitions_that_somebody_chose(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the broker has 7 partitions, and offsets.topic.num.partitions is 12" in done.stderr
     assert run(*where, GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS="7").returncode == 0
-    assert adapt_to_data(RealFileSystem(), Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
+    assert (
+        adapt_settings_to_data(RealFileSystem(), Settings(data_dir=data_dir)).offsets_topic_num_partitions
+        == 7
+    )
     chosen = Settings(data_dir=data_dir, offsets_topic_num_partitions=12)
-    assert adapt_to_data(RealFileSystem(), chosen) is chosen
+    assert adapt_settings_to_data(RealFileSystem(), chosen) is chosen
     empty = Settings(data_dir=tmp_path)
-    assert adapt_to_data(RealFileSystem(), empty) is empty
+    assert adapt_settings_to_data(RealFileSystem(), empty) is empty
 
 
 def test_a_start_that_the_broker_noted_comes_along(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from protocol.named_types import GroupId
 from protocol.placement import partition_for
 from storage.errors import IncompleteBatch
 from storage.format.batch import Batch, iter_batches, iter_records
-from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
+from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_key_and_value
 from tests.clients.group import Group
 from tests.clients.member import CLIENTS
 from tests.kafka.broker import KafkaBroker
@@ -196,7 +196,7 @@ def as_seen(batch: Batch, begin: int) -> Any:
     """A batch without its times, and the sequence number, which means nothing without a producer id."""
     records: list[Any] = []
     for offset, _, key, value in iter_records(batch):
-        record = decode_record(key, value)
+        record = decode_key_and_value(key, value)
         if isinstance(record, OffsetCommitRecord):
             committed = None if record.value is None else record.value.offset
             records.append((offset - begin, record.partition, committed))

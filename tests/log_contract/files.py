@@ -11,7 +11,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
 from protocol.named_types import Offset, Partition
-from storage.disk.checkpoint_file import Position
+from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
 from storage.journal.journal import Entry
@@ -136,10 +136,10 @@ class ShareLog(FileLog):
     async def adopt(self, partition: Partition) -> None:
         """Open a partition for this node."""
         await self.run_in_io_thread(
-            lambda: self.files.adopt(partition, *self.shared.recovery_state(partition))
+            lambda: self.files.adopt(partition, *self.shared.get_partition_recovery_point(partition))
         )
 
-    async def release(self, partition: Partition) -> Position | None:
+    async def release(self, partition: Partition) -> SegmentPosition | None:
         """Close a partition, and note where it ends, as a supervisor does."""
         position = await super().release(partition)
         self.shared.note_release(partition, position)

@@ -99,7 +99,7 @@ async def batches_of(claim: Claim) -> list[Batch]:
                 loader.decode_batch(batch)
                 found.append(batch)
         except (CorruptBatch, CorruptRecord) as error:
-            raise await claim.locate_damage(piece, error) from error
+            raise await claim.make_located_damage_error(piece, error) from error
     return found
 
 

@@ -21,7 +21,7 @@ from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, UnknownRecord
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, TopicOffsetCommits, UnknownRecord
 from tests.groups.harness import WALL_START_MS
 from tests.log_contract.subject import (
     Subject,
@@ -48,7 +48,7 @@ async def take_over(log: GroupLog, partition: Partition, leader_epoch: int) -> t
     """Claim and read a partition until the log lets it, as a leader does; returns what is in it, and a writer."""
     while True:
         try:
-            await log.wait_until_available(partition)
+            await log.ensure_log_repaired(partition)
             claim = await log.claim(partition, LeaderEpoch(leader_epoch))
             return values(await records_of(claim)), claim.open_writer()
         except LogUnavailable:
@@ -69,7 +69,11 @@ async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
         if number % 2:
             await append(writer, 10 * number, 10 * number + 1)
     last = writer.append_offsets(
-        [OffsetCommits(GroupId("g"), "t", {7: OffsetAndMetadata(Offset(99), -1, "", WALL_START_MS, None)})]
+        [
+            TopicOffsetCommits(
+                GroupId("g"), "t", {7: OffsetAndMetadata(Offset(99), -1, "", WALL_START_MS, None)}
+            )
+        ]
     )
     await wait_for_ticket_end(last)
     assert last.is_durable
@@ -117,7 +121,7 @@ async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_t
         number: OffsetAndMetadata(Offset(number), -1, "x" * 400, WALL_START_MS, None) for number in range(3)
     }
     with pytest.raises(RecordTooLarge):
-        writer.append_offsets([OffsetCommits(GroupId("g"), "t", commits)])
+        writer.append_offsets([TopicOffsetCommits(GroupId("g"), "t", commits)])
     await wait_for_ticket_end(ticket)
     assert ticket.is_durable
     assert await read_values(subject.log, Partition(0)) == [7]
@@ -247,7 +251,7 @@ async def test_after_a_failure_exactly_what_was_acknowledged_is_there_or_what_fa
     await append(writer, 1, 2)
     subject.fail_next(Partition(0), kept=kept)
     assert (await append(writer, 3)).error is not None
-    await subject.log.wait_until_available(Partition(0))
+    await subject.log.ensure_log_repaired(Partition(0))
     found = await read_values(subject.log, Partition(0))
     assert found == [1, 2] or (kept and found == [1, 2, 3])
     again = await lead(subject.log, Partition(0))
@@ -269,7 +273,7 @@ async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed
     subject.fail_next(Partition(0), kept=False)
     ticket = writer.append([offset(1)])
     await wait_for_ticket_end(ticket)
-    await subject.log.wait_until_available(Partition(0))
+    await subject.log.ensure_log_repaired(Partition(0))
     assert seen == [([writer], True)], "a writer that had appended nothing has lost nothing"
     assert (await append(idle, 5)).is_durable
 
@@ -286,7 +290,7 @@ async def test_a_partition_in_which_nothing_failed_tells_the_truth(subject: Subj
     assert (other in named) == (ticket.error is not None)
     if subject.fails_apart:
         assert ticket.is_durable
-    await subject.log.wait_until_available(Partition(1))
+    await subject.log.ensure_log_repaired(Partition(1))
     assert await read_values(subject.log, Partition(1)) == ([1, 3] if ticket.is_durable else [1])
 
 
@@ -297,7 +301,7 @@ async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subj
     assert (await append(writer, 2)).error is not None
     with pytest.raises(LogUnavailable):
         await subject.log.claim(Partition(0), LeaderEpoch(0))
-    available = asyncio.create_task(subject.log.wait_until_available(Partition(0)))
+    available = asyncio.create_task(subject.log.ensure_log_repaired(Partition(0)))
     await idle()
     assert not available.done()
     subject.mend(Partition(0))
@@ -320,7 +324,7 @@ async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -
     with pytest.raises(LogUnavailable):
         claim.open_writer()
     subject.mend(Partition(1))
-    await subject.log.wait_until_available(Partition(0))
+    await subject.log.ensure_log_repaired(Partition(0))
     with pytest.raises(LogUnavailable):
         claim.open_writer()  # what was read of it may not be what is there
 
@@ -467,7 +471,7 @@ async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject:
 
 async def test_an_append_of_nothing_is_durable_and_others_go_on(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0))
-    nothing = writer.append_offsets([OffsetCommits(GroupId("g"), "t", {})])
+    nothing = writer.append_offsets([TopicOffsetCommits(GroupId("g"), "t", {})])
     await idle()
     assert not nothing.is_pending
     assert nothing.error is None

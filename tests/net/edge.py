@@ -18,15 +18,15 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import GroupConfig, GroupEnvironment
 from coordinator.net.connection import Connection
+from coordinator.net.connection_limits import Admission
 from coordinator.net.fair_queue import FairQueue
-from coordinator.net.limits import Admission
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.net.server import Server
 from coordinator.node import Node
-from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.client_log_reads import LogReads
+from coordinator.partitions.committer import Committer, FileLogWriter, FlushMode
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.group_log import LogError
-from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
@@ -36,7 +36,7 @@ from protocol.framing import FrameReader
 from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
-from storage.format.records import OffsetCommits, Record
+from storage.format.records import Record, TopicOffsetCommits
 from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
@@ -52,7 +52,7 @@ WRITE_BUFFER_MAX = 64 * 1024
 """Where asyncio and uvloop begin to ask a protocol to write no more."""
 
 
-class InputBarrier(Protocol):
+class TransportCallbacks(Protocol):
     """What a transport calls."""
 
     def pause_writing(self) -> None: ...
@@ -66,7 +66,7 @@ class FakeTransport(asyncio.Transport):
     def __init__(self, peer: tuple[str, int] = PEER) -> None:
         super().__init__()
         self.peer = peer
-        self.protocol: InputBarrier | None = None
+        self.protocol: TransportCallbacks | None = None
         self.sent = bytearray()
         self.writes = 0
         self.reads = True
@@ -212,7 +212,7 @@ class Edge:
         )
         self.writer = self.committer.new_writer(Partition(0), Offset(0), LeaderEpoch(0))
         self.records: list[Record] = []
-        self.commits: list[OffsetCommits] = []
+        self.commits: list[TopicOffsetCommits] = []
         self.flush_by_itself = flush_by_itself
         suffixes = count(1)
         self.manager = GroupMetadataManager(
@@ -233,7 +233,7 @@ class Edge:
             message_max_bytes=batch_bytes_max,
         )
         store = CatalogueStore(
-            data_dir, self.thread.submit, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
+            data_dir, self.thread.submit_with_callback, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
         )
         self.budget = ResponseBudget(self.stats, unsent_bytes_max, unread_ms_max)
         self.node = Node(
@@ -264,18 +264,18 @@ class Edge:
         )
         self.committer.on_failed = self._failed
 
-    def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
+    def _failed(self, writers: list[FileLogWriter], error: LogError) -> None:
         self.writer = self.committer.new_writer(Partition(0), self.writer.next_offset, LeaderEpoch(0))
-        self.server.fail_lost_replies()
+        self.server.fail_lost_appends()
 
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
 
         def create(draft: Draft) -> None:
             for name in (TOPIC, OTHER_TOPIC):
-                draft.create(name, 100, topic_id=store.new_topic_id())
+                draft.add_topic(name, 100, topic_id=store.new_topic_id())
 
-        store.submit_edit(create, lambda _outcome: None)
+        store.submit_edit_with_callback(create, lambda _outcome: None)
         self.thread.run_all()
 
     def configure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
@@ -285,7 +285,7 @@ class Edge:
             for name, configs in topics.items():
                 draft.configure(name, configs)
 
-        self.node.catalogue_store.submit_edit(edit, lambda _outcome: None)
+        self.node.catalogue_store.submit_edit_with_callback(edit, lambda _outcome: None)
         self.thread.run_all()
 
     partition = Partition(0)
@@ -297,7 +297,7 @@ class Edge:
         self.records += records
         return self._appended(ticket)
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, as `append` takes records."""
         ticket = self.writer.append_offsets(commits)
         self.commits += commits

@@ -325,7 +325,7 @@ async def test_work_that_waits_for_the_budget_goes_on_once_its_connection_is_clo
     message = DeleteGroupsRequest(version=2, groups_names=["g0"])
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, message))
     await until_appended(edge)
-    edge.budget.add(2_000)
+    edge.budget.add_unsent_bytes(2_000)
     await settle()
     assert list(edge.manager.current_groups()) != [], "it waits"
     await client.drop()

@@ -14,7 +14,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.named_types import GroupId, MemberId, Offset, Partition
-from storage.format.records import OffsetCommits
+from storage.format.records import TopicOffsetCommits
 from storage.journal.journal import Entry
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
@@ -38,9 +38,9 @@ def create(edge: Edge, topics: dict[str, int]) -> None:
 
     def change(draft: Draft) -> None:
         for name, partitions in topics.items():
-            draft.create(name, partitions, topic_id=store.new_topic_id())
+            draft.add_topic(name, partitions, topic_id=store.new_topic_id())
 
-    store.submit_edit(change, lambda _outcome: None)
+    store.submit_edit_with_callback(change, lambda _outcome: None)
     edge.thread.run_all()
 
 
@@ -133,7 +133,7 @@ async def test_it_is_stored_in_one_append(edge: Edge, topics: list[hot.OffsetCom
     appends: list[int] = []
     take = edge.append_offsets
 
-    def append_offsets(commits: list[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(commits: list[TopicOffsetCommits]) -> DurabilityTicket:
         appends.append(sum(len(some.values) for some in commits))
         return take(commits)
 
@@ -297,7 +297,9 @@ async def test_a_topic_that_is_deleted_meanwhile_gets_no_offsets(edge: Edge, mad
     topics = [hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1)), *wide(5_000)]
     client.send(request(topics))
     await until_looked_at(edge)
-    edge.node.catalogue_store.submit_edit(lambda draft: draft.delete("narrow-1"), lambda _outcome: None)
+    edge.node.catalogue_store.submit_edit_with_callback(
+        lambda draft: draft.remove_topic("narrow-1"), lambda _outcome: None
+    )
     edge.thread.run_all()
     if made_anew:
         create(edge, {"narrow-1": 1})

@@ -19,7 +19,7 @@ from coordinator.api import fetch_answers, metadata
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
-from protocol.compiled_struct import FieldsValue, fields_of
+from protocol.compiled_struct import FieldsValue, fields_as_dict
 from protocol.headers import api_version_prefix, decode_request_header
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -138,8 +138,8 @@ def test_no_field_of_a_member_s_message_can_be_set(name: str) -> None:
     if protocol.compiled_struct.__file__.endswith(".py"):  # not compiled: mypy sees to it
         source = inspect.getsource(type(message))
         # one with an underscore is read through a property, which compiled refuses to be set as well
-        assert set(re.findall(r"self\._?(\w+): Final = ", source)) == set(fields_of(message))
+        assert set(re.findall(r"self\._?(\w+): Final = ", source)) == set(fields_as_dict(message))
         return
-    for field, value in fields_of(message).items():
+    for field, value in fields_as_dict(message).items():
         with pytest.raises(AttributeError):
             setattr(message, field, value)

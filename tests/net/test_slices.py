@@ -28,9 +28,9 @@ from protocol.messages import (
     ProduceRequest,
 )
 from protocol.named_types import GroupId, Offset, Partition
-from protocol.writer import PIECE_BYTES
+from protocol.stepwise_message_writer import PIECE_BYTES
 from storage.format.batch import iter_records
-from storage.format.records import OffsetAndMetadata, OffsetCommits
+from storage.format.records import OffsetAndMetadata, TopicOffsetCommits
 from tests.net import requests
 from tests.net.edge import WRITE_BUFFER_MAX, Client, Edge, settle, turns_until_answered
 from tests.support.apis import APIS
@@ -51,9 +51,9 @@ def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[Partition(0)]
     values = {index: OffsetAndMetadata(Offset(index), -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
-        shard.add(shard.new_group(GroupId(f"g{number}")))
+        shard.add(shard.make_uncached_group(GroupId(f"g{number}")))
         if offsets:
-            shard.apply(OffsetCommits(GroupId(f"g{number}"), requests.TOPIC, dict(values)))
+            shard.apply(TopicOffsetCommits(GroupId(f"g{number}"), requests.TOPIC, dict(values)))
 
 
 def names(count: int) -> list[str]:
@@ -196,7 +196,7 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
 
 
 def change_topics(edge: Edge, edit: Callable[[Draft], None]) -> None:
-    edge.node.catalogue_store.submit_edit(edit, lambda _outcome: None)
+    edge.node.catalogue_store.submit_edit_with_callback(edit, lambda _outcome: None)
     edge.thread.run_all()
 
 
@@ -205,7 +205,7 @@ async def test_all_topics_are_told_in_turns_each_as_it_is_when_its_turn_comes(tm
 
     def fill(draft: Draft) -> None:
         for number in range(3_000):
-            draft.create(f"many{number:04}", 1, topic_id=new_topic_id())
+            draft.add_topic(f"many{number:04}", 1, topic_id=new_topic_id())
 
     change_topics(edge, fill)
     client = edge.connect()
@@ -215,8 +215,8 @@ async def test_all_topics_are_told_in_turns_each_as_it_is_when_its_turn_comes(tm
     assert client.answers() == []
 
     def delete_the_last(draft: Draft) -> None:
-        draft.delete("many2998")
-        draft.delete("many2999")
+        draft.remove_topic("many2998")
+        draft.remove_topic("many2999")
 
     change_topics(edge, delete_the_last)
     turns, frame = await turns_until_answered(client)
@@ -529,7 +529,7 @@ async def test_a_full_transport_gets_no_more_pieces_and_the_rest_later(tmp_path:
     assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < unsent.answers_bytes
     assert client.connection.has_unfinished_work
     assert not client.connection.is_idle
-    assert client.connection.bytes_unread_by_peer == edge.budget.total_bytes
+    assert client.connection.bytes_not_yet_sent == edge.budget.total_bytes
     client.transport.drain()
     client.send(requests.api_versions(2))
     await settle()
@@ -592,7 +592,9 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     many_groups(edge, 1)
     for number in range(600):
         shard.apply(
-            OffsetCommits(GroupId("g0"), f"t{number}", {0: OffsetAndMetadata(Offset(1), -1, "", 0, None)})
+            TopicOffsetCommits(
+                GroupId("g0"), f"t{number}", {0: OffsetAndMetadata(Offset(1), -1, "", 0, None)}
+            )
         )
     client = edge.connect()
     client.send(requests.fetch_offsets("g0"))
@@ -600,7 +602,7 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     assert client.answers() == []
     kept = shard.groups[GroupId("g0")]
     values = {0: OffsetAndMetadata(Offset(99), -1, "", 0, None)}
-    edge.manager.commit(kept, [OffsetCommits(GroupId("g0"), "t599", values)])
+    edge.manager.append_and_apply_commits(kept, [TopicOffsetCommits(GroupId("g0"), "t599", values)])
     edge.fail_flush()
     lose_partition(edge)
     _, frame = await turns_until_answered(client)

@@ -23,7 +23,7 @@ from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
     Record,
-    decode_record,
+    decode_key_and_value,
 )
 from tests.groups.harness import Cluster
 from tests.net import requests
@@ -121,13 +121,13 @@ def reloaded(cluster: Cluster) -> dict[GroupId, GroupEntry]:
     manager.remove_groups_for_partition(Partition(0))
     shard = manager.begin_load(Partition(0))
     for key, value in cluster.log.records:
-        shard.apply(decode_record(key, value))
+        shard.apply(decode_key_and_value(key, value))
     cluster.serve(shard)
     return shard.groups
 
 
 def tombstones(cluster: Cluster) -> list[object]:
-    return [decode_record(key, None) for key, value in cluster.log.records if value is None]
+    return [decode_key_and_value(key, None) for key, value in cluster.log.records if value is None]
 
 
 @pytest.mark.parametrize("generation", [0, 1, 7])
@@ -136,7 +136,7 @@ def test_a_group_without_offsets_goes_with_a_tombstone_if_it_was_stored(generati
     shard = cluster.shard
     if generation:
         value = GroupMetadataValue("consumer", generation, None, None, cluster.clock.wall_ms(), ())
-        shard.append([GroupMetadataRecord(GroupId("g"), value)])
+        shard.append_and_apply([GroupMetadataRecord(GroupId("g"), value)])
     cluster.commit(1)
     group = cluster.group()
     assert group.generation_id == generation

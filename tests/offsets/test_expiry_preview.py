@@ -7,8 +7,8 @@ from coordinator.jobs.expiry_preview import (
     ROWS_MAX,
     ExpiringTopic,
     ExpiryPreview,
-    build_preview,
-    merge_previews,
+    add_groups_to_preview,
+    merge_into_first_preview,
     preview_expiry,
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
@@ -56,7 +56,9 @@ def test_the_rows() -> None:
     cluster = some_groups()
     now_ms = cluster.clock.wall_ms()
     assert now_ms == WALL_START_MS + 4 * DAY_MS
-    preview = build_preview(cluster.shard.groups.values(), ExpiryPreview(now_ms, 7 * DAY_MS, RETENTION_MS))
+    preview = add_groups_to_preview(
+        cluster.shard.groups.values(), ExpiryPreview(now_ms, 7 * DAY_MS, RETENTION_MS)
+    )
     first = WALL_START_MS + RETENTION_MS
     assert ExpiringTopic("simple-1", "Empty", "u", 1, first + DAY_MS, first + DAY_MS) in preview.rows
     assert ExpiringTopic("own", "Empty", "t", 1, first + DAY_MS, first + DAY_MS) in preview.rows
@@ -73,7 +75,7 @@ def test_many_rows_are_counted_and_not_listed() -> None:
         topics = (f"topic-{number}" for number in range(ROWS_MAX // 2 + 5))
         cluster.commit_all({topic: {0: 1} for topic in topics}, group=group)
     preview = ExpiryPreview(cluster.clock.wall_ms(), 100 * DAY_MS, RETENTION_MS)
-    build_preview(cluster.shard.groups.values(), preview)
+    add_groups_to_preview(cluster.shard.groups.values(), preview)
     assert (len(preview.rows), preview.unlisted_rows) == (ROWS_MAX, 10)
     assert (preview.offsets, preview.groups) == (ROWS_MAX + 10, 2)
 
@@ -87,6 +89,6 @@ async def test_nodes_are_added_up_and_partitions_that_are_away_are_named() -> No
     ]
     assert (two.offsets, two.missing_partitions) == (0, [0, 4])
     expected = (one.offsets, one.groups, one.finished_groups, len(one.rows))
-    both = merge_previews([one, two])
+    both = merge_into_first_preview([one, two])
     assert (both.offsets, both.groups, both.finished_groups, len(both.rows)) == expected
     assert both.missing_partitions == [4, 0, 4]

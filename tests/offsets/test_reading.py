@@ -14,7 +14,7 @@ import pytest
 from protocol.named_types import GroupId, Offset
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
-from storage.format.records import OffsetCommitRecord, decode_record
+from storage.format.records import OffsetCommitRecord, decode_key_and_value
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -135,7 +135,7 @@ class Consumer:
 
     def _take(self, partition: int, key: bytes, value: bytes | None) -> None:
         self.records += 1
-        record = decode_record(key, value)
+        record = decode_key_and_value(key, value)
         if isinstance(record, OffsetCommitRecord):
             group = self.offsets.setdefault(record.group, {})
             if record.value is None:

@@ -16,9 +16,9 @@ from coordinator.groups.offsets.commits import (
 from coordinator.groups.outcome import Instant
 from protocol.hot import OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetFetchResponseTopics
 from protocol.named_types import GroupId, LeaderEpoch, Offset
-from protocol.rows import Rows
+from protocol.rows import EncodedRows
 from storage.format.batch import BatchBuilder
-from storage.format.offset_record import PLAIN_ROW, OffsetAndMetadata, OffsetCommits
+from storage.format.offset_record import PLAIN_ROW, OffsetAndMetadata, TopicOffsetCommits
 from tests.storage.headers import NOW
 
 GROUP = GroupId("group")
@@ -41,7 +41,7 @@ def topic_of(rows: list[tuple[int, int, int]]) -> OffsetCommitRequestTopic:
     return OffsetCommitRequestTopic("orders", partitions=partitions)
 
 
-def came_as(rows: list[tuple[int, int, int]]) -> Rows:
+def came_as(rows: list[tuple[int, int, int]]) -> EncodedRows:
     """As a request has them: with an empty string and no tagged fields."""
     ends = b"\1\0"
     packed = [
@@ -50,10 +50,10 @@ def came_as(rows: list[tuple[int, int, int]]) -> Rows:
         + epoch.to_bytes(4, "big", signed=True)
         for index, offset, epoch in rows
     ]
-    return Rows(b"".join(row + ends for row in packed), 18)
+    return EncodedRows(b"".join(row + ends for row in packed), 18)
 
 
-def written(commits: OffsetCommits) -> list[bytes]:
+def written(commits: TopicOffsetCommits) -> list[bytes]:
     builder = BatchBuilder()
     builder.append_offsets([commits])
     return builder.build(Offset(0), LeaderEpoch(0), NOW)
@@ -70,7 +70,7 @@ def test_rows_are_stored_as_one_by_one_or_not_at_all(rows: list[tuple[int, int, 
         assert as_rows is None
         return
     assert as_rows == commits
-    assert written(as_rows) == written(OffsetCommits(GROUP, "orders", commits.values))
+    assert written(as_rows) == written(TopicOffsetCommits(GROUP, "orders", commits.values))
     assert written(commits) == written(as_rows)
     assert [(answer.partition_index, answer.error_code) for answer in answers] == [
         (row[0], 0) for row in rows

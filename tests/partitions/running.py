@@ -236,7 +236,7 @@ async def create_topics(app: App) -> None:
 
     def create(draft: Draft) -> None:
         for name in (requests.TOPIC, requests.OTHER_TOPIC):
-            draft.create(name, 100, topic_id=store.new_topic_id())
+            draft.add_topic(name, 100, topic_id=store.new_topic_id())
 
-    store.submit_edit(create, done.set_result)
+    store.submit_edit_with_callback(create, done.set_result)
     assert await done is None

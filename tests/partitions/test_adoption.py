@@ -41,7 +41,7 @@ from protocol.messages import (
 from protocol.named_types import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
-from storage.format.records import OffsetCommitRecord, decode_record
+from storage.format.records import OffsetCommitRecord, decode_key_and_value
 from tests.net import requests
 from tests.net.edge import Client, settle
 from tests.partitions.running import Refused, commit_error, fetched
@@ -221,7 +221,7 @@ async def led(tmp_path: Path) -> AsyncIterator[Led]:
     led.manager.needs_marks = True
     await led.lead()
     yield led
-    await led.leadership.close()
+    await led.leadership.cancel_all_loads()
 
 
 @pytest.fixture
@@ -531,9 +531,9 @@ async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway:
     assert kept is not None
     kept.group.suspend_as_dead()
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
-    kept.group.return_to_empty()
+    kept.group.resume_as_empty()
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is NONE
-    giving = adoptions.give_back(ReplyDependencies(), group_id, table(MANY))
+    giving = adoptions.remove_group_if_unchanged(ReplyDependencies(), group_id, table(MANY))
     next(giving)
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
 
@@ -585,7 +585,7 @@ async def test_what_was_read_before_a_give_back_that_was_broken_off_is_not_store
 ) -> None:
     asleep = (await gateway.mark(group)).epoch
     await gateway.adopt(group, MANY)
-    steps: Any = gateway.adoptions.give_back(ReplyDependencies(), GroupId(group), table(MANY))
+    steps: Any = gateway.adoptions.remove_group_if_unchanged(ReplyDependencies(), GroupId(group), table(MANY))
     break_off(steps, after=5)  # it is to go: the cluster's offsets count
     assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
     assert await gateway.adopt(group, {0: 7}) == (NONE, True, 1)
@@ -676,7 +676,7 @@ async def test_who_wanted_to_join_and_never_came_keeps_no_group_from_the_cluster
     assert (await gateway.mark(group)).confirmed_absent
     kept = gateway.led.manager.find(GroupId(group))
     assert kept is not None
-    assert kept.group.is_worth_keeping, "the member id that was given out"
+    assert kept.group.has_members_or_pending, "the member id that was given out"
     clock = gateway.led.edge.clock
     clock.passed_ms += CONFIRMED_ABSENT_MS
     gateway.led.manager.carry_out_outcome(
@@ -767,7 +767,7 @@ async def test_no_client_sees_or_touches_a_book(gateway: Gateway, group: str) ->
 async def test_the_mark_is_a_record_that_kafkas_tools_read(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
     (batch,) = gateway.led.topic.batches[Partition(1)]
-    records = [decode_record(key, value) for _, _, key, value in iter_records(batch)]
+    records = [decode_key_and_value(key, value) for _, _, key, value in iter_records(batch)]
     found = [
         (record.group, record.topic, record.partition, record.value.offset)
         for record in records
@@ -869,7 +869,7 @@ async def test_there_is_room_for_so_many_marks_and_offsets(tmp_path: Path) -> No
     usage.offsets += led.manager.env.config.limits.max_offsets - 3
     assert (await gateway.adopt(led.groups[0], {0: 1, 1: 1, 2: 1}))[0] is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert await gateway.adopt(led.groups[0], {0: 1, 1: 1}) == (NONE, True, 2)
-    await led.leadership.close()
+    await led.leadership.cancel_all_loads()
 
 
 @pytest.mark.parametrize("offsets", [{0: -1}, {-1: 1}])
@@ -1060,7 +1060,9 @@ class Story:
         adoptions = self.gateway.adoptions
         if self.here is not None:
             self.cluster = self.cluster | self.here
-            steps: Any = adoptions.give_back(ReplyDependencies(), self.group, table(self.here))
+            steps: Any = adoptions.remove_group_if_unchanged(
+                ReplyDependencies(), self.group, table(self.here)
+            )
         else:
             steps = adoptions.adopt(
                 ReplyDependencies(),

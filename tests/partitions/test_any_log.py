@@ -49,7 +49,7 @@ class Led:
 
     def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         """Do as App does."""
-        self.edge.server.fail_lost_replies()
+        self.edge.server.fail_lost_appends()
         self.leadership.reload_after_lost_appends(writers, error)
 
     async def lead(self, leader_epoch: int = 0) -> None:
@@ -89,7 +89,7 @@ async def led(tmp_path: Path) -> AsyncIterator[Led]:
     led = Led(tmp_path)
     await led.lead()
     yield led
-    await led.leadership.close()
+    await led.leadership.cancel_all_loads()
 
 
 async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led: Led) -> None:
@@ -200,7 +200,7 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
 
     (frame,) = client.answers()
     assert requests.answer(ApiKey.JOIN_GROUP, 3, frame).error_code == NOT_COORDINATOR
-    await led.leadership.close()
+    await led.leadership.cancel_all_loads()
 
 
 async def test_a_leader_that_another_node_has_followed_gives_the_partition_up(
@@ -220,7 +220,7 @@ async def test_a_leader_that_another_node_has_followed_gives_the_partition_up(
     other = successor.edge.connect()
     assert await successor.fetch(other, 0) == {0: 1}
     assert await successor.commit(other, 0, 3) is NONE
-    await successor.leadership.close()
+    await successor.leadership.cancel_all_loads()
 
 
 async def test_a_partition_whose_log_is_away_is_led_again_when_it_is_back(led: Led) -> None:
@@ -253,7 +253,7 @@ async def test_a_log_that_goes_away_in_the_middle_of_a_load_is_read_from_the_sta
     await reader.loaded()
     assert await reader.fetch(reader.edge.connect(), 0) == {0: 5}
     assert reader.edge.stats.partition_load_failures == 0
-    await reader.leadership.close()
+    await reader.leadership.cancel_all_loads()
 
 
 async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tm
     other = reader.edge.connect()
     assert await reader.commit(other, 0, 2) is NOT_COORDINATOR
     assert await reader.commit(other, 1, 2) is NONE
-    await reader.leadership.close()
+    await reader.leadership.cancel_all_loads()
 
 
 async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led: Led, tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led:
     await eventually(lambda: P0 in reader.leadership.failed_partitions, "the load to fail")
     assert "nobody converts this" in reader.leadership.failed_partitions[P0]
     assert reader.edge.stats.partition_load_failures == 1
-    await reader.leadership.close()
+    await reader.leadership.cancel_all_loads()
 
     reader.leadership.retry_s = 0
     errors.append(OSError(errno.EIO, "nobody converts this"))
@@ -293,4 +293,4 @@ async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led:
     await eventually(lambda: not errors, "the claim")
     await reader.loaded()
     assert await reader.fetch(reader.edge.connect(), 0) == {0: 1}
-    await reader.leadership.close()
+    await reader.leadership.cancel_all_loads()

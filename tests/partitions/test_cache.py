@@ -39,7 +39,7 @@ from storage.format.records import (
     MemberValue,
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
+    TopicOffsetCommits,
 )
 from tests.groups.harness import WALL_START_MS, Call, Cluster
 from tests.support.groups import classic
@@ -114,7 +114,10 @@ def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(c
 
 
 def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
-    first, second = cluster.shard.new_group(GroupId("g")), cluster.shard.new_group(GroupId("g"))
+    first, second = (
+        cluster.shard.make_uncached_group(GroupId("g")),
+        cluster.shard.make_uncached_group(GroupId("g")),
+    )
     assert cluster.shard.add(first) is first
     assert cluster.shard.add(second) is first
     assert cluster.kept() is first
@@ -181,12 +184,12 @@ def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partiti
     shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1"))
     shard.apply(OffsetCommitRecord(GroupId("simple"), "t", 1, committed(6)))
-    steps = manager.prepare_groups(shard)
+    steps = manager.prepare_groups_in_steps(shard)
     next(steps)
     cluster.advance(20_000)
     assert list(shard.groups[GroupId("g")].classic_group.members) == ["m1"]
     assert cluster.log.records == []
-    assert manager.shard_for(GroupId("g")) is LOADING
+    assert manager.find_shard_or_error(GroupId("g")) is LOADING
     assert len(list(steps)) == 1
     manager.finish_load(shard, cluster.log)
     cluster.advance(1_000)
@@ -201,7 +204,7 @@ def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_th
     manager.remove_groups_for_partition(Partition(0))
     shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1"))
-    next(manager.prepare_groups(shard))
+    next(manager.prepare_groups_in_steps(shard))
     manager.remove_groups_for_partition(Partition(0))
     cluster.advance(1_000_000)
     assert cluster.timers.heap == []
@@ -419,11 +422,11 @@ def test_records_that_are_independent_are_appended_as_they_fit(cluster: Cluster)
 def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster) -> None:
     kept = begun(cluster)
     commits = [
-        OffsetCommits(GroupId("g"), "t", {0: committed(10), 1: committed(11)}),
-        OffsetCommits(GroupId("g"), "u", {0: committed(12)}),
+        TopicOffsetCommits(GroupId("g"), "t", {0: committed(10), 1: committed(11)}),
+        TopicOffsetCommits(GroupId("g"), "u", {0: committed(12)}),
     ]
     waiting = ReplyDependencies()
-    cluster.group_access.commit(waiting, kept, commits)
+    cluster.group_access.store_offsets(waiting, kept, commits)
     assert cluster.kept() is kept
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
     assert kept.offsets.by_topic == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
@@ -462,7 +465,7 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
         cluster.commit(number, group=f"simple-{number}")
     shard, records = cluster.shard, len(cluster.log.records)
     cluster.manager.remove_groups_for_partition(Partition(0))
-    assert cluster.manager.shard_for(GroupId("g")) is ErrorCode.NOT_COORDINATOR
+    assert cluster.manager.find_shard_or_error(GroupId("g")) is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.unloading.is_under_way
     assert len(shard.groups) == 16
     sum(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.committer import Committer, FileLogWriter, FlushMode
 from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
@@ -15,7 +15,7 @@ from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordDecoder
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, TopicOffsetCommits
 from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread
 from tests.groups.harness import WALL_START_MS, FakeClock
@@ -68,7 +68,7 @@ class Bench:
         self.lost: list[list[int]] = []
         self.committer.on_failed = self._failed
 
-    def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
+    def _failed(self, writers: list[FileLogWriter], error: LogError) -> None:
         self.events.append(f"failed {error}")
         self.lost.append([writer.partition for writer in writers])
 
@@ -99,7 +99,7 @@ async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench
     second.append([offset(0)])
     first.append([offset(1), offset(2)])
     first.append_offsets(
-        [OffsetCommits(GroupId("g"), "t", {5: OffsetAndMetadata(Offset(1), -1, "", WALL_START_MS)})]
+        [TopicOffsetCommits(GroupId("g"), "t", {5: OffsetAndMetadata(Offset(1), -1, "", WALL_START_MS)})]
     )
 
     await bench.flush()
@@ -250,7 +250,7 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
     refused = [
         writer.append([offset(3)]),
         writer.append_offsets(
-            [OffsetCommits(GroupId("g"), "t", {3: OffsetAndMetadata(Offset(3), -1, "", WALL_START_MS)})]
+            [TopicOffsetCommits(GroupId("g"), "t", {3: OffsetAndMetadata(Offset(3), -1, "", WALL_START_MS)})]
         ),
     ]
     assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2

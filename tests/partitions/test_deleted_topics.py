@@ -123,12 +123,12 @@ async def make_anew_in_one_go(running: Running) -> None:
             running.disk.fail(WRITES, where=FILE_NAME, times=1)
 
     store.on_changed = fail_next
-    store.submit_edit(
-        lambda draft: draft.create("keeps-the-disk-busy", 1, topic_id=store.new_topic_id()), told.append
+    store.submit_edit_with_callback(
+        lambda draft: draft.add_topic("keeps-the-disk-busy", 1, topic_id=store.new_topic_id()), told.append
     )
-    store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
-    store.submit_edit(
-        lambda draft: draft.create(requests.TOPIC, 100, topic_id=store.new_topic_id()), told.append
+    store.submit_edit_with_callback(lambda draft: draft.remove_topic(requests.TOPIC), told.append)
+    store.submit_edit_with_callback(
+        lambda draft: draft.add_topic(requests.TOPIC, 100, topic_id=store.new_topic_id()), told.append
     )
     await eventually(lambda: len(told) == 3, "all three to be answered")
     assert [type(each) for each in told] == [Topic] * 3

@@ -298,16 +298,17 @@ async def test_a_deletion_of_topics_waits_until_the_offsets_in_them_are_gone_for
     store = running.app.server.node.catalogue_store
     told: list[object] = []
     with running.disk.hold():
-        store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
+        store.submit_edit_with_callback(lambda draft: draft.remove_topic(requests.TOPIC), told.append)
         await eventually(lambda: requests.TOPIC not in store.catalogue, "the topic to go")
         await eventually(lambda: running.disk.waiting, "the tombstones to be written")
         assert told == []
         assert not store.is_idle
         assert (
-            running.app.manager.partition_for(GroupId("g")) not in running.app.manager.find_clean_partitions()
+            running.app.manager.partition_for(GroupId("g"))
+            not in running.app.manager.partitions_with_drops_done()
         )
     await eventually(lambda: told, "the answer")
-    assert len(running.app.manager.find_clean_partitions()) == PARTITIONS
+    assert len(running.app.manager.partitions_with_drops_done()) == PARTITIONS
 
 
 async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone_for_good(

@@ -71,7 +71,7 @@ def test_who_waits_is_woken_when_a_log_has_moved_and_only_once(ends: Ends) -> No
 
 def test_nobody_looks_while_nobody_waits(ends: Ends) -> None:
     waiting = ends.wait("zero", p0=5)
-    ends.tail.cancel(waiting)
+    ends.tail.remove_waiter(waiting)
     ends.timers.fire()
     assert (ends.timers.calls, ends.looks) == ([], 0)
     ends.wait("again", p0=5)
@@ -135,7 +135,7 @@ def test_who_is_to_be_woken_can_still_go_away(ends: Ends) -> None:
     waiting = [ends.wait(str(number), p0=5) for number in range(WOKEN_AT_ONCE + 1)]
     ends.ends[0] = Offset(6)
     ends.timers.fire()
-    ends.tail.cancel(waiting[-1])
+    ends.tail.remove_waiter(waiting[-1])
     while ends.timers.calls:
         ends.timers.fire()
     assert len(ends.woken) == WOKEN_AT_ONCE
@@ -160,7 +160,7 @@ def test_who_is_woken_may_let_all_others_go_away(ends: Ends) -> None:
     def first() -> None:
         ends.woken.append("first")
         for other in others:
-            ends.tail.cancel(other)
+            ends.tail.remove_waiter(other)
 
     ends.tail.add_waiter({Partition(0): Offset(5)}, first)
     others += [ends.wait("other", p0=5) for _ in range(3)]

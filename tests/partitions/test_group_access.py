@@ -72,7 +72,7 @@ AROUND_GROUP_ACCESS: Final = {
     "manager",
     "owned_partitions",
     "shard",
-    "shard_for",
+    "find_shard_or_error",
     "ticket",
     "add_ticket",
 }
@@ -269,15 +269,15 @@ def test_between_slices_group_access_notes_what_has_changed_and_refuses_what_was
     cluster = Cluster()
     cluster.commit(1)
     kept, waiting = cluster.kept(), ReplyDependencies()
-    cluster.group_access.recheck_group(waiting, kept)
+    cluster.group_access.recheck_and_add_dependency(waiting, kept)
     assert numbers(waiting) == {1}
     cluster.commit(2)
-    cluster.group_access.recheck_group(waiting, kept)
+    cluster.group_access.recheck_and_add_dependency(waiting, kept)
     assert numbers(waiting) == {1, 2}
     cluster.manager.remove_groups_for_partition(Partition(0))
     cluster.log.replay(cluster.manager.begin_load(Partition(0)))
     with pytest.raises(RequestRefused) as refused:
-        cluster.group_access.recheck_group(waiting, kept)
+        cluster.group_access.recheck_and_add_dependency(waiting, kept)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
 
 

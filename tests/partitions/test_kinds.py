@@ -53,7 +53,7 @@ class LoneGroup:
         return self.state is Lone.SILENT
 
     @property
-    def is_worth_keeping(self) -> bool:
+    def has_members_or_pending(self) -> bool:
         return self.state is Lone.HEARD
 
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
@@ -73,14 +73,14 @@ class LoneGroup:
         self.state = Lone.GONE
         return [] if self.waiting is None else [Reply(self.waiting, error)]
 
-    def add_to_totals(self) -> None: ...
+    def start_counting_in_totals(self) -> None: ...
 
     def mark_dead_and_uncount(self) -> None:
         self.state = Lone.GONE
 
     def suspend_as_dead(self) -> None: ...
 
-    def return_to_empty(self) -> None: ...
+    def resume_as_empty(self) -> None: ...
 
     def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
         return ErrorCode.NONE if self.state is Lone.SILENT else ErrorCode.STALE_MEMBER_EPOCH
@@ -98,7 +98,7 @@ class LoneGroup:
         since = (lambda committed: committed.commit_timestamp) if self.state is Lone.SILENT else None
         return since, frozenset({"kept"})
 
-    def tombstones(self) -> Sequence[Record]:
+    def make_group_metadata_tombstones(self) -> Sequence[Record]:
         return []
 
 

@@ -118,7 +118,7 @@ async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_the
         for shard in (*manager.loading_partitions.values(), *manager.owned_partitions.values()):
             for group_id, group in shard.groups.items():
                 if group.armed_ms != NEVER:
-                    made_ready.setdefault(group_id, (turn, manager.shard_for(group_id) is LOADING))
+                    made_ready.setdefault(group_id, (turn, manager.find_shard_or_error(group_id) is LOADING))
         loop.call_soon(look, manager)
 
     slow = SlowLook(SLICE_NS + 1)  # every slice is one step long
@@ -145,7 +145,9 @@ async def test_offsets_in_deleted_topics_go_in_slices_before_the_partition_is_se
 
         def look() -> None:
             """Note how many were deleted in each turn, and whether that was before anybody was served."""
-            deleted.setdefault(running.app.stats.offset_deletions, manager.shard_for(GroupId("g")) is LOADING)
+            deleted.setdefault(
+                running.app.stats.offset_deletions, manager.find_shard_or_error(GroupId("g")) is LOADING
+            )
             loop.call_soon(look)
 
         epoch = LeaderEpoch(leadership.epochs[Partition(0)] + 1)

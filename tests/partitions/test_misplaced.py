@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coordinator.partitions.misplaced import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
+from coordinator.partitions.misplaced_group_texts import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
 from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.net.long_requests import LONG_AT_ONCE
-from coordinator.partitions.log_reads import SLICE_BYTES_MAX
+from coordinator.partitions.client_log_reads import SLICE_BYTES_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from storage.format.batch import iter_batches

@@ -28,7 +28,7 @@ class HeldThread(ManualThread):
 
     async def run_blocking(self, call: Callable[[], Any]) -> Any:
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.submit(call, done.set_result)
+        self.submit_with_callback(call, done.set_result)
         result = await done
         if isinstance(result, BaseException):
             raise result
@@ -76,7 +76,7 @@ class Node:
 
     async def repaired(self) -> None:
         """Let the io thread do what it is given until the log takes appends again."""
-        available = asyncio.ensure_future(self.log.wait_until_available(Partition(0)))
+        available = asyncio.ensure_future(self.log.ensure_log_repaired(Partition(0)))
         for _ in range(10):
             await turn()
             self.io.run_all()

@@ -47,6 +47,6 @@ async def test_a_deletion_that_comes_too_late_is_refused(tmp_path: Path) -> None
         client = await running.client()
         await client.commit("group", 0, 42)
         assert running.app.server is not None
-        running.app.server.node.catalogue_store.close()
+        running.app.server.node.catalogue_store.refuse_further_changes()
         assert error_of(await client.ask(delete())) is ErrorCode.NOT_CONTROLLER
         assert await client.fetch("group") == {0: 42}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.codegen import __main__ as codegen
-from protocol.codegen.schema import UnknownSchema, Versions, load, snake_case
+from protocol.codegen.schema import UnsupportedSchema, Versions, load, snake_case
 
 
 @pytest.mark.process
@@ -41,7 +41,7 @@ def test_check_names_what_is_missing_changed_or_left_over(
 
 @pytest.mark.parametrize("message", ["FetchRequest", "ApiVersionsResponse"])
 def test_a_schema_with_what_the_generator_does_not_know_is_refused(message: str) -> None:
-    with pytest.raises(UnknownSchema):
+    with pytest.raises(UnsupportedSchema):
         load(message)
 
 

@@ -14,7 +14,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.codegen.decoder import ROWS_FROM_ITEMS
 from protocol.named_types import GroupId, Offset
-from protocol.rows import Rows, rows_with_tail
+from protocol.rows import EncodedRows, read_rows_if_uniform
 
 Row = tuple[int, int, int]
 int32s = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -23,9 +23,9 @@ offsets = st.lists(st.tuples(int32s, int64s, int32s), min_size=1, max_size=14)
 row_bytes = st.sampled_from([16, 18, 40])
 
 
-def rows_of(offsets: Sequence[Row], row_bytes: int) -> Rows:
+def rows_of(offsets: Sequence[Row], row_bytes: int) -> EncodedRows:
     """Partition, offset and leader epoch, and behind them what means nothing."""
-    return Rows(b"".join(pack(">iqi", *row) + b"?" * (row_bytes - 16) for row in offsets), row_bytes)
+    return EncodedRows(b"".join(pack(">iqi", *row) + b"?" * (row_bytes - 16) for row in offsets), row_bytes)
 
 
 def commit(version: int, offsets: Sequence[Row], last: str | None = "") -> bytes:
@@ -78,11 +78,11 @@ def test_a_commit_with_metadata_does_not(version: int, metadata: str | None) -> 
 def test_tagged_fields_are_no_rows() -> None:
     plain = pack(">iqiBB", 1, 2, 3, 1, 0)
     tagged = pack(">iqiBB", 1, 2, 3, 1, 1)
-    assert rows_with_tail(plain * 4, 0, 4, 16, b"\1\0") is not None
+    assert read_rows_if_uniform(plain * 4, 0, 4, 16, b"\1\0") is not None
     for at in range(4):
         items = [plain] * 4
         items[at] = tagged
-        assert rows_with_tail(b"".join(items), 0, 4, 16, b"\1\0") is None
+        assert read_rows_if_uniform(b"".join(items), 0, 4, 16, b"\1\0") is None
 
 
 @pytest.mark.parametrize("version", range(2, 11))

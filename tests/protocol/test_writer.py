@@ -14,7 +14,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import MessageTooLarge
 from protocol.messages import ListGroupsResponse, encode_response_in_steps
-from protocol.writer import ITEMS_PER_STEP, PIECE_BYTES
+from protocol.stepwise_message_writer import ITEMS_PER_STEP, PIECE_BYTES
 from tests.protocol.schemas import COLD_APIS, HOT_APIS, Case, cases, sample, to_kafka_python
 
 RESPONSES = [case for case in cases(COLD_APIS + HOT_APIS) if case.kind == "response"]

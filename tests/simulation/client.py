@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator.api.private import adopt_group
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.compiled_struct import FieldsValue, fields_of
+from protocol.compiled_struct import FieldsValue, fields_as_dict
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.named_types import GroupId, MemberId, Offset
@@ -277,9 +277,9 @@ def brief(message: Any) -> str:
         return f"[{', '.join(map(brief, message))}]"
     if not isinstance(message, FieldsValue):
         return str(message)
-    usual = fields_of(type(message)())
+    usual = fields_as_dict(type(message)())
     parts = []
-    for name, value in fields_of(message).items():
+    for name, value in fields_as_dict(message).items():
         if value != usual[name]:
             parts.append(f"{name}={brief(value)}")
     return f"({', '.join(parts)})"

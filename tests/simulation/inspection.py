@@ -20,7 +20,7 @@ from storage.cleaner.work import clean
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordDecoder
-from storage.format.transactions import LogReplay
+from storage.format.transaction_replay import LogReplay
 from storage.log_manager import LogManager
 from tests.simulation.history import Broken
 from tests.simulation.ledger import RETENTION_MS, PartitionBook

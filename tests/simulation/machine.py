@@ -86,7 +86,7 @@ class SimulatedThread:
         self._calls: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()
         self._busy = False
 
-    def submit(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+    def submit_with_callback(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
         self._calls.append((call, on_done))
         if not self._busy:
             self._busy = True
@@ -99,7 +99,7 @@ class SimulatedThread:
             if not future.done():
                 future.set_result(result)
 
-        self.submit(call, settle)
+        self.submit_with_callback(call, settle)
         result = await future
         if isinstance(result, BaseException):
             raise result

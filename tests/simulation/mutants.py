@@ -10,7 +10,7 @@ MUTANTS: Final = (
     Mutant(
         "a reply leaves before its flush",
         "coordinator.net.connection",
-        "if not replies and self._replies.check_ready_or_wait(ctx, self):",
+        "if not replies and self._replies.check_durable_or_wait(ctx, self):",
         "if not replies:",
     ),
     Mutant(
@@ -119,7 +119,7 @@ MUTANTS: Final = (
     Mutant(
         "a join phase has no end",
         "coordinator.groups.classic.rebalance",
-        "    group.join_deadline_ms = deadline_ms\n    group.wake_at(deadline_ms)",
+        "    group.join_deadline_ms = deadline_ms\n    group.schedule_wakeup_by(deadline_ms)",
         "    group.join_deadline_ms = NEVER",
     ),
     Mutant(
@@ -217,8 +217,8 @@ MUTANTS: Final = (
     Mutant(
         "a group's tombstone comes before those of its offsets",
         "coordinator.groups.offsets.expiry",
-        "[*records, *group.tombstones()]",
-        "[*group.tombstones(), *records]",
+        "[*records, *group.make_group_metadata_tombstones()]",
+        "[*group.make_group_metadata_tombstones(), *records]",
         seed=2,
     ),
     Mutant(
@@ -243,7 +243,7 @@ MUTANTS: Final = (
     Mutant(
         "a partition is released with batches that wait in memory",
         "storage.log_manager",
-        "            self._writer.write_partition(partition)\n"
+        "            self._writer.write_partition_queue(partition)\n"
         "            log = partitions.get_or_create_log(partition)\n",
         "            log = partitions.get_or_create_log(partition)\n",
         seed=2,
@@ -257,7 +257,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "nodes are told to lead before the epoch is on disk",
-        "coordinator.workers.order_queue",
+        "coordinator.workers.order_dispatch",
         "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
         seed=2,
@@ -278,8 +278,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a dead leader's successor does not hear which topics went",
-        "coordinator.workers.order_queue",
-        "return self._store.deletions.deleted_after(partition, sent)",
+        "coordinator.workers.order_dispatch",
+        "return self._store.deletions.undropped_deletions_after(partition, sent)",
         "return []",
         seed=2,
     ),

@@ -253,11 +253,11 @@ async def create_topics(store: CatalogueWriter, machine: HostResources, *, wide:
 
     def create(draft: Draft) -> None:
         if TOPIC not in draft:
-            draft.create(TOPIC, PARTITIONS, topic_id=machine.new_topic_id())
+            draft.add_topic(TOPIC, PARTITIONS, topic_id=machine.new_topic_id())
             if wide:
-                draft.create(WIDE_TOPIC, WIDE_PARTITIONS, topic_id=machine.new_topic_id())
+                draft.add_topic(WIDE_TOPIC, WIDE_PARTITIONS, topic_id=machine.new_topic_id())
 
-    store.submit_edit(create, loop_done.settle)
+    store.submit_edit_with_callback(create, loop_done.settle)
     await loop_done.wait()
 
 

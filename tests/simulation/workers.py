@@ -10,11 +10,11 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.workers.assignment import OrderRefused
-from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
+from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
 from coordinator.workers.process_settings import worker_settings
-from coordinator.workers.supervisor import Supervisor, WorkerFailed
+from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
 from coordinator.workers.worker import Worker
 from protocol.named_types import Partition
 from storage.disk.properties import load_or_create_meta
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 KILLED = -9
-CANNOT_START = (StorageError, WorkerFailed, GatewayFailed, ClusterUnusable)
+CANNOT_START = (StorageError, WorkerStartFailed, GatewayStartFailed, ClusterUnusable)
 
 
 class Pulse(asyncio.Protocol):

@@ -60,7 +60,7 @@ class Machine(Account):
             getattr(self.manager, step)(*arguments)
         except StorageError:
             return False
-        if step == "repair":
+        if step == "recover_all_after_failure":
             self.doubtful = {}
         if step != "write_behind":
             self.durable = {partition: len(batches) for partition, batches in self.accepted.items()}

@@ -61,7 +61,9 @@ class SharingMachine(Account):
 
     def _adopt(self, partition: int, node: int) -> None:
         assert self.shared is not None
-        self.managers[node].adopt(Partition(partition), *self.shared.recovery_state(Partition(partition)))
+        self.managers[node].adopt(
+            Partition(partition), *self.shared.get_partition_recovery_point(Partition(partition))
+        )
         self.owners[partition] = node
 
     # -------------------------------------------------------------- steps
@@ -101,7 +103,7 @@ class SharingMachine(Account):
         except StorageError:
             return False
         for partition in owned:
-            if step == "repair":
+            if step == "recover_all_after_failure":
                 self.doubtful.pop(partition, None)
             if step != "write_behind":
                 self.durable[partition] = len(self.accepted.get(partition, ()))
@@ -162,7 +164,7 @@ class SharingMachine(Account):
         while True:
             for node, manager in self.managers.items():
                 if manager.append_failure is not None:
-                    self.attempt(node, "repair")
+                    self.attempt(node, "recover_all_after_failure")
             try:
                 return step(self.shared)
             except CorruptLog:

@@ -19,8 +19,8 @@ from storage.format.batch import (
     BatchBuilder,
     iter_batches,
     iter_records,
-    read_batch,
     read_checked_batch,
+    read_unchecked_batch,
 )
 from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
@@ -29,8 +29,8 @@ from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
+    TopicOffsetCommits,
     encode_record_key,
     encode_record_value,
 )
@@ -132,20 +132,24 @@ def test_many_records_need_longer_offset_deltas() -> None:
 
 
 offsets_of_a_topic = st.builds(
-    OffsetCommits,
+    TopicOffsetCommits,
     group=strategies.names,
     topic=strategies.few_names,
     values=st.dictionaries(strategies.int32s, strategies.offsets, max_size=90),
 )
 
 
-def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], time_ms: int) -> OffsetCommits:
+def plain_offsets(
+    group: str, topic: str, offsets: dict[int, tuple[int, int]], time_ms: int
+) -> TopicOffsetCommits:
     """As a commit of a usual client gives them: no metadata, no expiry, one time."""
     values = {
         partition: OffsetAndMetadata(Offset(offset), epoch, "", time_ms)
         for partition, (offset, epoch) in offsets.items()
     }
-    return OffsetCommits(GroupId(group), topic, values, rows=pack_offset_rows(values) if values else None)
+    return TopicOffsetCommits(
+        GroupId(group), topic, values, rows=pack_offset_rows(values) if values else None
+    )
 
 
 plain_offsets_of_a_topic = st.builds(
@@ -162,7 +166,7 @@ plain_offsets_of_a_topic = st.builds(
     st.sampled_from([3, 4]),
 )
 def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
-    appends: list[list[OffsetCommits]], version: int
+    appends: list[list[TopicOffsetCommits]], version: int
 ) -> None:
     one, other = BatchBuilder(1 << 22, version), BatchBuilder(1 << 22, version)
     for commits in appends:
@@ -196,17 +200,17 @@ def test_many_plain_offsets_give_the_same_bytes_wherever_they_begin(before: int,
 def test_offsets_by_topic_that_do_not_fit_change_nothing() -> None:
     builder = BatchBuilder(2_000)
     value = OffsetAndMetadata(Offset(1), -1, "", NOW)
-    few = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(10), value))
+    few = TopicOffsetCommits(GroupId("g"), "t", dict.fromkeys(range(10), value))
     builder.append_offsets([few])
     before = builder.build(Offset(0), LeaderEpoch(0), NOW)
-    many = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(100), value))
-    for too_large in ([few, many], [OffsetCommits(GroupId("x" * 32_768), "t", {0: value})]):
+    many = TopicOffsetCommits(GroupId("g"), "t", dict.fromkeys(range(100), value))
+    for too_large in ([few, many], [TopicOffsetCommits(GroupId("x" * 32_768), "t", {0: value})]):
         with pytest.raises(RecordTooLarge):
             builder.append_offsets(too_large)
         assert builder.build(Offset(0), LeaderEpoch(0), NOW) == before
     for _ in range(9):
         builder.append_offsets([few, few])
-    assert [read_batch(one).count for one in builder.build(Offset(0), LeaderEpoch(0), NOW)] == [
+    assert [read_unchecked_batch(one).count for one in builder.build(Offset(0), LeaderEpoch(0), NOW)] == [
         30,
         40,
         40,
@@ -246,7 +250,7 @@ def test_a_refused_record_leaves_the_builder_as_it_was() -> None:
 
 
 def test_the_header_says_what_a_coordinator_writes() -> None:
-    batch = read_batch(built(strategies.commit(1, 3), base_offset=40))
+    batch = read_unchecked_batch(built(strategies.commit(1, 3), base_offset=40))
     assert (batch.base_offset, batch.last_offset, batch.next_offset, batch.count) == (40, 42, 43, 3)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, -1)
     assert (batch.attributes, batch.magic, batch.leader_epoch) == (0, 2, 5)
@@ -272,7 +276,7 @@ def test_a_batch_cut_anywhere_is_incomplete() -> None:
     whole = built(strategies.commit(1, 2))
     for cut in range(len(whole)):
         with pytest.raises(IncompleteBatch):
-            read_batch(whole[:cut])
+            read_unchecked_batch(whole[:cut])
 
 
 def test_a_flipped_byte_anywhere_is_found() -> None:

@@ -47,17 +47,17 @@ class Bench:
         return clean(self.fs, job)
 
     def clean(self) -> CompletedCleaning | None:
-        self.manager.checkpoint()
+        self.manager.checkpoint_journal()
         return self.cleaner.clean_dirtiest()
 
     def roll(self) -> None:
         """Begin a new segment, so that all before it can be cleaned."""
-        self.manager.checkpoint()
+        self.manager.checkpoint_journal()
         self.manager.log(Partition(0)).roll()
         self.manager.log(Partition(0)).fsync()
         # The roll itself changes no recovery point; a record does.
         self.history.value("roll", "r")
-        self.manager.checkpoint()
+        self.manager.checkpoint_journal()
 
     def batches(self) -> list[Batch]:
         return content(self.manager, 0)
@@ -137,7 +137,7 @@ def test_segments_that_are_not_on_disk_for_good_are_left() -> None:
     bench.manager.write_behind()
     assert len(bench.manager.log(Partition(0)).segments) > 2
     assert bench.cleaner.clean_dirtiest() is None
-    bench.manager.checkpoint()
+    bench.manager.checkpoint_journal()
     assert bench.cleaner.clean_dirtiest() is not None
 
 
@@ -398,7 +398,7 @@ def fill(manager: LogManager, count: int = 500) -> History:
     history = History(manager, 0)
     for number in range(count):
         history.value(f"k{number % 9}", str(number))
-    manager.checkpoint()
+    manager.checkpoint_journal()
     return history
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.named_types import Offset
+from storage.columns.batch_finder import Chunk
 from storage.columns.bodies import BOUNDS, ReadLimits
 from storage.columns.decode import decode
-from storage.columns.row_decoder import batch_rows
+from storage.columns.record_by_record_decoder import batch_rows
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
-from storage.columns.walk import Chunk
 from storage.format.batch import iter_batches
 from storage.format.batch_format import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from storage.format.compression import compress
@@ -23,7 +23,7 @@ from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
     encode_group_metadata,
-    encode_offset,
+    encode_offset_value,
     encode_record_key,
     encode_record_value,
 )
@@ -63,7 +63,7 @@ def pairs(draw: st.DrawFn) -> Pair:
     version = draw(st.integers(0, 4))
     if isinstance(one, OffsetCommitRecord):
         key = draw(st.sampled_from([b"\0\0", b"\0\1"])) + key[2:] if key else key
-        value = None if one.value is None else encode_offset(one.value, version)
+        value = None if one.value is None else encode_offset_value(one.value, version)
     elif isinstance(one, GroupMetadataRecord):
         value = None if one.value is None else encode_group_metadata(one.value, version)
     return draw(hurt(key)), draw(hurt(value))
@@ -153,7 +153,7 @@ def test_offsets_of_every_version_and_compression(
 ) -> None:
     body = b"".join(
         record(
-            (encode_record_key(one), None if one.value is None else encode_offset(one.value, version)),
+            (encode_record_key(one), None if one.value is None else encode_offset_value(one.value, version)),
             number,
             -number,
         )
@@ -211,7 +211,7 @@ def test_a_batch_that_compaction_emptied_has_one_row() -> None:
 
 
 def test_much_that_was_compressed_comes_in_parts() -> None:
-    value = encode_offset(OffsetAndMetadata(Offset(1), -1, "m" * 500, NOW), 3)
+    value = encode_offset_value(OffsetAndMetadata(Offset(1), -1, "m" * 500, NOW), 3)
     body = record((b"\0\1\0\1g\0\1t\0\0\0\7", value), 0, 0)
     chunk = chunk_of(*(batch(body, 1, base_offset=number, attributes=1) for number in range(9)))
     parts = list(decode(chunk, ["offset", "topic_partition"], ReadLimits(bodies_bytes=1_000)))

@@ -17,11 +17,11 @@ def scenario(machine: Machine, *, sync: bool) -> None:
         if turn == 2:
             machine.attempt("write_behind", 1)
         if turn in (3, 5):
-            machine.attempt("checkpoint")
+            machine.attempt("checkpoint_journal")
         if turn == 4 and not sync:
             machine.attempt("sync")
-        if machine.manager.append_failure is not None and not machine.attempt("repair"):
-            machine.attempt("repair")
+        if machine.manager.append_failure is not None and not machine.attempt("recover_all_after_failure"):
+            machine.attempt("recover_all_after_failure")
         if turn == 5:
             machine.read()
     machine.close()
@@ -63,7 +63,7 @@ steps = st.one_of(
         st.sampled_from([1, 1, 3, 20]),
     ),
     st.tuples(st.just("write_behind"), st.integers(1, 500)),
-    st.tuples(st.sampled_from(["checkpoint", "sync", "read", "repair", "close"])),
+    st.tuples(st.sampled_from(["checkpoint_journal", "sync", "read", "recover_all_after_failure", "close"])),
     st.tuples(st.just("fail"), st.sampled_from(list(Fault)), st.integers(0, 30), st.none()),
     st.tuples(st.just("fail"), st.sampled_from(list(Fault)), st.integers(0, 4), st.sampled_from(KINDS)),
     st.tuples(st.just("crash"), st.booleans()),
@@ -97,7 +97,7 @@ def take(machine: Machine, name: str, arguments: list[object]) -> None:
             machine.read()
         case "close", []:
             machine.close()
-        case "repair", [] if machine.manager.append_failure is None:
+        case "recover_all_after_failure", [] if machine.manager.append_failure is None:
             pass
         case step, []:
             machine.attempt(step)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protocol.named_types import Offset, Partition
-from storage.disk.filesystem import Buffer, RealFile, RealFileSystem, System, read_file
+from storage.disk.filesystem import Buffer, FileDescriptorCalls, RealFile, RealFileSystem, read_file
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -93,7 +93,9 @@ def test_an_error_of_a_durable_write_is_no_missing_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", [os, Old(None)], ids=["supported", "not supported"])
-def test_allocating_extends_with_zeros_and_never_shortens(tmp_path: Path, system: System) -> None:
+def test_allocating_extends_with_zeros_and_never_shortens(
+    tmp_path: Path, system: FileDescriptorCalls
+) -> None:
     file = RealFileSystem(system).open(tmp_path / "f", create=True)
     file.pwrite([b"abc"], 0)
     file.allocate(1000)
@@ -128,7 +130,7 @@ def test_files_are_their_owners_and_may_be_read_by_the_group(tmp_path: Path) -> 
         LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem()).close()
         with_log = LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem())
         with_log.append([Entry(Partition(0), Offset(0), batch(0, 0))], sync=True)
-        with_log.checkpoint()
+        with_log.checkpoint_journal()
         with_log.close()
     finally:
         os.umask(before)

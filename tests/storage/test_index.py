@@ -262,7 +262,7 @@ def test_a_killed_process_leaves_what_can_be_completed() -> None:
             [Entry(Partition(0), end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False
         )
         if label % 90 == 0:
-            manager.checkpoint()
+            manager.checkpoint_journal()
     manager.write_behind()
     fs.restart(power_loss=False)
     again = LogManager.open(ROOT, settings, fs)

@@ -146,7 +146,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
         for group in GROUPS[::2]:
             first[group] = 7_000
             append(manager, group, 7_000, 100)
-        manager.checkpoint()
+        manager.checkpoint_journal()
         cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0.01), None, lambda: 1 << 42)
         cleaning = cleaner.clean_dirtiest()
         assert cleaning is not None

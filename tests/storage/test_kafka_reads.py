@@ -105,7 +105,7 @@ def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
         (batch,) = builder.build(base_offset, LeaderEpoch(number // 100), NOW + 7 * number - number % 3 * 30)
         manager.append([Entry(Partition(0), base_offset, batch)], sync=False)
         if number % 50 == 0:
-            manager.checkpoint()
+            manager.checkpoint_journal()
     manager.close()
     directory = tmp_path / "__consumer_offsets-0"
     indexes = sorted([*directory.glob("*.index"), *directory.glob("*.timeindex")])

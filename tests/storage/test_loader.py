@@ -16,9 +16,9 @@ from storage.format.loader import RecordDecoder
 from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
-    decode_record,
+    TopicOffsetCommits,
+    decode_key_and_value,
     encode_record_key,
     encode_record_value,
 )
@@ -29,7 +29,7 @@ from tests.storage.test_batch import NOW, built
 
 def ordinary(data: bytes) -> list[Record]:
     """The records of a batch, the slow way."""
-    return [decode_record(key, value) for _, _, key, value in iter_records(data)]
+    return [decode_key_and_value(key, value) for _, _, key, value in iter_records(data)]
 
 
 @given(st.lists(strategies.records, min_size=1, max_size=20), st.sampled_from([3, 4]))
@@ -105,11 +105,11 @@ def test_offsets_in_a_row_come_together_and_lose_nothing(
     batch = read_checked_batch(built(records))
     loader = RecordDecoder()
     assert loader.decode_batch(batch) == records
-    runs = loader.decode_batch_grouped(batch)
+    runs = loader.decode_with_joined_offsets(batch)
     assert odd or len(runs) <= 3 * len(
         rows
     )  # a longer delta, or a partition that comes twice, begins another one
-    assert sum(len(run.values) if isinstance(run, OffsetCommits) else 1 for run in runs) == len(records)
+    assert sum(len(run.values) if isinstance(run, TopicOffsetCommits) else 1 for run in runs) == len(records)
 
 
 def test_a_varint_that_does_not_end_with_its_record_takes_nobody_along() -> None:
@@ -163,7 +163,7 @@ def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
         assert (
             RecordDecoder().decode_batch(read_checked_batch(data))
             == ordinary(data)
-            == [decode_record(key, value)]
+            == [decode_key_and_value(key, value)]
         )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageError, StorageFull
-from storage.format.batch import BatchBuilder, find_batch_start, iter_batches
+from storage.format.batch import BatchBuilder, find_whole_batch_start, iter_batches
 from storage.format.batch_format import next_offset_of
 from storage.format.records import UnknownRecord
 from storage.partition.log import PartitionLog
@@ -214,10 +214,10 @@ def test_a_compaction_that_a_broker_did_not_finish_is_finished() -> None:
 
 def test_a_batch_is_found_wherever_it_starts() -> None:
     wanted = batch(1, 70)
-    assert find_batch_start(b"\x02" * 100 + wanted, Offset(70)) == 100
-    assert find_batch_start(b"\x02" * 100 + wanted, Offset(71)) is None
-    assert find_batch_start(b"\x02" * 100 + wanted[:-1], Offset(70)) is None
-    assert find_batch_start(b"", Offset(0)) is None
+    assert find_whole_batch_start(b"\x02" * 100 + wanted, Offset(70)) == 100
+    assert find_whole_batch_start(b"\x02" * 100 + wanted, Offset(71)) is None
+    assert find_whole_batch_start(b"\x02" * 100 + wanted[:-1], Offset(70)) is None
+    assert find_whole_batch_start(b"", Offset(0)) is None
 
 
 def test_what_was_synced_survives_a_power_loss_with_its_names() -> None:
@@ -265,7 +265,7 @@ def test_where_the_first_batch_cannot_be_read_an_append_fails_and_succeeds_later
     first, second = batches_of([2, 2])
     written = new_log(fs)
     written.append(first)
-    written.close()
+    written.close_files()
     log = new_log(fs)
     log.load()
     log.end_offset = Offset(2)

@@ -62,9 +62,9 @@ def test_end_offset_counts_what_still_waits_for_its_segment() -> None:
         sync=True,
     )
     assert (manager.end_offset(five), manager.end_offset(six), manager.log(five).end_offset) == (4, 1, 0)
-    assert manager.pending_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
+    assert manager.pending_segment_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
     assert manager.write_behind() == manager.log(five).size_bytes + manager.log(six).size_bytes
-    assert (manager.pending_bytes, manager.log(five).end_offset) == (0, 4)
+    assert (manager.pending_segment_bytes, manager.log(five).end_offset) == (0, 4)
     assert partitions_on_disk(fs, ROOT, "__consumer_offsets") == [5, 6]
 
 
@@ -83,12 +83,12 @@ def test_write_behind_stops_at_its_limit() -> None:
     manager, _ = opened()
     for label in range(10):
         append(manager, label, 0, 1, 2)
-    whole = manager.pending_bytes
+    whole = manager.pending_segment_bytes
     written = manager.write_behind(1)
     assert 0 < written < whole
-    assert manager.pending_bytes == whole - written
+    assert manager.pending_segment_bytes == whole - written
     manager.write_behind(whole)
-    assert manager.pending_bytes == 0
+    assert manager.pending_segment_bytes == 0
 
 
 def test_a_wrong_base_offset_is_refused_and_changes_nothing() -> None:
@@ -111,10 +111,10 @@ def test_a_checkpoint_empties_the_journal_and_loses_nothing() -> None:
     for label in range(20):
         append(manager, label, 0, 1)
     assert manager.journal_bytes > 0
-    manager.checkpoint()
-    assert (manager.journal_bytes, manager.pending_bytes) == (0, 0)
+    manager.checkpoint_journal()
+    assert (manager.journal_bytes, manager.pending_segment_bytes) == (0, 0)
     assert fs.listdir(ROOT / "journal") == [f"{2:020d}.journal", "spare"]
-    manager.checkpoint()
+    manager.checkpoint_journal()
     assert fs.listdir(ROOT / "journal") == [f"{2:020d}.journal", "spare"]
     append(manager, 20, 0)
     fs.restart(power_loss=True)
@@ -194,13 +194,13 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
     for use in (
         lambda: append(manager, 2, 0, sync=sync),
         manager.sync,
-        manager.checkpoint,
+        manager.checkpoint_journal,
         manager.write_behind,
         lambda: manager.read(Partition(0), Offset(0), 1),
     ):
         with pytest.raises(StorageFailed, match="an earlier write failed"):
             use()
-    manager.repair()
+    manager.recover_all_after_failure()
     assert manager.append_failure is None
     assert (manager.end_offset(0), manager.end_offset(1)) == (1, 0)
     append(manager, 3, 0, 1)
@@ -220,7 +220,7 @@ def test_a_repair_that_fails_can_be_tried_again() -> None:
     while manager.append_failure is not None:
         fs.fail(Fault.FULL, attempts)
         try:
-            manager.repair()
+            manager.recover_all_after_failure()
         except StorageFull:
             attempts += 1
             with pytest.raises(StorageFailed):
@@ -254,7 +254,7 @@ def test_a_failed_write_behind_can_be_tried_again_and_appends_go_on() -> None:
         append(manager, 60 + after, 0)
     assert manager.append_failure is None
     manager.write_behind()
-    assert manager.pending_bytes == 0
+    assert manager.pending_segment_bytes == 0
     assert content(manager, 0) == [batch(label, label) for label in range(63)]
 
 
@@ -265,10 +265,10 @@ def test_a_checkpoint_that_finds_no_space_changes_nothing() -> None:
     for only in ("create", "pwrite", "create", "pwrite"):
         fs.fail(Fault.FULL, only=only)
         with pytest.raises(StorageFull):
-            manager.checkpoint()
+            manager.checkpoint_journal()
         assert manager.append_failure is None
     append(manager, 10, 0)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     assert manager.journal_bytes == 0
     fs.restart(power_loss=True)
     manager, _ = opened(fs)
@@ -283,7 +283,7 @@ def test_a_failed_sync_fails_the_manager() -> None:
         manager.sync()
     with pytest.raises(StorageFailed):
         append(manager, 2, 0, sync=False)
-    manager.repair()
+    manager.recover_all_after_failure()
     append(manager, 3, 0, sync=False)
     manager.sync()
     fs.restart(power_loss=True)
@@ -373,7 +373,7 @@ class SlowSyncFile:
         self._file.fdatasync()
 
 
-@pytest.mark.parametrize("step", ["checkpoint", "sync"])
+@pytest.mark.parametrize("step", ["checkpoint_journal", "sync"])
 def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> None:
     fs = SlowSyncFileSystem()
     manager = LogManager.open(tmp_path, SETTINGS, fs)
@@ -414,7 +414,9 @@ def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(
         except StorageError as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=keep_writing, args=(step,)) for step in ("write_behind", "checkpoint")]
+    threads = [
+        threading.Thread(target=keep_writing, args=(step,)) for step in ("write_behind", "checkpoint_journal")
+    ]
     for thread in threads:
         thread.start()
     for label in range(400):

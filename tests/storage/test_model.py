@@ -119,10 +119,14 @@ class LogLife(RuleBasedStateMachine):
         for _ in range(times):
             self.append(some, False, 0)
 
-    @rule(step=st.sampled_from(["write_behind", "checkpoint", "checkpoint", "sync", "repair"]))
+    @rule(
+        step=st.sampled_from(
+            ["write_behind", *["checkpoint_journal"] * 2, "sync", "recover_all_after_failure"]
+        )
+    )
     def maintain(self, step: str) -> None:
         """What runs by the clock."""
-        if step == "repair" and self.manager.append_failure is None:
+        if step == "recover_all_after_failure" and self.manager.append_failure is None:
             return
         try:
             getattr(self.manager, step)()
@@ -131,7 +135,7 @@ class LogLife(RuleBasedStateMachine):
         except Crash:
             self.reopen(power_loss=self.fs.rng.random() < 0.5)
             return
-        if step == "repair":
+        if step == "recover_all_after_failure":
             self.settle(self.manager.end_offset(Partition(0)))
         elif step != "write_behind":
             self.durable = self.accepted
@@ -199,7 +203,7 @@ class LogLife(RuleBasedStateMachine):
         if hasattr(self, "manager"):
             self.reopen(power_loss=True)
             self.append_many([(b"key 0", b"x" * 50)], 40)
-            self.manager.checkpoint()
+            self.manager.checkpoint_journal()
             self.compact(RETENTION)
             assert self.cleanings
             self.replaying_gives_what_was_acknowledged()

@@ -59,7 +59,7 @@ def killed(
     fs = FaultyFileSystem(ROOT, machine=machine)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     before = life(manager, 0, 20, sync=sync)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     after = life(manager, 20, after_checkpoint, sync=sync)
     fs.restart(power_loss=False)
     return fs, {partition: before[partition] + after[partition] for partition in before}
@@ -216,7 +216,7 @@ def test_nothing_is_accepted_into_a_journal_that_was_removed() -> None:
         life(manager, 50, 1)
     for _ in range(2):
         with pytest.raises(CorruptLog, match="the journal that was in use is missing"):
-            manager.repair()
+            manager.recover_all_after_failure()
         with pytest.raises(StorageError, match="an earlier write failed"):
             life(manager, 50, 1)
 
@@ -243,11 +243,11 @@ def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) 
     other = LogManager.open(data, SETTINGS, RealFileSystem())
     life(other, 70, 2)
     with pytest.raises(CorruptLog, match="this is not the journal that was in use"):
-        manager.repair()
+        manager.recover_all_after_failure()
     other.close()
     data.rename(tmp_path / "other")
     elsewhere.rename(data)
-    manager.repair()
+    manager.recover_all_after_failure()
     assert all_of(manager) == before
     life(manager, 6, 1)
     manager.close()
@@ -264,8 +264,8 @@ def test_a_segment_that_is_removed_from_a_running_node_costs_its_partition(which
     fs.remove(path)
     life(manager, 50, 1)
     with pytest.raises(StorageError, match="was removed"):
-        manager.checkpoint()
-    manager.repair()
+        manager.checkpoint_journal()
+    manager.recover_all_after_failure()
     assert manager.failed_partitions.keys() == {1}
     end = manager.end_offset(Partition(0))
     manager.append([Entry(Partition(0), end, batch(60, end))], sync=True)
@@ -283,14 +283,14 @@ def with_segments(*, cleaned: bool) -> tuple[FaultyFileSystem, Offsets, list[Pat
     histories = [History(manager, partition) for partition in range(PARTITIONS)]
     for history in histories:
         history.random(random.Random(history.partition), 90, transactions=False)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     if cleaned:
         settings = CleanerSettings(min_cleanable_dirty_ratio=0)
         cleaner = LogCleaner(manager, settings, partial(clean, fs), lambda: CLEANED_AT)
         while cleaner.clean_dirtiest() is not None:
             for history in histories:
                 history.random(random.Random(history.partition), 20, transactions=False)
-            manager.checkpoint()
+            manager.checkpoint_journal()
             if len(manager.log(Partition(0)).segments) > 12:
                 break
     found = all_of(manager)
@@ -398,7 +398,7 @@ def test_a_compaction_that_was_interrupted_is_no_damage_to_a_check() -> None:
         manager = LogManager.open(ROOT, SETTINGS, fs)
         history = History(manager, 0)
         history.random(random.Random(3), 40, transactions=False)
-        manager.checkpoint()
+        manager.checkpoint_journal()
         cleaner = LogCleaner(
             manager,
             CleanerSettings(min_cleanable_dirty_ratio=0),
@@ -430,7 +430,7 @@ def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager
         for node in (1, 2)
     }
     for partition, node in ((0, 1), (1, 2), (2, 1)):
-        managers[node].adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
+        managers[node].adopt(Partition(partition), *shared.get_partition_recovery_point(Partition(partition)))
     for label in range(5):
         for partition, node in ((0, 1), (1, 2), (2, 1)):
             end = managers[node].end_offset(Partition(partition))

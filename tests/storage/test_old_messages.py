@@ -15,7 +15,7 @@ from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from protocol.named_types import Offset, Partition
 from storage.errors import CorruptBatch, IncompleteBatch
-from storage.format.batch import iter_batches, iter_records, read_batch, read_checked_batch
+from storage.format.batch import iter_batches, iter_records, read_checked_batch, read_unchecked_batch
 from storage.format.loader import RecordDecoder
 from storage.format.records import encode_record_key, encode_record_value
 from storage.journal.journal import Entry
@@ -101,7 +101,7 @@ def test_a_message_cut_anywhere_is_incomplete_and_a_flipped_byte_is_found(magic:
     whole = message_set(magic, pairs=list(PAIRS[:1]))
     for cut in range(len(whole)):
         with pytest.raises(IncompleteBatch):
-            read_batch(whole[:cut])
+            read_unchecked_batch(whole[:cut])
     for position in range(8, len(whole)):
         damaged = bytearray(whole)
         damaged[position] ^= 0x44

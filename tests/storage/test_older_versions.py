@@ -61,7 +61,7 @@ def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path
     assert (settled.failed, list(settled.cuts)) == ({}, [])
     manager = LogManager.open_in_shared_directory(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):
-        manager.adopt(Partition(partition), *shared.recovery_state(Partition(partition)))
+        manager.adopt(Partition(partition), *shared.get_partition_recovery_point(Partition(partition)))
         assert contents(manager, partition) == EXPECTED
         shared.note_release(Partition(partition), manager.release(Partition(partition)))
     manager.close()

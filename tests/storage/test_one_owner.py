@@ -21,8 +21,8 @@ from storage.format.batch import (
     BatchBuilder,
     decompress_batch_body,
     iter_records,
-    read_batch,
     read_checked_batch,
+    read_unchecked_batch,
 )
 from storage.format.batch_format import (
     EXTENT_BYTES,
@@ -45,24 +45,30 @@ from storage.format.loader import RecordDecoder
 from storage.format.offset_record import (
     choose_value_version,
     decode_offset_record,
-    encode_offset,
     encode_offset_key,
-    encode_tail,
+    encode_offset_value,
+    encode_record_tail,
     find_name_ends,
-    sized_key_prefix,
+    key_size_and_prefix,
 )
 from storage.format.record_body import (
     NO_HEADERS,
     RawRecord,
+    encode_attributes_and_deltas,
     encode_field,
-    encode_record_start,
-    encode_with_timestamp_delta,
+    find_field_positions,
     iter_body,
     raw_records,
+    replace_timestamp_delta,
     size_field,
-    skip_to_key,
 )
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
+from storage.format.records import (
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    Record,
+    TopicOffsetCommits,
+    decode_key_and_value,
+)
 from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
 from tests.storage import strategies
 from tests.storage.headers import NOW, with_header
@@ -88,7 +94,7 @@ def outcome(items: Iterable[Any]) -> Outcome:
 def of_version_2(data: bytes) -> Batch | None:
     """The batch, unless it is of an older format, has a header of nonsense or cannot be decompressed."""
     try:
-        batch = read_batch(data)
+        batch = read_unchecked_batch(data)
         if batch.magic != MAGIC:
             return None
         decompress_batch_body(batch)
@@ -158,7 +164,7 @@ def test_the_loader_finds_the_key_where_the_plain_way_does(data: bytes) -> None:
         return
     body = decompress_batch_body(batch)
     for found in outcome(raw_records(batch, body))[0]:
-        delta, key, end = skip_to_key(body, found.start)
+        delta, key, end = find_field_positions(body, found.start)
         assert end == found.end
         assert delta == found.after_timestamp
         offset_delta, after_delta = read_zigzag(body, delta)
@@ -174,7 +180,9 @@ def one_by_one(data: bytes) -> Outcome:
     """What the ordinary codecs make of it, all or nothing; markers are no records."""
     batch = read_checked_batch(data)
     return outcome(
-        [] if batch.is_control else [decode_record(key, value) for _, _, key, value in iter_records(batch)]
+        []
+        if batch.is_control
+        else [decode_key_and_value(key, value) for _, _, key, value in iter_records(batch)]
         for _ in range(1)
     )
 
@@ -200,10 +208,10 @@ def test_the_fast_ways_are_taken() -> None:
     """Else all of this would compare the plain way with itself."""
     values = {partition: OffsetAndMetadata(Offset(partition), -1, "", NOW) for partition in range(300)}
     builder = BatchBuilder()
-    builder.append_offsets([OffsetCommits(GroupId("group"), "topic", values)])
+    builder.append_offsets([TopicOffsetCommits(GroupId("group"), "topic", values)])
     (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     with calls_of("_load_one", loader) as slow:
-        runs = RecordDecoder().decode_batch_grouped(read_checked_batch(data))
+        runs = RecordDecoder().decode_with_joined_offsets(read_checked_batch(data))
     assert slow == []
     assert len(runs) <= 3  # a longer delta begins another run
     chunk = chunk_of(data)
@@ -219,14 +227,14 @@ def test_the_fast_ways_are_taken() -> None:
 def test_a_record_that_is_written_is_read(
     delta: int, key: bytes | None, value: bytes | None, timestamp_delta: int
 ) -> None:
-    rest = encode_record_start(delta) + encode_field(key) + encode_field(value) + NO_HEADERS
+    rest = encode_attributes_and_deltas(delta) + encode_field(key) + encode_field(value) + NO_HEADERS
     written = size_field(len(rest)) + rest
     assert written == record((key, value), delta, 0)
-    batch = read_batch(with_header(written, 1, base_offset=7, timestamp=NOW))
+    batch = read_unchecked_batch(with_header(written, 1, base_offset=7, timestamp=NOW))
     (found,) = raw_records(batch, written)
     assert raw_with_time(batch, found) == (7 + delta, NOW, key, value)
     assert (found.start, found.end, found.is_tombstone) == (0, len(written), value is None)
-    assert encode_with_timestamp_delta(written, found, timestamp_delta) == record(
+    assert replace_timestamp_delta(written, found, timestamp_delta) == record(
         (key, value), delta, timestamp_delta
     )
 
@@ -234,7 +242,7 @@ def test_a_record_that_is_written_is_read(
 @given(st.integers(0, TABLE_SIZE - 1))
 def test_the_table_of_varints_has_what_would_be_computed(number: int) -> None:
     assert ZIGZAG[number] == encode_zigzag(number) == size_field(number)
-    assert encode_record_start(number) == b"\0\0" + encode_zigzag(number)
+    assert encode_attributes_and_deltas(number) == b"\0\0" + encode_zigzag(number)
 
 
 # --- offsets --------------------------------------------------------------------------------------------------------
@@ -245,8 +253,10 @@ def test_an_offset_is_written_as_its_key_and_value_are(one: OffsetCommitRecord, 
     key = encode_offset_key(one.group, one.topic, one.partition)
     value = None
     if one.value is not None:
-        value = encode_offset(one.value, choose_value_version(one.value, version))
-    written = sized_key_prefix(one.group, one.topic) + encode_tail(one.partition, one.value, version)
+        value = encode_offset_value(one.value, choose_value_version(one.value, version))
+    written = key_size_and_prefix(one.group, one.topic) + encode_record_tail(
+        one.partition, one.value, version
+    )
     assert written == encode_field(key) + encode_field(value) + NO_HEADERS
     group_end, topic_end = find_name_ends(key, 0)
     assert (key[4:group_end].decode(), key[group_end + 2 : topic_end].decode()) == (one.group, one.topic)
@@ -319,7 +329,7 @@ def read_alike(batch: Batch, data: bytes) -> None:
     )
     assert batch_extent(data[:EXTENT_BYTES], 0) == batch_extent(data, 0)
     summary = summarize(batch.buffer, batch.position, 1_000)
-    assert (summary.position, summary.size_bytes, summary.end) == (
+    assert (summary.position, summary.size_bytes, summary.end_position) == (
         1_000,
         batch.size_bytes,
         1_000 + batch.size_bytes,
@@ -341,7 +351,7 @@ def read_alike(batch: Batch, data: bytes) -> None:
 @given(st.integers(0, 1), st.integers(1, 3))
 def test_the_header_of_an_old_message_is_read_in_every_way(magic: int, count: int) -> None:
     data = message_set(magic, pairs=[(b"\0\2\0\1g", None)] * count)
-    message = read_batch(data)
+    message = read_unchecked_batch(data)
     read_alike(message, message.data)
 
 
@@ -352,7 +362,7 @@ def test_headers_read_in_bulk_are_those_read_one_by_one(data: list[bytes]) -> No
     columns = BatchColumns(chunk)
     for index, (start, end) in enumerate(zip(chunk.starts, chunk.ends, strict=True)):
         try:
-            batch = read_batch(chunk.data[start:end])
+            batch = read_unchecked_batch(chunk.data[start:end])
         except CorruptBatch:
             continue  # a header of nonsense, which the bulk path reads as it stands
         if batch.last_offset >> 63:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from protocol.java_hash import java_string_hash
 from protocol.named_types import GroupId, Partition
 from protocol.placement import (
-    Placement,
+    PartitionPlacementTally,
     find_swapped_directories,
     infer_earlier_partition_count,
     infer_later_partition_count,
@@ -86,9 +86,9 @@ def names(count: int) -> list[GroupId]:
 
 def placed(
     groups: Iterable[GroupId], by: int, now: int, moved: Mapping[int, int] | None = None
-) -> list[Placement]:
+) -> list[PartitionPlacementTally]:
     """Groups that were placed by a number of partitions, seen with another; `moved` are directories."""
-    found = [Placement(Partition(partition), now) for partition in range(now)]
+    found = [PartitionPlacementTally(Partition(partition), now) for partition in range(now)]
     for group in groups:
         home = partition_for(group, by)
         found[(moved or {}).get(home, home)].add(group)

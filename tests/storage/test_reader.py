@@ -65,7 +65,7 @@ class Reading:
             **wanted,
         )
         while True:
-            found = self.manager.read_from_log(
+            found = self.manager.run_read_on_log(
                 Partition(0),
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
                 fresh=True,
@@ -92,13 +92,13 @@ class Reading:
         sought = OffsetQuery(
             Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
         )
-        return self.manager.read_from_log(
-            Partition(0), lambda log: self.reader.locate(log, sought), fresh=True
+        return self.manager.run_read_on_log(
+            Partition(0), lambda log: self.reader.find_timestamp_and_offset(log, sought), fresh=True
         )
 
     def compact(self) -> bool:
         """Clean what is not written to any more; returns whether there was something."""
-        self.manager.checkpoint()
+        self.manager.checkpoint_journal()
         settings = CleanerSettings(delete_retention_ms=RETENTION, min_cleanable_dirty_ratio=0.0)
         cleaner = LogCleaner(self.manager, settings, lambda job: clean(self.fs, job), lambda: NOW)
         return cleaner.clean_dirtiest() is not None
@@ -160,7 +160,7 @@ def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_i
     reading.history.value("a", "1")
     wanted = FetchQuery(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
-        found = reading.manager.read_from_log(
+        found = reading.manager.run_read_on_log(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
         )
         assert isinstance(found, ReadResult)
@@ -392,7 +392,7 @@ def test_a_time_is_found_as_by_looking_at_every_record(seed: int) -> None:
     rng = random.Random(seed)
     times = [number * 10 + rng.randint(-40, 40) for number in range(120)]
     reading = with_times(*times)
-    reading.manager.checkpoint()
+    reading.manager.checkpoint_journal()
     assert len(reading.manager.log(Partition(0)).segments) > 3
     for restarted in (False, True):
         if restarted:
@@ -409,7 +409,7 @@ def test_damage_is_an_error_with_its_place() -> None:
     reading = Reading()
     for number in range(4):
         reading.history.value(f"k{number}", "v")
-    reading.manager.checkpoint()
+    reading.manager.checkpoint_journal()
     segment = reading.manager.log(Partition(0)).segments[0]
     second = content(reading.manager, 0)[1]
     inode = reading.fs.inode(segment.path)

@@ -20,10 +20,10 @@ from storage.format.records import (
     Record,
     UnknownRecord,
     decode_group_metadata,
+    decode_key_and_value,
     decode_offset,
-    decode_record,
     encode_group_metadata,
-    encode_offset,
+    encode_offset_value,
     encode_record_key,
     encode_record_value,
 )
@@ -44,7 +44,7 @@ def as_version_keeps(value: OffsetAndMetadata, version: int) -> OffsetAndMetadat
 
 @given(strategies.offsets, versions)
 def test_an_offset_reads_back_as_its_version_keeps_it(value: OffsetAndMetadata, version: int) -> None:
-    assert decode_offset(encode_offset(value, version)) == as_version_keeps(value, version)
+    assert decode_offset(encode_offset_value(value, version)) == as_version_keeps(value, version)
 
 
 @given(strategies.groups, versions)
@@ -70,19 +70,19 @@ def test_a_record_reads_back_from_its_key_and_value(record: Record, version: int
         expected = OffsetCommitRecord(
             record.group, record.topic, record.partition, as_version_keeps(record.value, kept_in)
         )
-    assert decode_record(encode_record_key(record), encode_record_value(record, version)) == expected
+    assert decode_key_and_value(encode_record_key(record), encode_record_value(record, version)) == expected
 
 
 @given(st.none() | st.binary(max_size=80), st.none() | st.binary(max_size=80))
 def test_garbage_is_refused_or_read_but_nothing_else(key: bytes | None, value: bytes | None) -> None:
     with suppress(CorruptRecord):
-        decode_record(key, value)
+        decode_key_and_value(key, value)
 
 
 @given(strategies.offsets | strategies.groups, versions)
 def test_a_value_cut_anywhere_is_refused(value: OffsetAndMetadata | GroupMetadataValue, version: int) -> None:
     if isinstance(value, OffsetAndMetadata):
-        whole = encode_offset(value, version)
+        whole = encode_offset_value(value, version)
         for cut in range(len(whole))[:200]:
             with pytest.raises(CorruptRecord):
                 decode_offset(whole[:cut])
@@ -95,13 +95,13 @@ def test_a_value_cut_anywhere_is_refused(value: OffsetAndMetadata | GroupMetadat
 
 def test_bytes_after_the_last_field_are_ignored_as_kafka_does() -> None:
     value = OffsetAndMetadata(Offset(1), 2, "m", 3)
-    assert decode_offset(encode_offset(value) + b"more") == value
+    assert decode_offset(encode_offset_value(value) + b"more") == value
     key = encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 1, None))
-    assert decode_record(key + b"more", None) == OffsetCommitRecord(GroupId("g"), "t", 1, None)
+    assert decode_key_and_value(key + b"more", None) == OffsetCommitRecord(GroupId("g"), "t", 1, None)
 
 
 def test_tagged_fields_of_a_later_version_are_passed_over() -> None:
-    whole = encode_offset(OffsetAndMetadata(Offset(1), 2, "m", 3, topic_id=b"i" * 16), 4)
+    whole = encode_offset_value(OffsetAndMetadata(Offset(1), 2, "m", 3, topic_id=b"i" * 16), 4)
     assert whole.endswith(b"\x01\x00\x10" + b"i" * 16)
     with_unknown = whole[:-19] + b"\x02\x00\x10" + b"i" * 16 + b"\x07\x02??"
     assert decode_offset(with_unknown) == OffsetAndMetadata(Offset(1), 2, "m", 3, topic_id=b"i" * 16)
@@ -109,7 +109,7 @@ def test_tagged_fields_of_a_later_version_are_passed_over() -> None:
 
 def test_key_version_0_names_an_offset_too() -> None:
     key = b"\x00\x00" + encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 7, None))[2:]
-    assert decode_record(key, None) == OffsetCommitRecord(GroupId("g"), "t", 7, None)
+    assert decode_key_and_value(key, None) == OffsetCommitRecord(GroupId("g"), "t", 7, None)
 
 
 def test_an_expiry_of_its_own_is_written_as_version_1() -> None:
@@ -124,20 +124,20 @@ def test_an_expiry_of_its_own_is_written_as_version_1() -> None:
 
 def test_names_that_are_not_utf8_become_what_java_makes_of_them() -> None:
     key = b"\x00\x02\x00\x03a\xffb"
-    assert decode_record(key, None) == GroupMetadataRecord(GroupId("a\ufffdb"), None)
+    assert decode_key_and_value(key, None) == GroupMetadataRecord(GroupId("a\ufffdb"), None)
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
 def test_a_value_of_an_unknown_version_is_refused(version: int) -> None:
     value = version.to_bytes(2, "big", signed=True) + bytes(100)
     with pytest.raises(CorruptRecord, match=f"version {version} "):
-        decode_record(encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 0, None)), value)
+        decode_key_and_value(encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 0, None)), value)
     with pytest.raises(CorruptRecord, match=f"version {version} "):
-        decode_record(encode_record_key(GroupMetadataRecord(GroupId("g"), None)), value)
+        decode_key_and_value(encode_record_key(GroupMetadataRecord(GroupId("g"), None)), value)
 
 
 def test_a_kind_of_key_that_is_not_known_is_kept_as_it_is() -> None:
-    record = decode_record(b"\x00\x03group", b"value")
+    record = decode_key_and_value(b"\x00\x03group", b"value")
     assert record == UnknownRecord(3, b"\x00\x03group", b"value")
     assert (encode_record_key(record), encode_record_value(record)) == (b"\x00\x03group", b"value")
 
@@ -206,7 +206,7 @@ KAFKA_EMPTY_GROUPS = {
 
 @pytest.mark.parametrize("version", range(5))
 def test_values_are_byte_for_byte_what_kafka_writes(version: int) -> None:
-    assert encode_offset(OFFSET, version).hex() == KAFKA_OFFSETS[version]
+    assert encode_offset_value(OFFSET, version).hex() == KAFKA_OFFSETS[version]
     assert encode_group_metadata(GROUP, version).hex() == KAFKA_GROUPS[version]
     empty = GroupMetadataValue("", 0, None, None, -1, ())
     assert encode_group_metadata(empty, version).hex() == KAFKA_EMPTY_GROUPS[version]

@@ -130,7 +130,7 @@ def two_partitions() -> FaultyFileSystem:
     manager.append(
         [Entry(partition, Offset(0), BATCHES[0]) for partition in map(Partition, (0, 1))], sync=True
     )
-    manager.checkpoint()
+    manager.checkpoint_journal()
     manager.append(
         [Entry(partition, Offset(2), BATCHES[1]) for partition in map(Partition, (0, 1))], sync=True
     )
@@ -204,10 +204,10 @@ def test_a_repair_that_cannot_read_is_tried_again() -> None:
     manager = LogManager.open(ROOT, SETTINGS, fs)
     fs.unreadable.add(str(segment(0)))
     with pytest.raises(StorageError, match="Input/output error") as raised:
-        manager.repair()
+        manager.recover_all_after_failure()
     assert not isinstance(raised.value, CorruptLog)
     fs.unreadable.clear()
-    manager.repair()
+    manager.recover_all_after_failure()
     assert manager.failed_partitions == {}
     assert content(manager, 0) == BATCHES[:2]
 
@@ -354,7 +354,7 @@ def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
     manager.append(
         [Entry(Partition(0), Offset(0), BATCHES[0]), Entry(Partition(1), Offset(0), batch(1, 0))], sync=True
     )
-    manager.checkpoint()
+    manager.checkpoint_journal()
     manager.append([Entry(Partition(0), Offset(2), BATCHES[1])], sync=True)
     fs.restart(power_loss=False)
     fs.remove(segment(0))
@@ -364,7 +364,7 @@ def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
     assert content(manager, 1) == [batch(1, 0)]
     # Its journal is kept until the partition can be read again.
     manager.append([Entry(Partition(1), Offset(1), batch(2, 1))], sync=True)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     manager.close()
     fs.open(segment(0), create=True).pwrite([BATCHES[0]], 0)
     manager = LogManager.open(ROOT, SETTINGS, fs)
@@ -379,7 +379,7 @@ def test_a_journal_kept_for_a_failed_partition_never_brings_back_a_failed_append
     manager.append(
         [Entry(Partition(0), Offset(0), BATCHES[0]), Entry(Partition(1), Offset(0), batch(1, 0))], sync=True
     )
-    manager.checkpoint()
+    manager.checkpoint_journal()
     manager.append(
         [Entry(Partition(0), Offset(2), BATCHES[1]), Entry(Partition(1), Offset(1), batch(2, 1))], sync=True
     )
@@ -388,7 +388,7 @@ def test_a_journal_kept_for_a_failed_partition_never_brings_back_a_failed_append
         manager.append([Entry(Partition(1), Offset(2), batch(66, 2))], sync=True)
     # Partition 0 breaks before the repair, so that the journal with the failed frame has to stay.
     fs.remove(segment(0))
-    manager.repair()
+    manager.recover_all_after_failure()
     assert manager.failed_partitions.keys() == {0}
     manager.append([Entry(Partition(1), Offset(2), batch(3, 2))], sync=True)
     fs.restart(power_loss=True)
@@ -434,10 +434,10 @@ def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
     # Those before are the new journal's, that of the note of it, and that of the leaders' epochs.
     fs.fail(Fault.IO_ERROR, 3, only="fsync")
     with pytest.raises(StorageError):
-        manager.checkpoint()
+        manager.checkpoint_journal()
     with pytest.raises(StorageError, match="an earlier write failed"):
-        manager.checkpoint()
-    manager.repair()
+        manager.checkpoint_journal()
+    manager.recover_all_after_failure()
     fs.restart(power_loss=True)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert content(manager) == [batch(1, 0, 3), batch(2, 3, 3)]
@@ -496,7 +496,7 @@ def test_a_restart_does_not_walk_over_what_was_on_disk() -> None:
     manager = LogManager.open(ROOT, LogSettings(journal_step_bytes=8192), fs)
     for label in range(200):
         manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     before = len(fs.inode(segment(0)).data)
     for label in range(200, 205):
         manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)

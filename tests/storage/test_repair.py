@@ -23,7 +23,7 @@ from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Unknow
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import CheckedPartition, check_directory, check_partition
-from storage.recovery.repair import Loss, Repair, _csv, carry_out, plan_repair
+from storage.recovery.repair import GroupDataLoss, Repair, _csv, carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 from tests.storage.test_old_messages import PAIRS, message_set, wrapper
@@ -273,7 +273,7 @@ def test_a_repair_leaves_the_end_that_the_next_start_settles(tmp_path: Path) -> 
     for at in range(0, 30, RECORDS_PER_BATCH):
         manager.append([Entry(Partition(P), Offset(at), batch(at, at, RECORDS_PER_BATCH))], sync=True)
         if at == 15:
-            manager.checkpoint()
+            manager.checkpoint_journal()
     manager.write_behind()
     image = tmp_path.with_name(f"{tmp_path.name}-image")
     shutil.copytree(tmp_path, image)  # as a crash leaves it
@@ -303,7 +303,7 @@ def test_without_recovery_point_damage_with_something_behind_it_is_damage(tmp_pa
 
 def test_names_in_the_table_of_what_may_be_older_are_no_formulas() -> None:
     older = [("=cmd|' /C calc'!A0", "@t", 0, 1), ("-g", "+1", 1, -1), ("g", "t", 2, 3)]
-    assert list(csv.reader(io.StringIO(_csv(Loss(older=older)))))[1:] == [
+    assert list(csv.reader(io.StringIO(_csv(GroupDataLoss(older=older)))))[1:] == [
         ["'=cmd|' /C calc'!A0", "'@t", "0", "1"],
         ["'-g", "'+1", "1", "-1"],
         ["g", "t", "2", "3"],

@@ -31,7 +31,7 @@ steps = st.one_of(
     st.tuples(
         st.just("attempt"),
         st.integers(0, 3),
-        st.sampled_from(["write_behind", "checkpoint", "sync", "repair"]),
+        st.sampled_from(["write_behind", "checkpoint_journal", "sync", "recover_all_after_failure"]),
     ),
     st.tuples(st.just("move"), st.integers(0, PARTITIONS - 1), st.integers(0, 3)),
     st.tuples(st.just("kill"), st.integers(0, 3)),
@@ -63,7 +63,7 @@ def take(machine: SharingMachine, name: str, arguments: list[object]) -> None:
             machine.append(partitions, sync=sync, count=count)
         case "attempt", [int(node), str(step)]:
             chosen = machine.existing(node)
-            if step != "repair" or machine.managers[chosen].append_failure is not None:
+            if step != "recover_all_after_failure" or machine.managers[chosen].append_failure is not None:
                 machine.attempt(chosen, step)
         case "move", [int(partition), int(to)]:
             machine.move(partition, to)
@@ -137,7 +137,7 @@ def test_a_dead_nodes_journal_is_settled_only_for_the_partitions_that_it_had() -
         name: bytes(machine.fs.inode(ROOT / "__consumer_offsets-0" / name).data)
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
-    assert machine.shared.recovery_state(Partition(1))[0] == 5
+    assert machine.shared.get_partition_recovery_point(Partition(1))[0] == 5
     assert not machine.fs.exists(ROOT / "journal.1")
 
 
@@ -145,7 +145,7 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     machine = SharingMachine(4, 2)
     machine.move(0, 0)
     machine.append([0], sync=True)
-    assert machine.attempt(1, "checkpoint")
+    assert machine.attempt(1, "checkpoint_journal")
     machine.append([0], sync=True)
     log = machine.fs.inode(ROOT / "__consumer_offsets-0" / f"{0:020d}.log")
     del log.data[:]
@@ -155,7 +155,7 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     assert [name for name in machine.fs.listdir(ROOT / "journal.1") if name.endswith(".journal")]
     replacement = LogManager.open_in_shared_directory(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
     with pytest.raises(CorruptLog, match="offsets up to 1 were on disk"):
-        replacement.adopt(Partition(0), *machine.shared.recovery_state(Partition(0)))
+        replacement.adopt(Partition(0), *machine.shared.get_partition_recovery_point(Partition(0)))
     assert 0 in replacement.failed_partitions
     replacement.close()
     machine.shared.replay_node_journal(1, ())
@@ -201,11 +201,11 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     fs = FaultyFileSystem(ROOT)
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     first = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 1, fs)
-    first.adopt(Partition(3), *shared.recovery_state(Partition(3)))
+    first.adopt(Partition(3), *shared.get_partition_recovery_point(Partition(3)))
     history = History(first, 3)
     for number in range(100):
         history.value(f"k{number % 4}", str(number))
-    first.checkpoint()
+    first.checkpoint_journal()
     options = CleanerSettings(min_cleanable_dirty_ratio=0.5)
     cleaning = LogCleaner(
         first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000
@@ -226,7 +226,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         shared.replay_node_journal(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
     second = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 2, fs)
-    second.adopt(Partition(3), *shared.recovery_state(Partition(3)))
+    second.adopt(Partition(3), *shared.get_partition_recovery_point(Partition(3)))
     assert replay(content(second, 3)) == history.state
     jobs: list[CleaningJob] = []
 
@@ -237,7 +237,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     history.manager = second
     for number in range(30):
         history.value(f"k{number % 4}", str(number))
-    second.checkpoint()
+    second.checkpoint_journal()
     LogCleaner(
         second, CleanerSettings(min_cleanable_dirty_ratio=0), note, lambda: 1_700_000_000_000
     ).clean_dirtiest()

@@ -34,10 +34,10 @@ def prepared(seed: int) -> tuple[FaultyFileSystem, LogManager, History]:
     manager = LogManager.open(ROOT, SETTINGS, fs)
     history = History(manager, 0)
     history.random(random.Random(7), 40, transactions=False)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     cleaner_of(manager, fs).clean_dirtiest()
     history.random(random.Random(8), 60, transactions=False)
-    manager.checkpoint()
+    manager.checkpoint_journal()
     return fs, manager, history
 
 
@@ -59,7 +59,7 @@ def test_any_operation_of_a_cleaning_may_fail(fault: Fault, power_loss: bool) ->
             cleaner_of(manager, fs, NOW + RETENTION).clean_dirtiest()
         except StorageError:
             if manager.append_failure is not None:
-                manager.repair()
+                manager.recover_all_after_failure()
             assert replay(content(manager, 0)) == history.state, fs.log
         except Crash:
             assert fault is Fault.CRASH
@@ -73,7 +73,7 @@ def test_any_operation_of_a_cleaning_may_fail(fault: Fault, power_loss: bool) ->
         # And it goes on.
         history.manager = manager
         history.random(random.Random(9), 30, transactions=False)
-        manager.checkpoint()
+        manager.checkpoint_journal()
         cleaner_of(manager, fs, NOW + RETENTION).clean_dirtiest()
         assert replay(content(manager, 0)) == history.state, fs.log
         manager.close()
@@ -145,7 +145,7 @@ def test_a_log_that_was_opened_again_is_not_swapped_into() -> None:
 
         assert isinstance(job, CleaningJob)
         result = clean(fs, job)
-        manager.repair()
+        manager.recover_all_after_failure()
         return result
 
     settings = CleanerSettings(min_cleanable_dirty_ratio=0)

@@ -16,11 +16,11 @@ from storage.format.records import (
     GroupMetadataValue,
     OffsetAndMetadata,
     OffsetCommitRecord,
-    OffsetCommits,
     Record,
+    TopicOffsetCommits,
     UnknownRecord,
 )
-from storage.format.transactions import LogReplay
+from storage.format.transaction_replay import LogReplay
 from tests.storage.foreign import NOW, control, marker, plain, transactional
 
 
@@ -39,7 +39,7 @@ def replayed(*batches: bytes) -> tuple[dict[tuple[str, int], int], LogReplay]:
     offsets: dict[tuple[str, int], int] = {}
     for batch in batches:
         for record in replay.replay(read_checked_batch(batch)):
-            if isinstance(record, OffsetCommits):
+            if isinstance(record, TopicOffsetCommits):
                 offsets |= {(record.group, each): value.offset for each, value in record.values.items()}
                 continue
             assert isinstance(record, OffsetCommitRecord)

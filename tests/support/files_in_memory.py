@@ -15,7 +15,7 @@ ROOT = Path("/data")
 class AtOnce:
     """An io thread that runs what it is given before it returns."""
 
-    def submit(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+    def submit_with_callback(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001 - as the real thread does

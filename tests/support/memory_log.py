@@ -22,8 +22,8 @@ from coordinator.partitions.group_log import (
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
 from protocol.named_types import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
-from storage.format.records import OffsetCommits, Record
+from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_unchecked_batch
+from storage.format.records import Record, TopicOffsetCommits
 
 PIECE_BATCHES = 2
 """So few that what is read comes in several pieces."""
@@ -46,7 +46,7 @@ class MemoryTopic:
     def end_offset(self, partition: Partition) -> Offset:
         """The offset that the next record gets."""
         batches = self.batches[partition]
-        return read_batch(batches[-1]).next_offset if batches else Offset(0)
+        return read_unchecked_batch(batches[-1]).next_offset if batches else Offset(0)
 
     def check_epoch(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """Raise LogFenced for a leader that another one has followed."""
@@ -88,7 +88,7 @@ class MemoryWriter:
         self.builder.append(records)
         return self._ticket()
 
-    def append_offsets(self, commits: list[OffsetCommits]) -> DurabilityTicket:
+    def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
         """Take the offsets of one commit, all or none."""
         if self.error is not None:
             return self._refused(self.error)
@@ -136,11 +136,13 @@ class MemoryClaim:
             await asyncio.sleep(0)
             self._log.check_usable(self.partition)
             batches = self._batches[start : start + PIECE_BATCHES]
-            next_offset = read_batch(batches[-1]).last_offset + 1
+            next_offset = read_unchecked_batch(batches[-1]).last_offset + 1
             yield LogChunk(b"".join(batches), Offset(offset), Offset(next_offset))
             offset = next_offset
 
-    async def locate_damage(self, piece: LogChunk, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+    async def make_located_damage_error(
+        self, piece: LogChunk, error: CorruptBatch | CorruptRecord
+    ) -> LogDamaged:
         """The partition and the offset from which the piece was read."""
         return LogDamaged(error.reason, {"partition": self.partition, "offset": piece.offset})
 
@@ -220,7 +222,7 @@ class MemoryLog:
         self.topic.claim(partition, leader_epoch)
         return MemoryClaim(self, partition, leader_epoch)
 
-    async def wait_until_available(self, partition: Partition) -> None:
+    async def ensure_log_repaired(self, partition: Partition) -> None:
         """Return once a partition is not broken."""
         while partition in self._broken:
             await self._broken[partition].wait()

@@ -7,8 +7,8 @@ from typing import Any
 from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordDecoder
-from storage.format.records import OffsetCommitRecord, OffsetCommits
-from storage.format.transactions import LogReplay
+from storage.format.records import OffsetCommitRecord, TopicOffsetCommits
+from storage.format.transaction_replay import LogReplay
 from tests.support.raw import NONE, RawConnection
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -101,7 +101,7 @@ class Follower:
         """Apply what was read."""
         for batch in batches:
             for record in self._replay.replay(batch):
-                if isinstance(record, OffsetCommits):
+                if isinstance(record, TopicOffsetCommits):
                     group = self.offsets.setdefault(record.group, {})
                     group |= {(record.topic, p): value.offset for p, value in record.values.items()}
                 elif isinstance(record, OffsetCommitRecord):

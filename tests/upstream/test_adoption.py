@@ -23,14 +23,14 @@ from coordinator.upstream.adoption import (
     MAY_BE_WRITTEN,
     AdoptStatus,
     ClusterGroupState,
-    GiveBackAnswer,
+    GiveBackOutcome,
     GiveBackReadiness,
     GiveBackResult,
     GiveBackStatus,
     GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
-    StoreResult,
+    StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
     adopt_group,
@@ -70,10 +70,10 @@ class World:
 
     # --- the port to the coordinator ---
 
-    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
         return await self._asked(lambda: OwnershipMarker(self.marked, self.confirmed_absent, self.epoch))
 
-    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
+    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         return await self._asked(self._leaving)
 
     async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
@@ -95,35 +95,37 @@ class World:
             return GiveBackReadiness.UNKNOWN
         return GiveBackReadiness.LIVE if self.members_here else GiveBackReadiness.READY
 
-    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
-        def store() -> StoreResult:
+    async def store_adopted_offsets(
+        self, group: GroupId, reading: GroupOffsetsReading
+    ) -> StoreAttemptOutcome:
+        def store() -> StoreAttemptOutcome:
             if self.marked:
-                return StoreResult.THERE
+                return StoreAttemptOutcome.THERE
             if reading.mark.epoch != self.epoch:
-                return StoreResult.STALE
+                return StoreAttemptOutcome.STALE
             if reading.is_unknown and not self.here:
                 self.confirmed_absent = True
-                return StoreResult.CONFIRMED_ABSENT
+                return StoreAttemptOutcome.CONFIRMED_ABSENT
             self.marked, self.confirmed_absent = True, False
             self.here = self.here or dict(reading.offsets)
-            return StoreResult.TAKEN
+            return StoreAttemptOutcome.TAKEN
 
         return await self._asked(store)
 
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.here))
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
-        def remove() -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
+        def remove() -> GiveBackOutcome:
             if not self.marked and not self.here:
-                return GiveBackAnswer.UNKNOWN
+                return GiveBackOutcome.UNKNOWN
             if self.members_here:
-                return GiveBackAnswer.LIVE
+                return GiveBackOutcome.LIVE
             if self.here != offsets:
-                return GiveBackAnswer.CHANGED
+                return GiveBackOutcome.CHANGED
             self.marked, self.here, self.closed = False, {}, False
             self.epoch += 1
-            return GiveBackAnswer.GONE
+            return GiveBackOutcome.GONE
 
         return await self._asked(remove)
 

@@ -9,7 +9,7 @@ import pytest
 from coordinator.config import Address
 from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import OPTIONAL, UpstreamRequest
+from coordinator.upstream.cluster_request_types import OPTIONAL, UpstreamRequest
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamError, UpstreamRequestRefused, UpstreamTooOld
 from coordinator.upstream.groups import UpstreamGroups

@@ -12,7 +12,7 @@ from coordinator.config import Address
 from coordinator.upstream.adoption import TopicPartition, TransferredOffset
 from coordinator.upstream.broker_connection import LONG_BYTES
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_requests import NEEDED, UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
 from protocol import named_types
@@ -27,7 +27,7 @@ from protocol.hot.offset_fetch import (
 )
 from protocol.messages import FindCoordinatorResponse
 from protocol.named_types import GroupId
-from protocol.reader import ITEMS_PER_STEP
+from protocol.stepwise_message_reader import ITEMS_PER_STEP
 
 COUNT = 10_000
 PER_TOPIC = 10
@@ -89,7 +89,7 @@ def _offsets(_version: int) -> OffsetFetchResponse:
 
 async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> None:
     cluster = Large()
-    answer = await cluster.send_request(UpstreamRequest.with_fixed_message(ApiKey.OFFSET_FETCH, None))
+    answer = await cluster.send_request(UpstreamRequest.from_fixed_message(ApiKey.OFFSET_FETCH, None))
     assert len(answer.frame) > LONG_BYTES
     turns = 0
     reading = asyncio.create_task(UpstreamGroups(cluster).fetch_committed_offsets(GROUP))
@@ -111,6 +111,6 @@ async def test_the_coordinator_of_a_group_with_a_very_long_id_is_not_remembered(
     cluster = Large()
     for _ in range(2):
         await cluster.call_coordinator(
-            "g" * length, UpstreamRequest.with_fixed_message(ApiKey.OFFSET_FETCH, None)
+            "g" * length, UpstreamRequest.from_fixed_message(ApiKey.OFFSET_FETCH, None)
         )
     assert cluster.asked[ApiKey.FIND_COORDINATOR] == times

@@ -6,7 +6,7 @@ from typing import Any
 
 from coordinator.config import Address
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_requests import UpstreamRequest, UpstreamResponse
+from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from protocol.apis import ApiKey
 from tests.simulation.gateway.messages import answer

@@ -15,9 +15,9 @@ from coordinator.upstream.topic_diff import (
     TopicSnapshot,
     UnconfirmedChanges,
     Verdict,
+    compute_topics_after_diff,
     diff_topics,
     list_topics_to_confirm,
-    merge_topic_diff,
 )
 
 A = SeenTopic(b"a" * 16, 3)
@@ -44,7 +44,7 @@ class Follower:
         change, self.doubts = diff_topics(
             self.known, look, asked, self.doubts, answered_by=answered_by, brokers=self.brokers
         )
-        self.known = merge_topic_diff(self.known, change)
+        self.known = compute_topics_after_diff(self.known, change)
         return change
 
 

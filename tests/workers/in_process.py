@@ -75,7 +75,7 @@ class LoopThread:
         self._loop = loop
         self._dead = dead
 
-    def submit(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+    def submit_with_callback(self, call: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
         self._loop.call_soon(self._run, call, on_done)
 
     async def run_blocking(self, call: Callable[[], Any]) -> Any:
@@ -85,7 +85,7 @@ class LoopThread:
             if not done.done():  # else the waiting task was cancelled
                 done.set_result(result)
 
-        self.submit(call, settle)
+        self.submit_with_callback(call, settle)
         result = await done
         if isinstance(result, BaseException):
             raise result
@@ -162,7 +162,7 @@ class Launched:
             app.loop_watch.close()
             app.timers.close()
             app.deadlines.close()
-            self._loop.create_task(app.leadership.close())
+            self._loop.create_task(app.leadership.cancel_all_loads())
         self._end(KILLED)
         self._on_killed()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.installed import groupkeeper
 from bench.ports import free_port_run
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partitions import send_order
-from coordinator.workers.orders import Answer, Drain, ListPartitions, Move
+from coordinator.cli.partitions import send_order_to_supervisor
+from coordinator.workers.operator_orders import Answer, Drain, ListPartitions, Move
 from protocol.named_types import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
@@ -93,7 +93,7 @@ class Nodes:
 
     def look(self) -> Answer:
         """What `partitions list` shows."""
-        return send_order(self.data_dir, ListPartitions())
+        return send_order_to_supervisor(self.data_dir, ListPartitions())
 
     def leader(self, partition: int) -> int:
         """The node that leads a partition now, -1 while none does."""
@@ -101,11 +101,11 @@ class Nodes:
 
     def move(self, partition: int, to: int) -> None:
         """Order a move; it goes on by itself."""
-        send_order(self.data_dir, Move(Partition(partition), to))
+        send_order_to_supervisor(self.data_dir, Move(Partition(partition), to))
 
     def drain(self, node: int) -> None:
         """Order a node to be drained."""
-        send_order(self.data_dir, Drain(node))
+        send_order_to_supervisor(self.data_dir, Drain(node))
 
     def pid(self, node: int) -> int:
         """The process id of a worker."""

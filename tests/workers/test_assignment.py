@@ -31,7 +31,7 @@ class Cluster:
 
     def follow(self) -> None:
         """Take the commands, and see that they keep the rules."""
-        for command in self.machine.issue_orders():
+        for command in self.machine.decide_next_orders():
             self.inboxes[command.node].append(command)
             if isinstance(command, LeadOrder):
                 assert command.epoch > self.epochs[command.partition], "an epoch was used twice"
@@ -57,8 +57,8 @@ class Cluster:
     def come_up(self, node: int) -> None:
         if node not in self.has and node not in self.dead:
             self.has[node], self.inboxes[node] = {}, []
-            self.machine.record_drain_end(node)
-            self.machine.note_serving(node)
+            self.machine.record_drained_node_exit(node)
+            self.machine.note_node_serving(node)
 
     def work(self, node: int) -> None:
         """A node handles its next message."""
@@ -84,7 +84,7 @@ class Cluster:
             had = self.dead.pop(node)
             failed = had[:1] if damaged else []
             self.failed |= set(failed)
-            self.machine.free_partitions(node, failed=failed, comes_back=comes_back)
+            self.machine.free_lost_node_partitions(node, failed=failed, comes_back=comes_back)
 
     def order(self, name: str, *arguments: int) -> None:
         with suppress(OrderRefused):
@@ -208,7 +208,7 @@ def test_a_release_that_comes_after_its_node_was_lost_frees_nothing() -> None:
     epoch = cluster.epochs[partition]
     assert partition in cluster.machine.record_worker_death(1)
     assert not cluster.machine.record_release(1, Partition(partition), epoch)
-    assert cluster.machine.issue_orders() == []
+    assert cluster.machine.decide_next_orders() == []
 
 
 def test_a_drained_node_gives_everything_to_the_others() -> None:

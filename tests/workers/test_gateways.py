@@ -16,7 +16,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.topology.gateway_view import GatewayView, ServingNode
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
-from coordinator.workers.gateways import SPARE, Gateways
+from coordinator.workers.gateway_process_pool import SPARE, GatewayProcessPool
 from coordinator.workers.liveness import ProcessFacts
 from tests.partitions.running import eventually
 from tests.workers.in_process import KILLED, Pulse, connect
@@ -75,7 +75,7 @@ class InMemory:
         """How many served, at each change."""
         self.tasks = Tasks()
         self._loop = asyncio.get_running_loop()
-        self.gateways = Gateways(
+        self.gateways = GatewayProcessPool(
             settings,
             self._loop,
             self.tasks,

@@ -95,9 +95,9 @@ class Host:
         created: asyncio.Future[Any] = self.loop.create_future()
 
         def create(draft: Draft) -> None:
-            draft.create(requests.TOPIC, 100, topic_id=machine.new_topic_id())
+            draft.add_topic(requests.TOPIC, 100, topic_id=machine.new_topic_id())
 
-        self.supervisor.store.submit_edit(create, created.set_result)
+        self.supervisor.store.submit_edit_with_callback(create, created.set_result)
         assert await created is None
         await self.until_served()
 
@@ -207,7 +207,7 @@ def test_what_a_killed_worker_acknowledged_is_served_by_its_replacement() -> Non
             assert await host.fetch(partition) == {0: 10 + partition}
             more = host.supervisor.assignment.places[partition].epoch - epochs[partition]
             assert more == (1 if partition in had else 0)
-        assert host.supervisor.restarts.death_count(1) == 1
+        assert host.supervisor.restarts.total_deaths_of_node(1) == 1
 
     simulate(story)
 
@@ -276,8 +276,10 @@ def test_a_topic_made_anew_takes_no_commit_before_it_is_noted_that_the_old_ones_
                 host.fs.refused = FILE_NAME
 
         store.on_changed = refuse_from_now_on
-        store.submit_edit(lambda draft: draft.delete(requests.TOPIC), told.append)
-        store.submit_edit(lambda draft: draft.create(requests.TOPIC, 100, topic_id=b"n" * 16), told.append)
+        store.submit_edit_with_callback(lambda draft: draft.remove_topic(requests.TOPIC), told.append)
+        store.submit_edit_with_callback(
+            lambda draft: draft.add_topic(requests.TOPIC, 100, topic_id=b"n" * 16), told.append
+        )
         await host.until(lambda: len(told) == 2 and host.fs.refusals > 3, "the disk to refuse the notes")
         assert requests.TOPIC in store.catalogue
         assert len(deletions_in(host.fs, ROOT)) == 1

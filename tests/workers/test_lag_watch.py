@@ -6,8 +6,8 @@ from typing import Any
 
 from coordinator.runtime.clock import SystemClock
 from coordinator.upstream.lag import Committed, LagBook
-from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, LagWatch
-from coordinator.workers.messages import AskClusterEnds, ClusterEnds
+from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, ConsumerLagWatch
+from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
 from protocol.named_types import GroupId
 from tests.support.log_lines import LogLines
 
@@ -21,15 +21,15 @@ def committed() -> Iterator[Committed]:
 
 
 async def test_no_question_is_long_however_wide_a_topic_is() -> None:
-    asked: list[AskClusterEnds] = []
+    asked: list[UpstreamEndOffsetsQuery] = []
 
     def send(question: Any) -> None:
         asked.append(question)
         ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
-        watch.receive_cluster_ends(ClusterEnds(question.request, ends))
+        watch.receive_cluster_ends(UpstreamEndOffsetsReply(question.request, ends))
 
     book = LagBook("group")
-    watch = LagWatch(book, committed, SystemClock(), send, 120)
+    watch = ConsumerLagWatch(book, committed, SystemClock(), send, 120)
     await watch.measure_once()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
@@ -42,8 +42,8 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
 async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(lines: LogLines) -> None:
     asked: list[Any] = []
     book = LagBook("group")
-    watch = LagWatch(book, committed, SystemClock(), asked.append, 0)
+    watch = ConsumerLagWatch(book, committed, SystemClock(), asked.append, 0)
     await watch.measure_once()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
-    watch.receive_cluster_ends(ClusterEnds(asked[0].request, {}))  # too late: does no harm
+    watch.receive_cluster_ends(UpstreamEndOffsetsReply(asked[0].request, {}))  # too late: does no harm

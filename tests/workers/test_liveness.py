@@ -45,7 +45,7 @@ def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[
     """What each ping finds when nothing is answered; the last facts stay."""
     worker = liveness()
     worker.record_answer(1, 0)
-    return [worker.record_ping(facts[min(number, len(facts) - 1)]) for number in range(pings)]
+    return [worker.count_ping_and_judge(facts[min(number, len(facts) - 1)]) for number in range(pings)]
 
 
 @pytest.mark.parametrize("state", ["S", "D", "T", "t"])
@@ -78,13 +78,13 @@ def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
     found = []
     for number in range(10 * PINGS_UNTIL_STUCK):
         worker.record_answer(1, number * INTERVAL_NS // 10)  # a tenth of a processor is work enough
-        found.append(worker.record_ping(IDLE))
+        found.append(worker.count_ping_and_judge(IDLE))
     assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
     assert set(found) == {LivenessVerdict.FINE, LivenessVerdict.SLOW}
     assert found.count(LivenessVerdict.SLOW) == 1
     assert worker.slow_ms == 10 * STUCK_MS
     worker.record_answer(2, 0)
-    assert [worker.record_ping(IDLE), worker.record_ping(IDLE)] == [
+    assert [worker.count_ping_and_judge(IDLE), worker.count_ping_and_judge(IDLE)] == [
         LivenessVerdict.RECOVERED,
         LivenessVerdict.FINE,
     ]
@@ -95,7 +95,7 @@ def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
     found = []
     for _ in range(PINGS_UNTIL_STUCK + 1):
         worker.record_answer(1, 5)
-        found.append(worker.record_ping(IDLE))
+        found.append(worker.count_ping_and_judge(IDLE))
     assert found.index(LivenessVerdict.STUCK) == PINGS_UNTIL_STUCK
 
 
@@ -103,7 +103,7 @@ def test_a_loop_that_turns_now_and_then_is_not_stuck() -> None:
     worker = liveness()
     for number in range(5 * PINGS_UNTIL_STUCK):
         worker.record_answer(number // PINGS_UNTIL_STUCK, 0)
-        assert worker.record_ping(IDLE) is not LivenessVerdict.STUCK
+        assert worker.count_ping_and_judge(IDLE) is not LivenessVerdict.STUCK
 
 
 async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
@@ -156,7 +156,7 @@ async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
 
     def answers() -> bool:
         worker.ping_or_kill()
-        return bool(worker.has_answered_ping)
+        return bool(worker.has_ever_answered_ping)
 
     await eventually(answers, "an answer of the process")
 

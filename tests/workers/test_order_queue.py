@@ -17,7 +17,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
-from coordinator.workers.order_queue import NAMES_PER_MESSAGE, OrderQueue
+from coordinator.workers.order_dispatch import NAMES_PER_MESSAGE, WorkerOrderSender
 from coordinator.workers.topic_feed import TopicFeed
 from protocol.named_types import LeaderEpoch, Partition
 from storage.recovery.shared_directory import SharedDirectory
@@ -66,14 +66,14 @@ class Heard:
 class Played:
     """A supervisor's part that orders, and the workers by node."""
 
-    def __init__(self, dispatch: OrderQueue, assignment: Assignment, store: CatalogueStore) -> None:
+    def __init__(self, dispatch: WorkerOrderSender, assignment: Assignment, store: CatalogueStore) -> None:
         self.dispatch = dispatch
         self.assignment = assignment
         self.store = store
 
     def order(self) -> None:
         """Send what follows from the assignment."""
-        self.dispatch.send(self.assignment.issue_orders())
+        self.dispatch.send(self.assignment.decide_next_orders())
 
 
 @asynccontextmanager
@@ -83,12 +83,16 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     io = machine.thread(loop, "test-io")
     settings = Settings(data_dir=tmp_path, offsets_topic_num_partitions=PARTITIONS)
     shared, _ = SharedDirectory.open(tmp_path, make_storage_settings(settings), machine.fs)
-    store = CatalogueStore(tmp_path, io.submit, fs=machine.fs, new_topic_id=machine.new_topic_id)
+    store = CatalogueStore(
+        tmp_path, io.submit_with_callback, fs=machine.fs, new_topic_id=machine.new_topic_id
+    )
     store.load(PARTITIONS)
     feed = TopicFeed(lambda: store.catalogue)
     store.on_changed, store.topics_version = feed.publish_changes, lambda: feed.version
     assignment = Assignment([Leader(1, LeaderEpoch(0))] * PARTITIONS, sorted(workers))
-    dispatch = OrderQueue(loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get, Tasks())
+    dispatch = WorkerOrderSender(
+        loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get, Tasks()
+    )
     try:
         yield Played(dispatch, assignment, store)
     finally:
@@ -102,10 +106,12 @@ async def test_an_order_to_lead_names_the_topics_that_went_and_the_version_witho
     worker = Heard()
     async with dispatching(tmp_path, {1: worker}) as played:
         store = played.store
-        store.submit_edit(lambda draft: draft.create("t", 1, topic_id=b"t" * 16), lambda _made: None)
-        store.submit_edit(lambda draft: draft.delete("t"), lambda _gone: None)
+        store.submit_edit_with_callback(
+            lambda draft: draft.add_topic("t", 1, topic_id=b"t" * 16), lambda _made: None
+        )
+        store.submit_edit_with_callback(lambda draft: draft.remove_topic("t"), lambda _gone: None)
         await eventually(lambda: store.deletions.number == 1, "the deletion")
-        played.assignment.note_serving(1)
+        played.assignment.note_node_serving(1)
         played.order()
         await eventually(lambda: len(worker.all) == 4, "the orders")
         assert worker.gone == [(0, ["t"]), (1, ["t"])]
@@ -122,8 +128,8 @@ async def test_many_topics_that_went_are_told_as_fast_as_a_worker_reads(tmp_path
         for start in range(0, len(names), 250):
             played.store.deletions.note_deleted(names[start : start + 250])
         slow.reads.clear()
-        played.assignment.note_serving(1)
-        played.assignment.note_serving(2)
+        played.assignment.note_node_serving(1)
+        played.assignment.note_node_serving(2)
         played.order()
         await eventually(
             lambda: other.all and isinstance(other.all[-1], messages.LeadPartition), "the other's order"
@@ -156,13 +162,13 @@ async def test_the_next_process_of_a_node_hears_no_order_that_the_last_one_was_t
         played.store.deletions.note_deleted(["t"])
         last = workers[1]
         last.reads.clear()
-        played.assignment.note_serving(1)
+        played.assignment.note_node_serving(1)
         played.order()
         await eventually(lambda: bool(last.all), "the first topics")
         played.assignment.record_worker_death(1)
-        played.assignment.free_partitions(1, failed=(), comes_back=True)
+        played.assignment.free_lost_node_partitions(1, failed=(), comes_back=True)
         following = workers[1] = Heard()
-        played.assignment.note_serving(1)
+        played.assignment.note_node_serving(1)
         played.order()
         last.reads.set()
         await eventually(lambda: len(following.all) == 4, "the orders")

@@ -61,7 +61,7 @@ class Played:
         self._note(next(each for each in reversed(self.said) if isinstance(each, messages.OffsetsDropped)))
 
     def _note(self, message: messages.OffsetsDropped) -> None:
-        self.app.deletion_acks.complete_report(messages.OffsetsDroppedAck(message.number))
+        self.app.deletion_acks.end_report_ticket(messages.OffsetDropReportStored(message.number))
 
     def lead(self, partition: int, *deleted_topics: str, topics_version: int = 0) -> None:
         """Give a partition that no node has; its supervisor has topics of that version."""
@@ -72,7 +72,7 @@ class Played:
             self.app.share.note_deleted_topics(
                 messages.PendingOffsetDrops(Partition(partition), deleted_topics)
             )
-        known = self.shared.recovery_state(Partition(partition))
+        known = self.shared.get_partition_recovery_point(Partition(partition))
         epoch = LeaderEpoch(self.epochs[partition])
         self.app.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))
 
@@ -147,7 +147,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     settings = Settings(**given)
     shared, _ = SharedDirectory.open(data_dir, make_storage_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
-    catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
+    catalogue.add_topic(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, LeaderEpoch(1)),) * PARTITIONS)
     welcome = messages.WorkerStart(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
     heard: list[Callable[[Any], None]] = []
@@ -182,7 +182,7 @@ async def test_a_partition_that_is_lost_while_it_is_opened_or_loads_is_released(
         for turns in range(30):  # so many turns of the loop the load has got before it is lost
             played.resign(0)
             await played.released(0)
-            assert played.shared.recovery_state(Partition(0))[0] == 200
+            assert played.shared.get_partition_recovery_point(Partition(0))[0] == 200
             played.lead(0)
             for _ in range(turns):
                 await asyncio.sleep(0)

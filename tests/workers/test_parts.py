@@ -20,9 +20,9 @@ from coordinator.catalogue.changes import PIECE_TOPICS_MAX, Changes
 from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
-from coordinator.catalogue.topics import Draft, Topics
+from coordinator.catalogue.topics import Draft, MutableTopics
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partitions import send_order
+from coordinator.cli.partitions import send_order_to_supervisor
 from coordinator.config import Address, Settings
 from coordinator.host import real_machine
 from coordinator.node import EndOffset
@@ -32,18 +32,18 @@ from coordinator.topology.gateway_view import GatewayView
 from coordinator.topology.view import NO_NODE, Broker, ClusterTopology, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
-from coordinator.workers.control import ControlSocket
-from coordinator.workers.end_offset_queries import EndOffsetQueries
+from coordinator.workers.end_offsets_between_workers import EndOffsetQueries
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess
 from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
-from coordinator.workers.orders import ListPartitions, socket_path
+from coordinator.workers.operator_orders import ListPartitions, socket_path
+from coordinator.workers.operator_socket import ControlSocket
 from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.supervisor import Supervisor
-from coordinator.workers.topic_changes import apply_changes
+from coordinator.workers.topic_changes import apply_atomically_in_steps
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopicRefresher
 from coordinator.workers.worker_process import WorkerProcess
@@ -75,16 +75,16 @@ edits = st.lists(
     st.one_of(
         st.tuples(st.just("create"), st.sampled_from(NAMES), st.integers(1, 5)),
         st.tuples(st.just("create_partitions"), st.sampled_from(NAMES), st.integers(1, 9)),
-        st.tuples(st.just("delete"), st.sampled_from(NAMES)),
+        st.tuples(st.just("remove_topic"), st.sampled_from(NAMES)),
     ),
     max_size=8,
 )
 
 
-def edit(catalogue: Topics, steps: list[tuple[Any, ...]], first_id: int) -> None:
+def edit(catalogue: MutableTopics, steps: list[tuple[Any, ...]], first_id: int) -> None:
     for number, (name, *arguments) in enumerate(steps):
         if name == "create":
-            catalogue.create(*arguments, topic_id=topic_id(first_id + number))
+            catalogue.add_topic(*arguments, topic_id=topic_id(first_id + number))
         else:
             getattr(catalogue, name)(*arguments)
 
@@ -98,12 +98,12 @@ def test_a_difference_makes_the_same_topics_or_changes_nothing(
     after, master, raced = before.make_draft(), before.make_draft(), before.make_draft()
     edit(after, ours, 200)
     changes = after.changes()
-    assert made(list(changes.pieces()), master)
+    assert made(list(changes.split_into_pieces()), master)
     assert master.changes() == changes
     # Somebody was faster: what we saw must still be there, or nothing is done.
     edit(raced, others, 300)
     untouched = raced.changes()
-    if made(list(changes.pieces()), raced):
+    if made(list(changes.split_into_pieces()), raced):
         assert all(raced.by_id(gone) is None for gone in changes.deleted)
         for grown in changes.grown:
             found = raced.by_id(grown.id)
@@ -118,8 +118,8 @@ def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_le
     limits = msgspec.structs.replace(DEFAULT_LIMITS, topics=1)
     catalogue = Catalogue(new_catalogue().offsets_topic, limits=limits)
     first, second = catalogue.make_draft(), catalogue.make_draft()
-    first.create("a", 1, topic_id=topic_id(1))
-    second.create("b", 1, topic_id=topic_id(2))
+    first.add_topic("a", 1, topic_id=topic_id(1))
+    second.add_topic("b", 1, topic_id=topic_id(2))
     draft = catalogue.make_draft()
     assert made([first.changes()], draft)
     assert not made([second.changes()], draft)
@@ -128,7 +128,7 @@ def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_le
 
 def made(changes: list[Changes], draft: Draft) -> bool:
     """Whether the supervisor has made these changes."""
-    steps = apply_changes(changes, draft)
+    steps = apply_atomically_in_steps(changes, draft)
     while True:
         try:
             next(steps)
@@ -181,9 +181,9 @@ class Master:
 
 def create(store: CatalogueReplica, name: str, outcomes: list[Any]) -> None:
     def edit_one(draft: Draft) -> Topic | Refusal:
-        return draft.create(name, 2, topic_id=store.new_topic_id())
+        return draft.add_topic(name, 2, topic_id=store.new_topic_id())
 
-    store.submit_edit(edit_one, outcomes.append)
+    store.submit_edit_with_callback(edit_one, outcomes.append)
 
 
 def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     master.stores[1].on_topics_deleted = gone.extend
     create(master.stores[0], "old", [])
     master.answer()
-    master.stores[0].submit_edit(lambda draft: draft.delete("old"), lambda _outcome: None)
+    master.stores[0].submit_edit_with_callback(lambda draft: draft.remove_topic("old"), lambda _outcome: None)
     second = master.stores.pop()
     master.answer()  # which the second does not get
     master.stores.append(second)
@@ -234,8 +234,8 @@ def test_what_comes_while_an_edit_is_tried_waits_for_its_end(tmp_path: Path) -> 
             yield
         return grown
 
-    store.submit_edit_in_steps(grow, outcomes.append)
-    master.stores[0].submit_edit(lambda draft: draft.delete("t"), lambda _outcome: None)
+    store.submit_stepwise_edit(grow, outcomes.append)
+    master.stores[0].submit_edit_with_callback(lambda draft: draft.remove_topic("t"), lambda _outcome: None)
     master.answer()
     assert "t" in store.catalogue
     run_all(turns)
@@ -312,16 +312,16 @@ class Fed:
     def __init__(self, topics: int) -> None:
         self.catalogue = new_catalogue()
         for number in range(1, topics + 1):
-            self.catalogue.create(f"t{number}", 1, topic_id=topic_id(number))
+            self.catalogue.add_topic(f"t{number}", 1, topic_id=topic_id(number))
         self.feed = TopicFeed(lambda: self.catalogue)
         self.reader = FakeReader()
         self.subscription = self.feed.subscribe(self.reader)
-        self.running = asyncio.create_task(self.subscription.run())
+        self.running = asyncio.create_task(self.subscription.send_until_closed())
 
     def create(self, *names: str) -> None:
         draft = self.catalogue.make_draft()
         for name in names:
-            draft.create(name, 1, topic_id=new_topic_id())
+            draft.add_topic(name, 1, topic_id=new_topic_id())
         changes = draft.changes()
         self.catalogue.apply(changes)
         self.feed.publish_changes(changes)
@@ -435,7 +435,9 @@ def test_deleted_topics_are_told_at_every_worker(tmp_path: Path) -> None:
         store.on_topics_deleted = names.extend
     create(master.stores[0], "t", [])
     master.answer()
-    master.stores[0].submit_edit(lambda catalogue: catalogue.delete("t"), lambda _outcome: None)
+    master.stores[0].submit_edit_with_callback(
+        lambda catalogue: catalogue.remove_topic("t"), lambda _outcome: None
+    )
     master.answer()
     assert gone == [["t"], ["t"]]
 
@@ -446,7 +448,7 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
     pauses = [restarts.record_death(1) for _ in range(6)]
     assert pauses == [0.0, 1.0, 2.0, None, None, None]
     assert restarts.restart_delay_s(1) == PAUSE_S_MAX
-    assert restarts.death_count(1) == 6
+    assert restarts.total_deaths_of_node(1) == 6
     now[0] += WITHIN_S + 1
     assert restarts.record_death(1) == 0.0
 
@@ -455,44 +457,48 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
-    ends.ask(1, messages.RelayEndOffsetsQuery(9, GroupId("g"), partitions), 2)
-    ends.ask(3, messages.RelayEndOffsetsQuery(4, GroupId("h"), partitions), 2)
+    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), partitions), 2)
+    ends.forward_query(3, messages.RelayCommittedOffsetsQuery(4, GroupId("h"), partitions), 2)
     assert told == [
-        (2, messages.EndOffsetsQuery(1, GroupId("g"), partitions)),
-        (2, messages.EndOffsetsQuery(2, GroupId("h"), partitions)),
+        (2, messages.CommittedOffsetsQuery(1, GroupId("g"), partitions)),
+        (2, messages.CommittedOffsetsQuery(2, GroupId("h"), partitions)),
     ]
     told.clear()
     known = {"t": {0: EndOffset(Offset(5), 1_700)}}
-    ends.forward_reply(3, messages.EndOffsetsReply(2, {}))  # was not asked
-    ends.forward_reply(2, messages.EndOffsetsReply(2, known))
-    ends.forward_reply(2, messages.EndOffsetsReply(2, {}))  # twice: does not count
-    assert told == [(3, messages.RelayedEndOffsetsReply(4, known))]
+    ends.forward_reply(3, messages.CommittedOffsetsReply(2, {}))  # was not asked
+    ends.forward_reply(2, messages.CommittedOffsetsReply(2, known))
+    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {}))  # twice: does not count
+    assert told == [(3, messages.RelayedCommittedOffsetsReply(4, known))]
 
 
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.RelayEndOffsetsQuery(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
+    ends.forward_query(
+        1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2
+    )
     if how == "loading":
-        ends.forward_reply(2, messages.EndOffsetsReply(1, None))
+        ends.forward_reply(2, messages.CommittedOffsetsReply(1, None))
     elif how == "gone":
         ends.fail_queries_of_node(3)
         assert len(told) == 1
         ends.fail_queries_of_node(2)
-    assert told[-1] == (1, messages.RelayedEndOffsetsReply(9, None))
+    assert told[-1] == (1, messages.RelayedCommittedOffsetsReply(9, None))
 
 
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
     ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.RelayEndOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
+    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
     ends.fail_queries_of_node(1)
-    ends.ask(1, messages.RelayEndOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.forward_reply(2, messages.EndOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
+    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
+    ends.forward_reply(2, messages.CommittedOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
-    ends.forward_reply(2, messages.EndOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
-    assert told[2:] == [(1, messages.RelayedEndOffsetsReply(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))]
+    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+    assert told[2:] == [
+        (1, messages.RelayedCommittedOffsetsReply(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+    ]
 
 
 async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_gone() -> None:
@@ -578,7 +584,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
     try:
         last, following = HearingWorker(), HearingWorker()
         draft = supervisor.store.catalogue.make_draft()
-        draft.create("new", 1, topic_id=topic_id(1))
+        draft.add_topic("new", 1, topic_id=topic_id(1))
         supervisor.workers[1] = last
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
         supervisor.workers[1] = following
@@ -625,12 +631,12 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
 
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
-        messages.RelayEndOffsetsQuery(9, GroupId("g"), {"t": (0, 1)}),
-        messages.RelayedEndOffsetsReply(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
+        messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0, 1)}),
+        messages.RelayedCommittedOffsetsReply(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
     ):
         kind = (
             messages.FromWorker
-            if isinstance(message, messages.RelayEndOffsetsQuery)
+            if isinstance(message, messages.RelayCommittedOffsetsQuery)
             else messages.FromSupervisor
         )
         assert msgspec.msgpack.decode(encode(message)[4:], type=kind) == message
@@ -781,6 +787,6 @@ async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> N
 
 def test_orders_without_a_supervisor_say_why(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="nothing runs there, or only a single node"):
-        send_order(tmp_path, ListPartitions())
+        send_order_to_supervisor(tmp_path, ListPartitions())
     with pytest.raises(CommandError, match="at most 103 bytes; choose a shorter"):
-        send_order(tmp_path / ("x" * 100), ListPartitions())
+        send_order_to_supervisor(tmp_path / ("x" * 100), ListPartitions())

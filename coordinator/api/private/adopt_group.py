@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from kafka.protocol.api_message import ApiMessage
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import iterate_with_pauses, work_in_slices
+from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
 from coordinator.node import Node
 from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
 from protocol.apis import VersionRange
@@ -48,13 +48,15 @@ class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
     taken: int
 
 
-def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> AdoptGroupResponse | Parked:
+def handle(
+    node: Node, request: AdoptGroupRequest, ctx: RequestContext
+) -> AdoptGroupResponse | ParkedSentinel:
     """Return whether a group was taken over; if the request has offsets, take it over first unless it was."""
     if request.offsets is None:
         return _response(
             node.group_access.adoptions.find_adoption_state(ctx, request.group_id), ctx.api_version
         )
-    return work_in_slices(node, ctx, _adopt(node, request, ctx))
+    return run_work_and_respond(node, ctx, _adopt(node, request, ctx))
 
 
 def _adopt(

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from kafka.protocol.api_message import ApiMessage
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.private.adopt_group import parse_offsets_in_steps
-from coordinator.api.slices import work_in_slices
+from coordinator.api.slices import run_work_and_respond
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
@@ -32,9 +32,9 @@ class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
     error_code: int
 
 
-def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> ParkedSentinel:
     """Delete a group and its mark if the group has no members and exactly these offsets."""
-    return work_in_slices(node, ctx, _give_back(node, request, ctx))
+    return run_work_and_respond(node, ctx, _give_back(node, request, ctx))
 
 
 def _give_back(
@@ -43,7 +43,9 @@ def _give_back(
     offsets = yield from parse_offsets_in_steps(request.offsets)
     error = ErrorCode.INVALID_REQUEST
     if offsets is not None:
-        error = yield from node.group_access.adoptions.give_back(ctx, request.group_id, offsets)
+        error = yield from node.group_access.adoptions.remove_group_if_unchanged(
+            ctx, request.group_id, offsets
+        )
     return error_response(request, error, ctx.api_version)
 
 

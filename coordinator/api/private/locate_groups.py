@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from kafka.protocol.api_message import ApiMessage
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import iterate_with_pauses, work_in_slices
+from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -35,9 +35,9 @@ class LocateGroupsResponse(ApiMessage, load_json="protocol.schemas"):
     here: list[bool]
 
 
-def handle(node: Node, request: LocateGroupsRequest, ctx: RequestContext) -> Parked:
+def handle(node: Node, request: LocateGroupsRequest, ctx: RequestContext) -> ParkedSentinel:
     """Return whether each group is here, once the state behind that is durable."""
-    return work_in_slices(node, ctx, _locate(node, request, ctx))
+    return run_work_and_respond(node, ctx, _locate(node, request, ctx))
 
 
 def _locate(
@@ -49,9 +49,7 @@ def _locate(
         if group_id is None:
             yield
         else:
-            here.append(
-                adoptions.check_group_is_here(ctx, group_id, discard_readings=request.discard_readings)
-            )
+            here.append(adoptions.is_group_here(ctx, group_id, discard_readings=request.discard_readings))
     return _response(ErrorCode.NONE, here)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
-from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -138,15 +138,15 @@ class Client:
             named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
         response: MetadataResponse = self.bootstrap_connection().ask(
-            ApiKey.METADATA, KnownVersions(4, 12), request
+            ApiKey.METADATA, SupportedVersionRange(4, 12), request
         )
         return response
 
     def fetch_node_addresses(self) -> list[Address]:
         """Return the addresses of all nodes of the cluster."""
-        return list(self.addresses(self.fetch_metadata([])).values())
+        return list(self.addresses_by_node_id(self.fetch_metadata([])).values())
 
-    def addresses(self, metadata: "MetadataResponse") -> dict[int, Address]:
+    def addresses_by_node_id(self, metadata: "MetadataResponse") -> dict[int, Address]:
         """Return the address of each node in a MetadataResponse, by node id."""
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
         if len(brokers) <= 1:  # the only node, whatever address it advertises
@@ -156,7 +156,7 @@ class Client:
     def connect_to_controller(self) -> ClusterConnection:
         """Return the connection to the node that changes topics."""
         metadata = self.fetch_metadata([])
-        address = self.addresses(metadata).get(metadata.controller_id)
+        address = self.addresses_by_node_id(metadata).get(metadata.controller_id)
         return self.connect(address) if address else self.bootstrap_connection()
 
     def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
@@ -165,7 +165,7 @@ class Client:
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
         response: FindCoordinatorResponse = self.bootstrap_connection().ask(
-            ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request
+            ApiKey.FIND_COORDINATOR, SupportedVersionRange(4, 4), request
         )
         return response.coordinators
 
@@ -222,14 +222,14 @@ class Client:
         answer = self.ask_group_coordinators(doing, [group], lambda connection, _: {group: ask(connection)})[
             group
         ]
-        return raise_if_refused(answer, f"{doing} group {group}")
+        return get_answer_or_raise(answer, f"{doing} group {group}")
 
 
 def _is_not_ready(answer: object) -> bool:
     return isinstance(answer, ServerRefusal) and answer.code in RETRIABLE
 
 
-def raise_if_refused(answer: T | ServerRefusal, doing: str) -> T:
+def get_answer_or_raise(answer: T | ServerRefusal, doing: str) -> T:
     """Return the result. Raises CommandError if it is a refusal."""
     if isinstance(answer, ServerRefusal):
         raise CommandError(f"{doing}: {answer}")
@@ -240,4 +240,4 @@ def raise_for_error_code(code: int, message: str | None, doing: str) -> None:
     """Raise ServerNotReady for an error that soon passes, CommandError for any other error."""
     if code in RETRIABLE:
         raise ServerNotReady(doing, code)
-    raise_if_refused(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)
+    get_answer_or_raise(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)

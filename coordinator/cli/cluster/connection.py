@@ -33,7 +33,7 @@ class ConnectionClosed(CommandError):
     """The server has closed the connection."""
 
 
-class KnownVersions(NamedTuple):
+class SupportedVersionRange(NamedTuple):
     """The versions of one api that the caller supports, or that the server offers."""
 
     min: int
@@ -84,7 +84,7 @@ class ClusterConnection:
         """Close the socket of the connection."""
         self._socket.close()
 
-    def choose_version(self, api: ApiKey, known: KnownVersions) -> int:
+    def choose_version(self, api: ApiKey, known: SupportedVersionRange) -> int:
         """Return the highest version of `api` that caller and server know. Raises CommandError if there is none."""
         offered = self._offered.get(api)
         if offered is None or offered.min > known.max or offered.max < known.min:
@@ -98,7 +98,7 @@ class ClusterConnection:
         """Return whether the server offers the api at all."""
         return api in self._offered
 
-    def ask(self, api: ApiKey, known: KnownVersions, request: object) -> Any:
+    def ask(self, api: ApiKey, known: SupportedVersionRange, request: object) -> Any:
         """Send one request in the highest version that both know, and return the response. Raises CommandError."""
         return self.call(api, self.choose_version(api, known), request)
 
@@ -125,7 +125,7 @@ class ClusterConnection:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
         return message
 
-    def _ask_versions(self) -> dict[int, KnownVersions]:
+    def _ask_versions(self) -> dict[int, SupportedVersionRange]:
         from protocol.messages import ApiVersionsRequest
 
         try:
@@ -135,7 +135,8 @@ class ClusterConnection:
         if response.error_code != ErrorCode.NONE:
             raise CommandError(f"{self.name} refused ApiVersions: {error_name(response.error_code)}")
         return {
-            offer.api_key: KnownVersions(offer.min_version, offer.max_version) for offer in response.api_keys
+            offer.api_key: SupportedVersionRange(offer.min_version, offer.max_version)
+            for offer in response.api_keys
         }
 
     def _authenticate(self, security: Security) -> None:
@@ -143,7 +144,7 @@ class ClusterConnection:
         from protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
         asked = SaslHandshakeRequest(mechanism=security.mechanism)
-        offered = self.ask(ApiKey.SASL_HANDSHAKE, KnownVersions(1, 1), asked)
+        offered = self.ask(ApiKey.SASL_HANDSHAKE, SupportedVersionRange(1, 1), asked)
         if offered.error_code != ErrorCode.NONE:
             raise CommandError(
                 f"{self.name} refused {security.mechanism}: {error_name(offered.error_code)}; "
@@ -152,7 +153,7 @@ class ClusterConnection:
         login = security.make_sasl_mechanism()
         while not login.is_done():
             request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
-            answer = self.ask(ApiKey.SASL_AUTHENTICATE, KnownVersions(0, 1), request)
+            answer = self.ask(ApiKey.SASL_AUTHENTICATE, SupportedVersionRange(0, 1), request)
             if answer.error_code != ErrorCode.NONE:
                 message = answer.error_message or error_name(answer.error_code)
                 raise CommandError(f"{self.name} refused the user: {message}")

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal, raise_for_error_code
-from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
@@ -55,7 +55,7 @@ def _list_on(
 
     def ask() -> "ListGroupsResponse":
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        versions = KnownVersions(5 if types else 4, 5)
+        versions = SupportedVersionRange(5 if types else 4, 5)
         response: ListGroupsResponse = client.connect(node).ask(ApiKey.LIST_GROUPS, versions, request)
         raise_for_error_code(response.error_code, None, doing)
         return response
@@ -151,7 +151,9 @@ def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> "Seque
     from protocol.messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-    response: DescribeGroupsResponse = connection.ask(ApiKey.DESCRIBE_GROUPS, KnownVersions(5, 6), request)
+    response: DescribeGroupsResponse = connection.ask(
+        ApiKey.DESCRIBE_GROUPS, SupportedVersionRange(5, 6), request
+    )
     by_group = {each.group_id: each for each in response.groups}
     return [by_group.get(group, each) for group, each in zip(groups, response.groups, strict=True)]
 
@@ -161,7 +163,7 @@ def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> "Sequ
 
     request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
     response: ConsumerGroupDescribeResponse = connection.ask(
-        ApiKey.CONSUMER_GROUP_DESCRIBE, KnownVersions(0, 1), request
+        ApiKey.CONSUMER_GROUP_DESCRIBE, SupportedVersionRange(0, 1), request
     )
     return response.groups
 

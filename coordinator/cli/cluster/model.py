@@ -117,7 +117,7 @@ class OffsetView(msgspec.Struct, frozen=True):
     client_host: str | None
 
 
-class TopicView(msgspec.Struct, frozen=True):
+class GroupTopicSummary(msgspec.Struct, frozen=True):
     """A topic of a group, the number of its committed partitions, and the sum of their known lags."""
 
     topic: str
@@ -132,7 +132,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     state: GroupView | None = None
     members: list[Member] | None = None
     offsets: list[OffsetView] | None = None
-    topics: list[TopicView] | None = None
+    topics: list[GroupTopicSummary] | None = None
 
 
 def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> GroupView:
@@ -151,13 +151,13 @@ def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> GroupVie
     )
 
 
-def topic_views(offsets: Sequence[OffsetView]) -> list[TopicView]:
+def sum_lag_by_topic(offsets: Sequence[OffsetView]) -> list[GroupTopicSummary]:
     """Return the lag by topic, in the order of names."""
     by_topic: dict[str, list[OffsetView]] = {}
     for each in offsets:
         by_topic.setdefault(each.topic, []).append(each)
     return [
-        TopicView(topic, sum(each.offset is not None for each in rows), _lag(rows))
+        GroupTopicSummary(topic, sum(each.offset is not None for each in rows), _lag(rows))
         for topic, rows in sorted(by_topic.items())
     ]
 

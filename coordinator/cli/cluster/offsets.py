@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal
-from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -49,7 +49,7 @@ def _committed_on(
 ) -> Mapping[str, list[CommittedOffset] | ServerRefusal]:
     everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
     response: OffsetFetchResponse = connection.ask(
-        ApiKey.OFFSET_FETCH, KnownVersions(8, 9), OffsetFetchRequest(groups=everything)
+        ApiKey.OFFSET_FETCH, SupportedVersionRange(8, 9), OffsetFetchRequest(groups=everything)
     )
     answers: dict[str, list[CommittedOffset] | ServerRefusal] = {}
     for answer in response.groups:
@@ -97,7 +97,7 @@ def commit_at_coordinator(
             )
         )
     request = OffsetCommitRequest(group_id=GroupId(group), topics=list(topics.values()))
-    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, KnownVersions(8, 9), request))
+    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, SupportedVersionRange(8, 9), request))
 
 
 def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -> Failures:
@@ -112,7 +112,7 @@ def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -
     request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
 
     def ask(connection: ClusterConnection) -> Failures | ServerRefusal:
-        response = connection.ask(ApiKey.OFFSET_DELETE, KnownVersions(0, 0), request)
+        response = connection.ask(ApiKey.OFFSET_DELETE, SupportedVersionRange(0, 0), request)
         if response.error_code != ErrorCode.NONE:
             return ServerRefusal(response.error_code)
         return _failures(response)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from coordinator.cli.cluster.client import Client, ServerNotReady
-from coordinator.cli.cluster.connection import KnownVersions, error_name
+from coordinator.cli.cluster.connection import SupportedVersionRange, error_name
 from coordinator.cli.cluster.model import PartitionRef
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
@@ -52,7 +52,7 @@ def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, 
     from protocol.messages import topics_by_name
 
     metadata = client.fetch_metadata(sorted({place.topic for place in places}))
-    addresses = client.addresses(metadata)
+    addresses = client.addresses_by_node_id(metadata)
     wanted, led = set(places), dict[Address, list[PartitionRef]]()
     for name, topic in topics_by_name(metadata).items():
         for partition in topic.partitions:
@@ -79,7 +79,7 @@ def _ask(
         )
         topic.partitions.append(partition)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=list(topics.values()))
-    response = client.connect(address).ask(ApiKey.LIST_OFFSETS, KnownVersions(4, 7), request)
+    response = client.connect(address).ask(ApiKey.LIST_OFFSETS, SupportedVersionRange(4, 7), request)
     found: dict[PartitionRef, Found] = {}
     for topic in response.topics:
         for answer in topic.partitions:

@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.cli.cluster import partition_offsets
 from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal
-from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
+from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange
 from coordinator.cli.cluster.model import PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -33,7 +33,7 @@ SERVER_TIMEOUT_MS: Final = 15_000
 _USABLE: Final = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
 
 
-class TopicListing(msgspec.Struct, frozen=True):
+class ListedTopic(msgspec.Struct, frozen=True):
     """One topic of `topics list`."""
 
     topic: str
@@ -75,10 +75,10 @@ Answers = dict[str, ServerRefusal | None]
 """The refusal by topic, None if the request was done."""
 
 
-def list_topics(client: Client) -> list[TopicListing]:
+def list_topics(client: Client) -> list[ListedTopic]:
     """Return all topics of the cluster by name."""
     found = [
-        TopicListing(name, len(topic.partitions), topic.is_internal)
+        ListedTopic(name, len(topic.partitions), topic.is_internal)
         for name, topic in _usable(client, None).items()
     ]
     return sorted(found, key=lambda each: each.topic)
@@ -166,7 +166,7 @@ def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
         kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
     ]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-    answer = client.bootstrap_connection().ask(ApiKey.DESCRIBE_CONFIGS, KnownVersions(1, 4), request)
+    answer = client.bootstrap_connection().ask(ApiKey.DESCRIBE_CONFIGS, SupportedVersionRange(1, 4), request)
     return {
         each.resource_name: {
             config.name: "" if config.value is None else config.value
@@ -199,7 +199,7 @@ def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
     return _change(
         client,
         "creating topics",
-        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, KnownVersions(5, 7), request).topics,
+        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, SupportedVersionRange(5, 7), request).topics,
     )
 
 
@@ -213,7 +213,9 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
     return _change(
         client,
         "adding partitions",
-        lambda controller: controller.ask(ApiKey.CREATE_PARTITIONS, KnownVersions(2, 3), request).results,
+        lambda controller: (
+            controller.ask(ApiKey.CREATE_PARTITIONS, SupportedVersionRange(2, 3), request).results
+        ),
     )
 
 
@@ -225,7 +227,9 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
     return _change(
         client,
         "deleting topics",
-        lambda controller: controller.ask(ApiKey.DELETE_TOPICS, KnownVersions(4, 5), request).responses,
+        lambda controller: (
+            controller.ask(ApiKey.DELETE_TOPICS, SupportedVersionRange(4, 5), request).responses
+        ),
     )
 
 

@@ -39,7 +39,7 @@ class CurrentGroup(msgspec.Struct, frozen=True):
         return {place: each.offset for place, each in self.committed.items()}
 
 
-class OffsetChange(msgspec.Struct, frozen=True):
+class GroupOffsetsChange(msgspec.Struct, frozen=True):
     """The offsets to set in one group."""
 
     group: str
@@ -63,7 +63,7 @@ def read_current(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGr
     """Return the state and offsets of groups. Raises CommandError if one cannot be read."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
-    from coordinator.cli.cluster.client import raise_if_refused
+    from coordinator.cli.cluster.client import get_answer_or_raise
 
     described = asking.describe(client, groups)
     committed = offsets.fetch_committed_offsets(client, groups)
@@ -71,20 +71,20 @@ def read_current(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGr
     for group in groups:
         answer = described[group]
         exists = answer is not asking.NOT_FOUND
-        members = len(raise_if_refused(answer, f"describing group {group}").members) if exists else 0
-        rows = raise_if_refused(committed[group], f"reading the offsets of group {group}")
+        members = len(get_answer_or_raise(answer, f"describing group {group}").members) if exists else 0
+        rows = get_answer_or_raise(committed[group], f"reading the offsets of group {group}")
         found[group] = CurrentGroup(members, exists, {row.place: row for row in rows})
     return found
 
 
 def commit_changes(
-    client: "Client", changes: Sequence[OffsetChange], *, execute: bool, force: bool
+    client: "Client", changes: Sequence[GroupOffsetsChange], *, execute: bool, force: bool
 ) -> "tuple[dict[str, Failures], list[str]]":
     """Commit the changes if `execute` is set.
 
     Returns the refused partitions by group, and a line for each group of which something was refused.
     """
-    from coordinator.cli.cluster.fencing import fence_and_commit
+    from coordinator.cli.cluster.commit_after_member_removal import fence_and_commit
     from coordinator.cli.cluster.offsets import commit
 
     refused: dict[str, Failures] = {}
@@ -115,7 +115,7 @@ def _not_set(group: str, partitions: "Failures") -> str:
 
 
 def report(
-    changes: Sequence[OffsetChange],
+    changes: Sequence[GroupOffsetsChange],
     refused: "Mapping[str, Failures]",
     failed: Sequence[str],
     *,

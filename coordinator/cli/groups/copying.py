@@ -37,13 +37,13 @@ def copy(
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import raise_if_refused
+        from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.groups import changes
         from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
-            rows = raise_if_refused(
+            rows = get_answer_or_raise(
                 offsets.fetch_committed_offsets(client, [source])[source],
                 f"reading the offsets of group {source}",
             )
@@ -59,6 +59,6 @@ def copy(
             ]  # the epoch is of that cluster
         with there.connect() as client:
             current = changes.read_current(client, [target])
-            planned = [changes.OffsetChange(target, current[target], chosen)]
+            planned = [changes.GroupOffsetsChange(target, current[target], chosen)]
             refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

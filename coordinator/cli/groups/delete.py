@@ -24,7 +24,7 @@ def delete(
     Exit code 1 if a group was not deleted, or could not be.
     """
     with exit_on_errors():
-        from coordinator.cli.cluster import groups, membership
+        from coordinator.cli.cluster import group_and_member_removal, groups
         from coordinator.cli.cluster.client import ServerRefusal
 
         with at.connect() as client:
@@ -33,11 +33,11 @@ def delete(
             for name, answer in groups.describe(client, chosen).items():
                 if isinstance(answer, ServerRefusal):
                     failed[name] = answer
-                elif membership.is_active(answer):
+                elif group_and_member_removal.is_active(answer):
                     failed[name] = ServerRefusal(ErrorCode.NON_EMPTY_GROUP)
             deletable = [name for name in chosen if name not in failed]
             if execute:
-                answers = membership.delete_groups(client, deletable)
+                answers = group_and_member_removal.delete_groups(client, deletable)
                 failed |= {name: answer for name, answer in answers.items() if answer is not None}
         for name in chosen:
             if name not in failed:

@@ -37,7 +37,7 @@ def delete_offsets(
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import raise_if_refused
+        from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.resets.offsets_file import get_group_offsets, read_offsets
         from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
 
@@ -49,7 +49,7 @@ def delete_offsets(
             named = {row.place for row in get_group_offsets(from_file, read_offsets(from_file), group)}
         with at.connect() as client:
             found = offsets.fetch_committed_offsets(client, [group])[group]
-            rows = raise_if_refused(found, f"reading the offsets of group {group}")
+            rows = get_answer_or_raise(found, f"reading the offsets of group {group}")
             chosen = [row for row in rows if all_topics or row.place in named or is_wanted(row.place, wanted)]
             if not chosen:
                 raise CommandError(f"group {group} has no such offsets")

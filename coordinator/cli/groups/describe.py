@@ -134,5 +134,5 @@ def _view(
         state=model.state_view(details, offsets or ()) if parts.state else None,
         members=details.members if parts.members else None,
         offsets=offsets if parts.offsets else None,
-        topics=model.topic_views(offsets) if parts.topics and offsets is not None else None,
+        topics=model.sum_lag_by_topic(offsets) if parts.topics and offsets is not None else None,
     )

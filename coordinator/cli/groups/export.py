@@ -24,7 +24,7 @@ def export(
     """
     with exit_on_errors():
         from coordinator.cli.cluster import offsets
-        from coordinator.cli.cluster.client import raise_if_refused
+        from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
         from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
@@ -34,7 +34,7 @@ def export(
             committed = offsets.fetch_committed_offsets(client, which.resolve_group_ids(client))
         found = []
         for name, answer in committed.items():
-            rows = raise_if_refused(answer, f"reading the offsets of group {name}")
+            rows = get_answer_or_raise(answer, f"reading the offsets of group {name}")
             chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]
             if chosen:
                 found.append(GroupOffsets(name, chosen))

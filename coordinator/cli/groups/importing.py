@@ -52,7 +52,7 @@ def import_offsets(
         with at.connect() as client:
             current = changes.read_current(client, list(offsets))
             planned = [
-                changes.OffsetChange(name, current[name], sorted(rows))
+                changes.GroupOffsetsChange(name, current[name], sorted(rows))
                 for name, rows in offsets.items()
                 if rows
             ]

@@ -13,7 +13,7 @@ from coordinator.cli.cluster.client import Client
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
-from coordinator.cli.groups.changes import CurrentGroup, OffsetChange
+from coordinator.cli.groups.changes import CurrentGroup, GroupOffsetsChange
 from coordinator.cli.resets import times
 from coordinator.cli.resets.offsets_file import ByGroup, get_group_offsets, read_offsets
 from coordinator.cli.resets.strategy import (
@@ -30,7 +30,7 @@ from coordinator.cli.resets.strategy import (
     ToOffset,
     ToTime,
     find_clamped_partitions,
-    is_numeric,
+    is_numeric_strategy,
     plan,
     required_facts,
 )
@@ -46,7 +46,7 @@ _SIMPLE: Mapping[str, Strategy] = {
 UNCHECKED: Final = ". If ends are not known, --unchecked sets the given offsets unchanged"
 
 
-class RequestedOffsets(msgspec.Struct, frozen=True):
+class OffsetResetRequest(msgspec.Struct, frozen=True):
     """The request in the flags: a strategy for all groups, or a file with offsets for each; and which partitions.
 
     No topics and no file means the partitions that a group has committed offsets in.
@@ -61,20 +61,20 @@ class RequestedOffsets(msgspec.Struct, frozen=True):
 
 def parse_flags(
     flag: str, value: object, topics: Sequence[str] | None, *, all_topics: bool, unchecked: bool
-) -> RequestedOffsets:
+) -> OffsetResetRequest:
     """Return the request in the strategy's flag and the other flags. Raises CommandError if they make no sense."""
     if isinstance(value, Path):
         if topics or all_topics:
             raise CommandError("--from-file: the file names the partitions; leave out --topic", EXIT_USAGE)
-        return RequestedOffsets(None, value, read_offsets(value), [], unchecked)
+        return OffsetResetRequest(None, value, read_offsets(value), [], unchecked)
     if bool(topics) == all_topics:
         raise CommandError(f"expected {'only one of ' if topics else ''}--topic or --all-topics", EXIT_USAGE)
-    return RequestedOffsets(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
+    return OffsetResetRequest(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
 
 
 def plan_changes(
-    client: Client, asked: RequestedOffsets, current: Mapping[str, CurrentGroup]
-) -> list[OffsetChange]:
+    client: Client, asked: OffsetResetRequest, current: Mapping[str, CurrentGroup]
+) -> list[GroupOffsetsChange]:
     """Return the offsets to set in each group. Raises CommandError if one is not known: then none is set."""
     strategies = _strategies(asked, list(current))
     places = _places(client, asked, strategies, current)
@@ -85,16 +85,16 @@ def plan_changes(
         try:
             offsets = plan(strategies[group], places[group], known, unchecked=asked.unchecked)
         except CannotPlan as error:
-            hint = "" if asked.unchecked or not is_numeric(strategies[group]) else UNCHECKED
+            hint = "" if asked.unchecked or not is_numeric_strategy(strategies[group]) else UNCHECKED
             raise CommandError(f"group {group}: {error}; nothing was changed{hint}") from None
         rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
         changes.append(
-            OffsetChange(group, now, rows, find_clamped_partitions(strategies[group], offsets, known))
+            GroupOffsetsChange(group, now, rows, find_clamped_partitions(strategies[group], offsets, known))
         )
     return changes
 
 
-def _strategies(asked: RequestedOffsets, groups: Sequence[str]) -> dict[str, Strategy]:
+def _strategies(asked: OffsetResetRequest, groups: Sequence[str]) -> dict[str, Strategy]:
     if asked.strategy is not None:
         return dict.fromkeys(groups, asked.strategy)
     if None in asked.file and len(groups) > 1:
@@ -120,7 +120,7 @@ def _strategy(flag: str, value: object) -> Strategy:
 
 def _places(
     client: Client,
-    asked: RequestedOffsets,
+    asked: OffsetResetRequest,
     strategies: Mapping[str, Strategy],
     current: Mapping[str, CurrentGroup],
 ) -> dict[str, list[PartitionRef]]:
@@ -135,7 +135,7 @@ def _places(
 
 def _facts(
     client: Client,
-    asked: RequestedOffsets,
+    asked: OffsetResetRequest,
     strategies: Mapping[str, Strategy],
     places: Iterable[PartitionRef],
 ) -> PartitionFacts:

@@ -34,8 +34,8 @@ def remove_members(
     exist, or was refused.
     """
     with exit_on_errors():
-        from coordinator.cli.cluster import groups, membership
-        from coordinator.cli.cluster.client import raise_if_refused
+        from coordinator.cli.cluster import group_and_member_removal, groups
+        from coordinator.cli.cluster.client import get_answer_or_raise
 
         if all_members == bool(member or instance):
             raise CommandError("expected --member, --instance or --all-members", EXIT_USAGE)
@@ -43,14 +43,14 @@ def remove_members(
             answer = groups.describe(client, [group])[group]
             if answer is groups.NOT_FOUND:
                 raise CommandError(f"group {group} not found")
-            there = raise_if_refused(answer, f"describing group {group}").members
+            there = get_answer_or_raise(answer, f"describing group {group}").members
             chosen = there if all_members else _named(there, member or (), instance or ())
             refused = {}
             if execute and chosen:
-                leaving = [membership.leaving_identity(each) for each in chosen]
-                refused = membership.remove_members(client, group, leaving)
+                leaving = [group_and_member_removal.leaving_identity(each) for each in chosen]
+                refused = group_and_member_removal.remove_members(client, group, leaving)
         for each in chosen:
-            if membership.leaving_identity(each) not in refused:
+            if group_and_member_removal.leaving_identity(each) not in refused:
                 print_line(
                     f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})"
                 )

@@ -24,7 +24,7 @@ from coordinator.config.sources import CONFIG_VARIABLE
 from protocol.named_types import GroupId
 
 if TYPE_CHECKING:
-    from coordinator.cli.moving.private_nodes import PrivateNodes
+    from coordinator.cli.moving.private_nodes_client import PrivateNodes
     from coordinator.cli.moving.results import GroupMoveResult
     from coordinator.upstream.groups import UpstreamGroups
 
@@ -81,12 +81,14 @@ def adopt(
     group that is already here stays as it is. Exit code 0 if all groups are here (or would be), 1 if one is not, with
     the reason, 2 for invalid flags or settings.
     """
-    from coordinator.cli.moving.moves import MoveRequest, adopt_all
+    from coordinator.cli.moving.moves import MoveRequest, adopt_requested_groups
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
         move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
-        _run(settings, timeout, json, lambda here, there, done: adopt_all(here, there, move, done))
+        _run(
+            settings, timeout, json, lambda here, there, done: adopt_requested_groups(here, there, move, done)
+        )
 
 
 def give_back(
@@ -114,13 +116,18 @@ def give_back(
     Exit code 0 if all groups are at the cluster (or would be), 1 if one is not, with the reason, 2 for invalid
     flags or settings.
     """
-    from coordinator.cli.moving.moves import MoveRequest, give_back_all
+    from coordinator.cli.moving.moves import MoveRequest, give_back_requested_groups
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
         move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
         with _alone(settings.data_dir):
-            _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
+            _run(
+                settings,
+                timeout,
+                json,
+                lambda here, there, done: give_back_requested_groups(here, there, move, done),
+            )
 
 
 Work = Callable[["PrivateNodes", "UpstreamGroups", "list[GroupMoveResult]"], Awaitable[None]]
@@ -154,7 +161,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
 
 async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[GroupMoveResult]") -> None:
     from coordinator.catalogue import known_cluster
-    from coordinator.cli.moving.private_nodes import PrivateNodes
+    from coordinator.cli.moving.private_nodes_client import PrivateNodes
     from coordinator.upstream.cluster import UpstreamCluster
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.cli.errors import CommandError
-from coordinator.cli.moving.private_nodes import PrivateNodes
+from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from coordinator.cli.moving.results import (
     GroupMoveResult,
-    summarize_adoption,
-    summarize_failure,
+    make_failed_move_result,
+    make_group_adoption_result,
     summarize_give_back,
 )
 from coordinator.upstream.adoption import adopt_group, give_back_group
@@ -36,7 +36,7 @@ class MoveRequest:
     delete_rest: bool = False
 
 
-async def adopt_all(
+async def adopt_requested_groups(
     here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Take groups over, and add each to `done`. Raises UpstreamError and CommandError if none can be taken over."""
@@ -47,12 +47,12 @@ async def adopt_all(
 
     async def one(group: GroupId) -> GroupMoveResult:
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
-        return summarize_adoption(result, dry_run=move.dry_run)
+        return make_group_adoption_result(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 
 
-async def give_back_all(
+async def give_back_requested_groups(
     here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Give groups back, and add each to `done`. Raises UpstreamError and CommandError if none can be given back."""
@@ -72,4 +72,4 @@ async def _each(
         try:
             done.append(await one(group))
         except (UpstreamRequestRefused, RetryTimeout, CommandError) as error:
-            done.append(summarize_failure(group, error))
+            done.append(make_failed_move_result(group, error))

@@ -64,7 +64,7 @@ class GroupMoveResult(msgspec.Struct, frozen=True):
     """The offsets that the cluster has taken although the group is not given back."""
 
 
-def summarize_adoption(result: AdoptResult, *, dry_run: bool) -> GroupMoveResult:
+def make_group_adoption_result(result: AdoptResult, *, dry_run: bool) -> GroupMoveResult:
     """Return the result of `adopt` for a group."""
     outcome = result.outcome
     words = "would be adopted" if dry_run and outcome is AdoptStatus.ADOPTED else outcome.value
@@ -93,7 +93,7 @@ def summarize_give_back(result: GiveBackResult, *, dry_run: bool) -> GroupMoveRe
     )
 
 
-def summarize_failure(group: str, error: Exception) -> GroupMoveResult:
+def make_failed_move_result(group: str, error: Exception) -> GroupMoveResult:
     """Return the result for a group that an error kept from being moved."""
     return GroupMoveResult(group, FAILED, False, describe_error(error), [])
 

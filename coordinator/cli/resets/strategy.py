@@ -102,7 +102,7 @@ def plan(
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
 
 
-def is_numeric(strategy: Strategy) -> bool:
+def is_numeric_strategy(strategy: Strategy) -> bool:
     """Return whether the strategy gives offsets by number, which may lie beyond a partition's start and end."""
     return isinstance(strategy, ToOffset | ShiftBy | ToGiven)
 
@@ -111,7 +111,7 @@ def find_clamped_partitions(
     strategy: Strategy, planned: Mapping[PartitionRef, int], facts: PartitionFacts
 ) -> list[PartitionRef]:
     """Return the partitions that are set to their start or end, because the given number lies beyond it."""
-    if not is_numeric(strategy):
+    if not is_numeric_strategy(strategy):
         return []
     return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]
 

@@ -53,7 +53,7 @@ class ClassicGroup(GroupMetadata):
         return self.state is _EMPTY
 
     @property
-    def is_worth_keeping(self) -> bool:
+    def has_members_or_pending(self) -> bool:
         """True if the group has members, or ids that were given out."""
         return bool(self.members or self.pending_members)
 
@@ -91,7 +91,7 @@ class ClassicGroup(GroupMetadata):
         """Make the group Dead while its offsets are deleted in steps: joins and commits have to be tried again."""
         self.state = _DEAD
 
-    def return_to_empty(self) -> None:
+    def resume_as_empty(self) -> None:
         """Make the group Empty again, with the offsets that remain."""
         self.state = _EMPTY
 
@@ -157,7 +157,7 @@ class ClassicGroup(GroupMetadata):
             return _commit_timestamp, consumed
         return None, _NO_TOPICS
 
-    def tombstones(self) -> Sequence[Record]:
+    def make_group_metadata_tombstones(self) -> Sequence[Record]:
         """Return the record that removes the group from the log; none if it never was stored (generation 0)."""
         return [GroupMetadataRecord(self.group_id, None)] if self.generation_id > 0 else []
 

@@ -21,9 +21,9 @@ from coordinator.groups.classic.replay import make_replaced_member_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.limits import (
-    check_member_bytes_limits,
-    check_member_limits,
-    check_pending_member_limits,
+    find_member_bytes_error,
+    find_member_limit_error,
+    find_pending_limit_error,
 )
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from coordinator.groups.progress import RebalanceCause
@@ -140,7 +140,7 @@ class _Join:
 
     def _hand_out(self, member_id: MemberId) -> Outcome:
         """Give the id out first, so that a client that never gets the response leaves no member behind."""
-        error = check_pending_member_limits(self.env.config.limits, self.env.usage, member_id)
+        error = find_pending_limit_error(self.env.config.limits, self.env.usage, member_id)
         if error is not _NONE:
             return self._refuse(error)
         self.group.add_pending_member(member_id, self.now.mono + self.request.session_timeout_ms)
@@ -160,7 +160,7 @@ class _Join:
             is_new=True,
         )
         member.awaiting_join = self.caller
-        error = check_member_limits(self.env.config.limits, self.env.usage, group, member)
+        error = find_member_limit_error(self.env.config.limits, self.env.usage, group, member)
         if error is not _NONE:
             return self._refuse(error)
         if group.state is _PREPARING and group.previous_state is _EMPTY:
@@ -177,7 +177,7 @@ class _Join:
         )
         # The client may vanish unnoticed while its join waits: a new member gets a session, but a long one.
         member.session_deadline_ms = now.mono + self.env.config.new_member_join_timeout_ms
-        group.wake_at(member.session_deadline_ms)
+        group.schedule_wakeup_by(member.session_deadline_ms)
         reason = f"adding new member {member_id}; client reason: {self._client_reason()}"
         rebalance_or_complete_join(self.env, group, RebalanceCause.MEMBER_JOINED, reason, now, self.out)
         return self.out
@@ -194,7 +194,7 @@ class _Join:
             group=group.group_id,
             instance=old.group_instance_id,
             old_member=old_member_id,
-            check_member_limits=member_id,
+            find_member_limit_error=member_id,
         )
         stays = group.state is _STABLE and (
             group.predict_selected_protocol(old, self.protocols) == group.protocol_name
@@ -223,7 +223,7 @@ class _Join:
         others = [(name, old.metadata(kept) if name == kept else data) for name, data in self.protocols]
         group.set_protocols(old, others)
         old.session_deadline_ms = self.now.mono + request.session_timeout_ms
-        group.wake_at(old.session_deadline_ms)
+        group.schedule_wakeup_by(old.session_deadline_ms)
         return self.out.reply(self.caller, self._replaced_response(value, member_id))
 
     def _replaced_response(self, value: GroupMetadataValue, member_id: MemberId) -> JoinGroupResponse:
@@ -320,7 +320,7 @@ class _Join:
     def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
         """Return NONE if the limits allow the member's new protocols in place of the old ones, else an error."""
         more_bytes = count_protocols_bytes(self.protocols) - count_protocols_bytes(member.supported_protocols)
-        return check_member_bytes_limits(self.env.config.limits, self.env.usage, self.group, more_bytes)
+        return find_member_bytes_error(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
     def _update(self, member: MemberMetadata) -> None:
         self.group.set_protocols(member, self.protocols)

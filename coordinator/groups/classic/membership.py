@@ -99,14 +99,14 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
         error = group.validate_member(member_id, leaving.group_instance_id)
         if error is not _NONE:
             return error
-    remove_member(group, member_id, out)
+    fail_join_and_remove(group, member_id, out)
     out.add_notable_event(
         "member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided"
     )
     return _NONE
 
 
-def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
+def fail_join_and_remove(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
     """Remove a member; a join that it still waits in is answered with an error that makes its client join again."""
     response = JoinGroupResponse(
         error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None

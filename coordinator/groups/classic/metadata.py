@@ -11,8 +11,8 @@ from coordinator.groups.classic.member import (
     Protocols,
 )
 from coordinator.groups.classic.protocol_votes import change_protocol_counts, find_winning_protocol
+from coordinator.groups.classic.shared_topic_sets import intern_topics
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
-from coordinator.groups.classic.subscriptions import intern_topics
 from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.progress import RebalanceProgress
@@ -127,7 +127,7 @@ class GroupMetadata:
                 f"group {self.group_id}: {self.state.value} must not become {state.value}"
             )
 
-    def wake_at(self, deadline_ms: int) -> None:
+    def schedule_wakeup_by(self, deadline_ms: int) -> None:
         """Have `expire` called no later than `deadline_ms`."""
         self.wakeup_ms = min(self.wakeup_ms, deadline_ms)
 
@@ -200,7 +200,7 @@ class GroupMetadata:
         self.pending_members[member_id] = deadline_ms
         self.usage.pending_members += 1
         self._add_member_bytes(text_bytes(member_id))
-        self.wake_at(deadline_ms)
+        self.schedule_wakeup_by(deadline_ms)
 
     def _forget_pending(self, member_id: MemberId) -> None:
         if self.pending_members.pop(member_id, None) is not None:
@@ -371,7 +371,7 @@ class GroupMetadata:
         self.member_bytes += more_bytes
         self.usage.member_bytes += more_bytes
 
-    def add_to_totals(self) -> None:
+    def start_counting_in_totals(self) -> None:
         """Count the group in the node's totals: it is in the cache."""
         self.usage.groups += 1
         self.usage.group_id_bytes += text_bytes(self.group_id)

@@ -27,7 +27,7 @@ STORE_AGAIN_MS: Final = 60_000
 def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) -> None:
     """Give a member a full session from now."""
     member.session_deadline_ms = now.mono + member.session_timeout_ms
-    group.wake_at(member.session_deadline_ms)
+    group.schedule_wakeup_by(member.session_deadline_ms)
 
 
 def answer_join(
@@ -61,7 +61,7 @@ def join_response(group: GroupMetadata, member_id: MemberId, *, with_members: bo
     )
 
 
-def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: Outcome) -> None:
+def propagate_assignment_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: Outcome) -> None:
     """Reply to every waiting sync with `error`, and clear the members' assignments."""
     for member in group.members.values():
         group.set_assignment(member, b"")
@@ -85,7 +85,7 @@ def prepare_rebalance(
     members have joined, at most for the largest of their rebalance timeouts.
     """
     if group.state is _COMPLETING:
-        propagate_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
+        propagate_assignment_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
     group.pending_sync_members = NO_MEMBERS
     group.sync_deadline_ms = NEVER
     initial = group.state is _EMPTY
@@ -93,7 +93,7 @@ def prepare_rebalance(
     if group.rebalance is None:
         group.rebalance = RebalanceProgress(cause, now.mono)
     else:
-        group.rebalance.begin_again(now.mono)
+        group.rebalance.note_all_must_rejoin(now.mono)
     out.add_event(
         "preparing to rebalance",
         cause,
@@ -124,7 +124,7 @@ def _wait_initial_delay(env: GroupEnvironment, group: GroupMetadata, now: Instan
 def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
     """Set the moment at which the join phase ends with the members that have joined by then."""
     group.join_deadline_ms = deadline_ms
-    group.wake_at(deadline_ms)
+    group.schedule_wakeup_by(deadline_ms)
 
 
 def rebalance_or_complete_join(
@@ -204,7 +204,7 @@ def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     group.transition_to(_COMPLETING, now.wall)
     group.pending_sync_members = set(group.members)
     group.sync_deadline_ms = now.mono + group.rebalance_timeout_ms
-    group.wake_at(group.sync_deadline_ms)
+    group.schedule_wakeup_by(group.sync_deadline_ms)
     out.add_event(
         "formed generation",
         group=group.group_id,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a group's hard state, and the only functions that change that state, live and while loading.
 
-A group at rest, Empty or Stable, equals its newest record in every field (`rebuild_newest_record_value`), and only
+A group at rest, Empty or Stable, equals its newest record in every field (`rebuild_last_record_value`), and only
 applying another record changes it. A group that rebalances differs from the log: the generation that is being formed is
 soft state, and lost after a restart. Only a record brings a group to rest.
 """
@@ -27,7 +27,7 @@ _STABLE: Final = GroupState.STABLE
 """Members of the enum, looked up once because each lookup takes hundreds of instructions."""
 
 
-def rebuild_newest_record_value(group: GroupMetadata) -> GroupMetadataValue:
+def rebuild_last_record_value(group: GroupMetadata) -> GroupMetadataValue:
     """Return the value of the newest record of a group that is at rest, Empty or Stable."""
     timestamp = group.current_state_timestamp
     members = [_stored_member(group, member, member.assignment) for member in group.members.values()]
@@ -57,7 +57,7 @@ def make_replaced_member_record(
     group: GroupMetadata, old_member_id: MemberId, new: MemberValue
 ) -> tuple[GroupMetadataRecord, GroupMetadataValue]:
     """Return the record, and its value, that replaces a static member of a Stable group with `new`."""
-    value = rebuild_newest_record_value(group)
+    value = rebuild_last_record_value(group)
     members = [member for member in value.members if member.member_id != old_member_id]
     leader = new.member_id if value.leader == old_member_id else value.leader
     value = structs.replace(value, leader=leader, members=(*members, new))

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.classic.membership import remove_member
+from coordinator.groups.classic.membership import fail_join_and_remove
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
     complete_join,
@@ -91,7 +91,7 @@ def _expire_sessions(
             continue
         if member.member_id not in group.members:
             continue  # removed in the rebalance that the expiry of an earlier one has begun
-        remove_member(group, member.member_id, out)
+        fail_join_and_remove(group, member.member_id, out)
         out.add_notable_event("member's session has expired", group=group.group_id, member=member.member_id)
         if group.is_in_state(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             reason = f"session of {member.member_id} has expired"

@@ -16,10 +16,10 @@ from protocol.hot.offset_commit import (
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
 from protocol.named_types import GroupId, Offset
-from protocol.rows import Rows
+from protocol.rows import EncodedRows
 from protocol.wire import array_struct
 from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_offset_rows
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, TopicOffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
 NO_RETENTION_TIME: Final = -1
@@ -44,7 +44,7 @@ def prepare_topic_commit(
     topic: OffsetCommitRequestTopic,
     retention_time_ms: int,
     now: Instant,
-) -> tuple[OffsetCommits, list[OffsetCommitResponsePartition], list[int]]:
+) -> tuple[TopicOffsetCommits, list[OffsetCommitResponsePartition], list[int]]:
     """Return, for one topic of a valid commit, the offsets to store, the responses, and the unknown partitions.
 
     `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses only its
@@ -85,10 +85,10 @@ def prepare_topic_commit(
         )
     is_plain = not metadata_bytes and expire_timestamp is None and len(values) >= ROWS_FROM
     rows = pack_offset_rows(values) if is_plain else None
-    return OffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
+    return TopicOffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
 
 
-def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
+def add_later_commits(commits: TopicOffsetCommits, more: TopicOffsetCommits) -> None:
     """Add the offsets of more rows of the same topic, which replace those of the same partitions."""
     commits.rows = None
     if commits.metadata_bytes:
@@ -101,8 +101,8 @@ def join_commits(commits: OffsetCommits, more: OffsetCommits) -> None:
 
 
 def prepare_rows_commit(
-    group_id: GroupId, name: str, partition_count: int, rows: Rows, now: Instant
-) -> OffsetCommits | None:
+    group_id: GroupId, name: str, partition_count: int, rows: EncodedRows, now: Instant
+) -> TopicOffsetCommits | None:
     """Return the offsets to store, as `prepare_topic_commit`, for rows of partition, offset and leader epoch.
 
     Returns None if a partition does not exist, or occurs twice.
@@ -115,7 +115,7 @@ def prepare_rows_commit(
         if not 0 <= index < partition_count:
             return None
         values[index] = OffsetAndMetadata(offset, leader_epoch, "", wall)
-    return None if len(values) < rows.count else OffsetCommits(group_id, name, values, 0, rows)
+    return None if len(values) < rows.count else TopicOffsetCommits(group_id, name, values, 0, rows)
 
 
 def utf16_length(text: str) -> int:
@@ -133,7 +133,7 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
     )
 
 
-def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> Rows | None:
+def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> EncodedRows | None:
     """Return the committed offsets of partitions as rows of partition, offset and leader epoch.
 
     Returns None if one of them has metadata, or they are fewer than ROWS_FROM.
@@ -152,7 +152,7 @@ def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> 
             fields[at + 1] = committed.offset
             fields[at + 2] = committed.leader_epoch
         at += 3
-    return Rows(array_struct(SHOWN_ROW, len(indexes)).pack(*fields), SHOWN_ROW_BYTES)
+    return EncodedRows(array_struct(SHOWN_ROW, len(indexes)).pack(*fields), SHOWN_ROW_BYTES)
 
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.groups.group_totals import GroupTotals, text_bytes
 from protocol.mypyc_shim import mypyc_attr
-from storage.format.records import OffsetAndMetadata, OffsetCommits
+from storage.format.records import OffsetAndMetadata, TopicOffsetCommits
 
 _NONE: Final[dict[int, OffsetAndMetadata]] = {}
 _NOTHING: Final[dict[str, dict[int, OffsetAndMetadata]]] = {}
@@ -66,7 +66,7 @@ class CommittedOffsets:
         else:
             partitions[partition] = value
 
-    def apply_commits(self, commits: OffsetCommits) -> None:
+    def apply_commits(self, commits: TopicOffsetCommits) -> None:
         """Set the committed offsets of all partitions of one topic in a commit."""
         values = commits.values
         partitions = self.by_topic.get(commits.topic)

@@ -46,17 +46,17 @@ def plan_offset_expiry(
 
 def has_nothing_left(group: Group, offsets: CommittedOffsets, expiring: int) -> bool:
     """Return whether nothing of the group remains once `expiring` of its offsets are removed."""
-    return group.is_empty and not group.is_worth_keeping and offsets.count == expiring
+    return group.is_empty and not group.has_members_or_pending and offsets.count == expiring
 
 
 def is_nonexistent_group(group: Group, offsets: CommittedOffsets) -> bool:
     """Return whether a loaded group does not exist: it was never stored, and all its offsets had tombstones."""
-    return group.generation_id == 0 and not offsets.count and not group.is_worth_keeping
+    return group.generation_id == 0 and not offsets.count and not group.has_members_or_pending
 
 
 def plan_group_removal(group: Group) -> Outcome:
     """Return the records that remove a group without offsets from the log; none if it never was stored."""
-    return Outcome(None, group.tombstones())
+    return Outcome(None, group.make_group_metadata_tombstones())
 
 
 def plan_group_deletion(group: Group, offsets: CommittedOffsets) -> Outcome:
@@ -67,7 +67,7 @@ def plan_group_deletion(group: Group, offsets: CommittedOffsets) -> Outcome:
     records: list[Record] = [
         OffsetCommitRecord(group.group_id, topic, partition, None) for topic, partition, _ in offsets.all()
     ]
-    return Outcome(error, [*records, *group.tombstones()], independent=True)
+    return Outcome(error, [*records, *group.make_group_metadata_tombstones()], independent=True)
 
 
 def plan_first_offsets_deletion(group: Group, offsets: CommittedOffsets, count: int) -> Outcome:

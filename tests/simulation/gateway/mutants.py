@@ -75,7 +75,7 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a new leader's address is not rewritten",
         "coordinator.gateway.rewriting",
-        "return make_endpoint_replacer(version, book.translate_broker_address)",
+        "return make_endpoint_replacer(version, book.register_and_translate_broker)",
         "return make_endpoint_replacer(version, lambda each: each)",
     ),
     Mutant(
@@ -132,8 +132,9 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a group is taken over with some of its offsets",
         "coordinator.upstream.adoption",
-        "await here.adopt(group, GroupOffsetsReading(offsets, mark, is_unknown))",
-        "await here.adopt(group, GroupOffsetsReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
+        "await here.store_adopted_offsets(group, GroupOffsetsReading(offsets, mark, is_unknown))",
+        "await here.store_adopted_offsets("
+        "group, GroupOffsetsReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
     ),
     Mutant(
         "a group is served before it is taken over",

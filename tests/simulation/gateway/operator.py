@@ -8,19 +8,19 @@ from coordinator.api.private.close_group import CloseGroupStep
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.upstream.adopt_group_client import (
     build_adopt_request,
-    parse_ownership_marker,
+    get_marker_from_response,
     parse_store_result,
 )
 from coordinator.upstream.adoption import (
-    GiveBackAnswer,
+    GiveBackOutcome,
     GiveBackReadiness,
     GroupOffsetsReading,
     Offsets,
     OwnershipMarker,
-    StoreResult,
+    StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
-    group_offsets_by_topic,
+    make_adoption_topic_structs,
 )
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -43,10 +43,10 @@ LEAVING: Final = {
     ErrorCode.GROUP_ID_NOT_FOUND: GiveBackReadiness.UNKNOWN,
 }
 ANSWERS: Final = {
-    ErrorCode.NONE: GiveBackAnswer.GONE,
-    ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackAnswer.CHANGED,
-    ErrorCode.NON_EMPTY_GROUP: GiveBackAnswer.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackAnswer.UNKNOWN,
+    ErrorCode.NONE: GiveBackOutcome.GONE,
+    ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackOutcome.CHANGED,
+    ErrorCode.NON_EMPTY_GROUP: GiveBackOutcome.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackOutcome.UNKNOWN,
 }
 
 
@@ -60,17 +60,19 @@ class OurNodes:
     def __init__(self, world: "GatewayWorld") -> None:
         self._world = world
 
-    async def fetch_marker(self, group: GroupId) -> OwnershipMarker:
-        return parse_ownership_marker(await self._private(group, adopt_group.API, {"offsets": None}))
+    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+        return get_marker_from_response(await self._private(group, adopt_group.API, {"offsets": None}))
 
-    async def adopt(self, group: GroupId, reading: GroupOffsetsReading) -> StoreResult:
+    async def store_adopted_offsets(
+        self, group: GroupId, reading: GroupOffsetsReading
+    ) -> StoreAttemptOutcome:
         message = build_adopt_request(adopt_group.AdoptGroupRequest, group, reading)
         stored = parse_store_result(await self._asked(group, adopt_group.API, message), reading)
         if stored is None:
             raise NotNow("the group cannot be taken over")
         return stored
 
-    async def check_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
+    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
         return await self._step(group, CloseGroupStep.ASK)
 
     async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
@@ -86,9 +88,9 @@ class OurNodes:
         answer = await self._private(group, close_group.API, {"step": step})
         return LEAVING[_known(answer.error_code, LEAVING)]
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
         kind = give_back_group.GiveBackGroupRequest.GivenTopic
-        rows = list(group_offsets_by_topic(offsets, kind, kind.GivenPartition))
+        rows = list(make_adoption_topic_structs(offsets, kind, kind.GivenPartition))
         answer = await self._private(group, give_back_group.API, {"offsets": rows})
         return ANSWERS[_known(answer.error_code, ANSWERS)]
 

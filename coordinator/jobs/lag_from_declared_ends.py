@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
+
+from collections.abc import Collection, Mapping
+
+from coordinator.catalogue.configs import end_offsets_group_id
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Settings
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import GroupEntry
+from coordinator.runtime.slices import Slices
+from storage.format.records import OffsetAndMetadata
+
+OFFSETS_PER_STEP = 1_000
+
+DeclaredEnds = Mapping[str, Mapping[int, OffsetAndMetadata]]
+"""The offsets of each topic's end group, by topic and partition; a view that follows later commits."""
+
+
+async def declared_ends(
+    manager: GroupMetadataManager, topics: Collection[Topic], settings: Settings
+) -> DeclaredEnds:
+    """Return the ends of all topics whose end groups this node leads, found in slices."""
+    ends: dict[str, Mapping[int, OffsetAndMetadata]] = {}
+    slices = Slices(manager.clock.nanos)
+    for topic in topics:
+        group_id = end_offsets_group_id(topic, settings)
+        kept = manager.find(group_id) if group_id else None
+        if kept is not None:
+            ends[topic.name] = kept.offsets.get_topic_offsets(topic.name)
+        if slices.is_over:
+            await slices.yield_to_event_loop()
+    return ends
+
+
+async def sum_group_lag(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
+    """Return how far a group is behind these ends in all; partitions without an end, or beyond it, count 0."""
+    lag = 0
+    for topic in list(kept.offsets.by_topic) if ends else ():
+        known = ends.get(topic)
+        if not known:
+            continue
+        rows = list(kept.offsets.get_topic_offsets(topic).items())
+        for start in range(0, len(rows), OFFSETS_PER_STEP):
+            for partition, committed in rows[start : start + OFFSETS_PER_STEP]:
+                end = known.get(partition)
+                lag += max(0, end.offset - committed.offset) if end is not None else 0
+            if slices.is_over:
+                await slices.yield_to_event_loop()
+    return lag
