@@ -16,7 +16,7 @@ from typing import Final
 from audit.options import AuditOptions
 from audit.run.audit import audit
 from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, get_or_create_session
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from audit.errors import AuditError
-from audit.options import SEVERITIES, AuditLimits, AuditOptions
+from audit.options import SEVERITIES, AuditOptions, CheckThresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         metavar="N",
         help="The broker's offsets.topic.num.partitions, if the directories do not show it.",
     )
-    names = ", ".join(field.name for field in msgspec.structs.fields(AuditLimits))
+    names = ", ".join(field.name for field in msgspec.structs.fields(CheckThresholds))
     add(
         "--limit",
         action="append",
@@ -148,9 +148,9 @@ def _moment(flag: str, text: str) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _limits(given: Sequence[str]) -> AuditLimits:
+def _limits(given: Sequence[str]) -> CheckThresholds:
     values = dict(item.partition("=")[::2] for item in given)
-    known = {field.name: field.type for field in msgspec.structs.fields(AuditLimits)}
+    known = {field.name: field.type for field in msgspec.structs.fields(CheckThresholds)}
     for name in values.keys() - known.keys():
         raise AuditError(f"--limit {name}: unknown limit; expected one of {', '.join(sorted(known))}")
     for name, text in values.items():
@@ -159,7 +159,7 @@ def _limits(given: Sequence[str]) -> AuditLimits:
         except msgspec.ValidationError:
             kind = "a whole number" if known[name] is int else "a number"
             raise AuditError(f"--limit {name}={text}: expected {kind}") from None
-    return msgspec.convert(values, AuditLimits, strict=False)
+    return msgspec.convert(values, CheckThresholds, strict=False)
 
 
 def _run(options: AuditOptions, master: str | None, session: "SparkSession | None") -> "Report":

@@ -14,7 +14,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 """The severities from the least to the gravest."""
 
 
-class AuditLimits(msgspec.Struct, frozen=True, kw_only=True):
+class CheckThresholds(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of normal behaviour; those with Kafka's names have its defaults, and should equal the servers'."""
 
     offsets_retention_ms: int = 7 * DAY_MS
@@ -48,8 +48,9 @@ class WorkSizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of one audit. `as_of_ms` is its now, in ms since the epoch; `since_ms` leaves older history out.
+    """The options of one audit.
 
+    `as_of_ms` counts as the current time, and history before `since_ms` is left out, both in ms since the epoch.
     `compacted` is the directory below which copies of the logs are compacted, or None to compact none.
     """
 
@@ -60,5 +61,5 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     compacted: str | None = None
     since_ms: int = 0
     num_partitions: int | None = None
-    limits: AuditLimits = AuditLimits()
+    limits: CheckThresholds = CheckThresholds()
     cutting: WorkSizes = WorkSizes()

@@ -21,7 +21,7 @@ _SETTINGS = {
     # All large tables are spread alike, by partition of the log, so that joins find both sides in one task.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # Few rows leave the reading tasks: to compile code for them takes longer (see audit.facts.facts).
+    # Few rows leave the reading tasks: to compile code for them takes longer (see audit.run.reading).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
@@ -59,8 +59,8 @@ def get_or_create_session(
 ) -> SparkSession:
     """Return the session of this process, started if there is none yet.
 
-    `master` is Spark's own option (default: all cores of this machine); a session that spark-submit prepared keeps its
-    own. Raises AuditError if Spark cannot start, with the packages to install if Java is missing.
+    `master` is Spark's own option (default: all cores of this machine, or, in spark-submit, the master given there).
+    Raises AuditError if Spark cannot start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
-from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder

@@ -31,7 +31,7 @@ from coordinator.app import App
 from coordinator.config import Address, load
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.telemetry import logs
 

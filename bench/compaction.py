@@ -26,7 +26,7 @@ from bench.load import Measured, Window
 from bench.report import percentiles_ms
 from bench.scenarios import SHAPES, set_stage
 from bench.watched import Turn, WatchedNode
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder

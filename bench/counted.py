@@ -21,7 +21,7 @@ from typing import Any, Final
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.net.connection import Connection
 from coordinator.net.fair_queue import FairQueue
 from coordinator.runtime.clock import SystemClock
@@ -29,9 +29,9 @@ from coordinator.telemetry import logs
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
@@ -115,13 +115,13 @@ class Client:
 def frame_of(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
     """A whole request."""
     return encode_request(
-        codec_for(api, version), RequestHeader(api, version, correlation_id, "counted"), message
+        find_message_codec(api, version), RequestHeader(api, version, correlation_id, "counted"), message
     )
 
 
 def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
     """The response in an answer, which has its length, the correlation id and perhaps tagged fields before it."""
-    return decode_answer(codec_for(api, version), api, answer, LENGTH_BYTES)
+    return decode_answer(find_message_codec(api, version), api, answer, LENGTH_BYTES)
 
 
 # --- scenarios: the requests of one round, by its number ---
@@ -307,7 +307,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     machine = HostResources(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
     app = App(settings, loop, machine=machine)
     await app.start()
-    while not app.leadership.is_ready:  # noqa: ASYNC110 - nor here
+    while not app.leadership.has_loaded_all_partitions:  # noqa: ASYNC110 - nor here
         await asyncio.sleep(0)
     await create_topic(app)
     assert app.server is not None

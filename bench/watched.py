@@ -22,7 +22,7 @@ import uvloop
 from bench.servers import Groupkeeper
 from coordinator.app import App
 from coordinator.config import load
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.telemetry import logs
 

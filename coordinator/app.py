@@ -15,7 +15,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
 from coordinator.data_directory import CannotStart
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, declared_ends
@@ -28,11 +28,11 @@ from coordinator.node import Node
 from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
-from coordinator.topology.leaders_file import assign_single_node_epochs
+from coordinator.topology.leaders_file import start_single_node_leadership
 from coordinator.topology.view import Broker, ClusterTopology, Leader, View
 from protocol.apis import ApiVersionRange
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -87,12 +87,10 @@ class App(NodeComponents):
         """
         settings = self.settings
         sock, port = self.open_listening_socket()
-        self.lead_partitions()
+        self.lead_initial_partitions()
         host, advertised_port = settings.get_advertised_address(port)
         capabilities = self.capabilities()
-        node = self.set_up_node(
-            Broker(settings.node_id, host, advertised_port), capabilities.offered_versions
-        )
+        node = self.build_node(Broker(settings.node_id, host, advertised_port), capabilities.offered_versions)
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
@@ -121,12 +119,12 @@ class App(NodeComponents):
             raise CannotStart(f"listen: {error.strerror}") from error
         return sock, sock.getsockname()[1]
 
-    def lead_partitions(self) -> None:
+    def lead_initial_partitions(self) -> None:
         """Begin to lead the partitions that this node has from the start: all of them."""
         settings = self.settings
         count = settings.offsets_topic_num_partitions
         try:
-            epochs = assign_single_node_epochs(self.machine.fs, settings.data_dir, settings.node_id, count)
+            epochs = start_single_node_leadership(self.machine.fs, settings.data_dir, settings.node_id, count)
         except StorageError as error:
             raise CannotStart(str(error)) from error
         for partition, epoch in enumerate(epochs):
@@ -163,8 +161,8 @@ class App(NodeComponents):
             load_declared_apis() + (load_declared_apis(private) if self.settings.is_gateway else [])
         )
 
-    def set_up_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
-        """Return the node as the api handlers see it. Raises CannotStart."""
+    def build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+        """Open the catalogue, and return the node as the api handlers see it. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
@@ -187,7 +185,7 @@ class App(NodeComponents):
         )
 
     def drop_offsets_of_topics(self, topics: Sequence[str]) -> Drops:
-        """Drop the offsets committed in deleted topics, in steps, until that is durable, and stored."""
+        """Drop the offsets committed in deleted topics, in steps, and record durably which partitions have done so."""
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
@@ -203,7 +201,7 @@ class App(NodeComponents):
         noted = DurabilityTicket(NO_PARTITION, 0)
         store = self._topics
         assert store is not None, "there is no catalogue yet"
-        store.store_drops(
+        store.persist_finished_drops(
             dict.fromkeys(partitions, upto),
             lambda kept: end_tickets([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
             self.leadership.damaged.__contains__,

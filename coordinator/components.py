@@ -10,7 +10,7 @@ from coordinator.config import Settings
 from coordinator.data_directory import open_log
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group_totals import GroupTotals
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.jobs.disk_jobs import DiskJobs
 from coordinator.jobs.limit_table import list_limits
@@ -29,7 +29,7 @@ from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.member_ids import MemberIdSuffixes
-from coordinator.runtime.scheduler import Scheduler
+from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.telemetry.stats import Stats
 from storage.cleaner.log_cleaner import LogCleaner

@@ -6,7 +6,7 @@ from msgspec.structs import asdict
 from coordinator.catalogue.startup_checks import raise_if_data_unfit
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.telemetry.logs import get_logger
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import StorageError, get_error_fields

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator.authorization.authorizer import ALLOW_ALL, Authorizer
 from protocol.apis import ApiVersionRange
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue

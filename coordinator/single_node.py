@@ -10,7 +10,7 @@ import uvloop
 from coordinator.app import App, ServingAddresses
 from coordinator.config import Settings
 from coordinator.data_directory import CannotStart
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
 from coordinator.telemetry.logs import write_last_line

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 
 class Waiter(Protocol):
     """Waits for the end of a ticket."""
 
     def resume_after_ticket(self) -> None:
-        """Go on, as the ticket has ended, and so have those that end with it."""
+        """Continue after the ticket has ended; all tickets that end together with it have ended, too."""
 
 
 class DurabilityTicket:

@@ -31,7 +31,7 @@ def frame_request(
 
 
 def decode_answer(codec: Codec[Request, Response], api_key: int, frame: bytes, start: int = 0) -> Response:
-    """Return the response in a frame whose correlation id is at `start`: after the length, if the frame has it.
+    """Return the response in a frame; `start` is the place of the correlation id: 4 if the frame has its length.
 
     Raises ProtocolError for bytes that are no response of this API and version.
     """

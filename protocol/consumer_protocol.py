@@ -42,7 +42,7 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
 def decode_assignment(data: bytes) -> dict[str, list[int]] | None:
     """Return the partitions of an assignment by topic, None if it cannot be parsed.
 
-    Empty bytes, which members get that the leader left out, assign nothing.
+    Empty bytes assign nothing: a member that the leader left out gets them.
     """
     if not data:
         return {}

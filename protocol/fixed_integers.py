@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads single integers of a fixed size, as every request has a few: compiled, each read is some shifts.
+"""Reads single integers of a fixed size, of which every request has a few.
 
-A Struct, which is quicker for many at once or without compilation, is a call out of the compiled code that makes a
-tuple.
+Compiled by mypyc, each read is a few shifts; a Struct would cost a call out of the compiled code, and a tuple. Without
+compilation, or for many integers at once, a Struct is quicker.
 """
 
 from protocol.mypyc_shim import i64

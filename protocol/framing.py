@@ -8,7 +8,7 @@ from typing import Final
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 from protocol.fixed_integers import int16_at, int32_at
-from protocol.non_kafka import detect_other_protocol
+from protocol.non_kafka import find_other_protocol_error
 
 LENGTH_BYTES: Final = 4
 API_KEY_BYTES: Final = 2
@@ -43,11 +43,11 @@ class FrameReader:
     def feed(self, data: bytes) -> list[bytes]:
         """Return the bodies of the frames that `data` completes, in order, without their length.
 
-        A bad length ends the stream: raises InvalidLength for zero or less (Kafka closes the connection),
-        FrameTooLarge above the limit, NotKafka if it is the beginning of another protocol, as soon as the four
-        bytes, or those of the API key, have arrived.
-        Frames before it in the same `data` are returned first; the next call raises, as does every later one.
-        `failure` has the error at once.
+        A bad length ends the stream: the call raises InvalidLength for zero or less (Kafka closes the connection),
+        FrameTooLarge above the limit, and NotKafka if the length is the beginning of another protocol. The four bytes
+        of the length are enough for that, or, for the bound of an API, those up to the API key.
+        Frames before the bad length in the same `data` are returned first; then the next call raises, and every later
+        one. `failure` has the error at once.
         """
         if self._failed is not None:
             raise self._failed
@@ -105,7 +105,7 @@ class FrameReader:
         self._wanted_bytes = wanted_bytes
 
     def _fail(self, length: int, limit: int, what: str, *, has_frames: bool) -> None:
-        known = detect_other_protocol(length)
+        known = find_other_protocol_error(length)
         if known is not None:
             self._failed = known
         elif length <= 0:

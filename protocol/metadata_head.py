@@ -16,7 +16,7 @@ from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     pack_compact_string,
-    pack_length,
+    pack_frame_length,
     pack_string,
     pack_uvarint,
     read_compact_count,
@@ -67,7 +67,7 @@ def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
     return None
 
 
-def write_metadata_head(
+def encode_metadata_head(
     frame: bytes, head: MetadataHead, brokers: Iterable[ListedBroker], version: int
 ) -> bytes:
     """Return the bytes, with the new length, that replace the first `head.end` bytes of the response `frame`.
@@ -79,7 +79,7 @@ def write_metadata_head(
     count = pack_uvarint(len(listed) + 1) if flexible else PACK_INT32(len(listed))
     written = b"".join([head.before, count, *(encode_listed_broker(broker, version) for broker in listed)])
     (length,) = INT32(frame, 0)
-    return pack_length(length + len(written) - head.end) + written[4:]
+    return pack_frame_length(length + len(written) - head.end) + written[4:]
 
 
 def _read(frame: bytes, version: int) -> MetadataHead:

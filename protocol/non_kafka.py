@@ -34,7 +34,7 @@ class NotKafka(ProtocolError):
         self.answer = answer
 
 
-def detect_other_protocol(length: int) -> NotKafka | None:
+def find_other_protocol_error(length: int) -> NotKafka | None:
     """Return the error for the other protocol whose first four bytes are this length; None if it is unknown."""
     start = length.to_bytes(4, "big", signed=True)
     if start.startswith(_TLS_HANDSHAKE):

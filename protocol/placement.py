@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from protocol.java_hash import java_string_hash
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 
 COUNTS_MAX: Final = 1_000
 """The largest number of partitions, or else four times the present one, that is tried to explain misplaced groups."""
@@ -49,7 +49,7 @@ class PartitionPlacementTally:
         self.later: Collection[int] = range(num_partitions + 1, max(COUNTS_MAX, 4 * num_partitions))
         """The larger numbers of partitions with which all groups would be in their place."""
 
-    def add(self, group_id: GroupId) -> None:
+    def add_group(self, group_id: GroupId) -> None:
         """Count a group of the partition."""
         self.groups += 1
         hashed = _hash(group_id)
@@ -77,10 +77,10 @@ class PartitionPlacementTally:
 
 
 def find_swapped_directories(placements: Iterable[PartitionPlacementTally]) -> dict[Partition, Partition]:
-    """Return the partitions whose directories seem to be those of others, each with that other one.
+    """Return each partition whose directory seems to be that of another partition, with the other partition.
 
-    One group alone proves nothing. Returns none if the topic has got more partitions: then groups are where a smaller
-    number has placed them, in many partitions.
+    One group alone proves nothing. Returns an empty dict if the topic seems to have got more partitions: then many
+    partitions hold groups that were placed by the smaller number of partitions.
     """
     misplaced = [each for each in placements if each.elsewhere]
     if len(misplaced) >= GROWN_PARTITIONS_MIN and infer_earlier_partition_count(misplaced) is not None:

@@ -34,7 +34,10 @@ class EncodedRows:
         return EncodedRows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
 
     def copy_columns_into(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
-        """Write bytes `start` to `end` of every row at `at` into the rows of `out`, of `out_row_bytes` bytes."""
+        """Copy the bytes from `start` to before `end` of every row to `at` in the same row of `out`.
+
+        The rows of `out` have `out_row_bytes` bytes.
+        """
         data, row_bytes = (
             bytearray(self.data),
             self.row_bytes,
@@ -44,7 +47,7 @@ class EncodedRows:
             at += 1
 
     def to_bytes_by_template(self, width: int, item: bytes) -> bytes:
-        """Return a copy of `item` for every row, with the first `width` bytes of the row."""
+        """Return one copy of `item` for every row, in which the row's first `width` bytes replace those of `item`."""
         size_bytes = len(item)
         if self.row_bytes == size_bytes:
             out = bytearray(self.data)

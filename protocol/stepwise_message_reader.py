@@ -26,8 +26,8 @@ from protocol.wire import (
     ZERO_UUID,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     read_uvarint,
-    too_many_items_error,
 )
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
@@ -66,7 +66,7 @@ def read_message_in_steps(
         while True:
             left -= next(reading)
             if left < 0:
-                raise too_many_items_error(name, items_max or len(buf))
+                raise item_limit_error(name, items_max or len(buf))
             yield
     except StopIteration as done:
         message, end = done.value
@@ -80,7 +80,7 @@ def read_message_in_steps(
 def struct_reader(
     schema: Any, version: int, *, flexible: bool, cls: Any = None, optional: bool = False
 ) -> StepReader:
-    """Return the reader of a struct: `schema` is a StructField, `cls` its class if it is that of a whole message."""
+    """Return the reader of a struct: `schema` is a StructField, and `cls` the class of a whole message, else None."""
     make = schema.data_class if cls is None else cls
     fields = [
         (field.name, *_field_reader(field, version, flexible)) for field in schema.untagged_fields(version)

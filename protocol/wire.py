@@ -144,7 +144,7 @@ def bad_count_error(count: int, name: str, left: int) -> UnexpectedNull | Invali
     return InvalidLength(f"{name}: {count} items in {left} bytes")
 
 
-def too_many_items_error(name: str, limit: int) -> TooManyItems:
+def item_limit_error(name: str, limit: int) -> TooManyItems:
     """Return the error for a request with more items in its arrays than `limit`, noticed at the array `name`."""
     return TooManyItems(f"{name}: more than {limit} items in one request")
 
@@ -161,7 +161,7 @@ def pack_int32(value: int) -> bytes:
     return _INT32S[value] if 0 <= value < SMALL else PACK_INT32(value)
 
 
-def pack_length(length: int) -> bytes:
+def pack_frame_length(length: int) -> bytes:
     """Return the four bytes of a frame's length. Raises FrameTooLarge beyond MAX_INT32."""
     if length > MAX_INT32:
         raise FrameTooLarge(f"a frame of {length} bytes")

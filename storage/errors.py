@@ -9,7 +9,7 @@ record cannot be written at all, and leave the log unchanged.
 import errno
 import os
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 
 class StorageError(Exception):

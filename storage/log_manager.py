@@ -11,7 +11,7 @@ and the queues. An append takes only the last one, and only an append that asks 
 
 Usually a manager has a directory for itself. Several managers can also share one (`open_in_shared_directory`): each
 has a journal of its own and works only on the partitions that it has adopted and not released. The supervisor then
-holds the directory's lock, ensures that no two managers adopt the same partition, and settles the journal of a
+holds the directory's lock, ensures that no two managers adopt the same partition, and replays the journal of a
 node that has stopped: `storage.recovery.shared_directory`.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
@@ -29,16 +29,16 @@ from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
 from storage.health import Health
 from storage.journal.journal import Entry
-from storage.journal.journal_registry import begin_directory_use
+from storage.journal.journal_registry import consume_clean_mark
 from storage.journal.journals import Journals
-from storage.journal.log_directory import LogDirectory
+from storage.journal.node_data_directory import NodeDataDirectory
 from storage.partition.log import PartitionLog
-from storage.partition.rolled_log import RolledLog, select_rolled_segments
+from storage.partition.rolled_segments import RolledSegments, select_rolled_segments
 from storage.partition.swap import remove_unswapped_files
 from storage.partitions import Partitions
 from storage.recovery.log_recovery import DiscardedRange, log_end_position
 from storage.recovery.opening import (
-    open_adopted,
+    open_handed_over_partition,
     open_logs,
     recover_skipped_partition,
     remove_journals_at_stop,
@@ -57,7 +57,7 @@ _START: Final = Offset(0)
 class LogManager:
     """Appends to, and reads from, all partitions of one data directory. Made by `open`; safe for threads."""
 
-    def __init__(self, directory: LogDirectory, lock: DirectoryLock | None = None) -> None:
+    def __init__(self, directory: NodeDataDirectory, lock: DirectoryLock | None = None) -> None:
         self.cuts: tuple[DiscardedRange, ...] = ()
         """The ranges that recovery had to leave out, when opening or repairing."""
         self._directory = directory
@@ -78,12 +78,12 @@ class LogManager:
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError. Partitions that are
         damaged, or that the disk cannot read, do not raise: see `failed_partitions`.
         """
-        lock = DirectoryLock.create_and_acquire(fs, data_dir)
+        lock = DirectoryLock.create_directory_and_acquire(fs, data_dir)
         try:
             topic_id = find_or_generate_topic_id(fs, data_dir, settings.topic)
-            manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
+            manager = cls(NodeDataDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
-            as_left = begin_directory_use(fs, data_dir)
+            as_left = consume_clean_mark(fs, data_dir)
             manager._recover(RecoveryAssumptions(clean=clean, as_left=as_left, at_start=True))
         except BaseException as error:
             lock.release()
@@ -103,10 +103,10 @@ class LogManager:
     ) -> "LogManager":
         """Start a journal for one of several nodes in a directory that another process has locked.
 
-        The node works on no partition yet: see `adopt`. The journals of its last run must have been settled.
+        The node works on no partition yet: see `adopt`. The journals of its last run must have been replayed.
         Raises CorruptLog for a damaged journal, and StorageError.
         """
-        manager = cls(LogDirectory(fs, data_dir, settings, topic_id, node_id))
+        manager = cls(NodeDataDirectory(fs, data_dir, settings, topic_id, node_id))
         journals = manager._directory.journal_dir
         try:
             # Settling has kept these journals for the repair of a partition.
@@ -150,7 +150,8 @@ class LogManager:
         """Write everything into the segments, sync them, and unlock; a Kafka broker can then open them.
 
         Raises StorageError if that fails; the directory is unlocked all the same, and the next `open`
-        recovers it. Does nothing the second time. A share leaves its journal to `SharedDirectory.replay_node_journal`.
+        recovers it. Does nothing the second time. In a shared
+        directory the journal is left to `SharedDirectory.replay_node_journal`.
         """
         if self._health.closed:
             return
@@ -320,11 +321,11 @@ class LogManager:
         """
         with self._io_lock:
             self._health.check()
-            self._writer.checkpoint()
+            self._writer.checkpoint_journal()
 
     # -------------------------------------------------------------- cleaning
 
-    def rolled_logs(self) -> list[RolledLog]:
+    def find_rolled_segments(self) -> list[RolledSegments]:
         """Return each partition's segments that are not written to any more and that are durable."""
         with self._io_lock:
             self._health.check()
@@ -333,7 +334,7 @@ class LogManager:
                 rolled for point, log in logs if (rolled := select_rolled_segments(log, point)) is not None
             ]
 
-    def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[Offset]) -> bool:
+    def replace_segments(self, rolled: RolledSegments, base_offsets: Sequence[Offset]) -> bool:
         """Replace segments by the cleaned segment made from them; durable on return.
 
         Returns False, and does nothing, if the log is not this node's any more or was opened again since.
@@ -351,7 +352,7 @@ class LogManager:
                 ) from error
             return True
 
-    def remove_abandoned_cleaning(self, rolled: RolledLog) -> None:
+    def remove_abandoned_cleaning(self, rolled: RolledSegments) -> None:
         """Remove the files of a cleaning that was given up, if the log is still this node's."""
         with self._io_lock:
             if self.is_log_current(rolled):
@@ -360,8 +361,8 @@ class LogManager:
                 except OSError as error:
                     raise storage_error(rolled.log.directory, error, "giving up a cleaning") from error
 
-    def is_log_current(self, rolled: RolledLog) -> bool:
-        """Return whether the log is still in use, and not one from before a repair, a release or the end."""
+    def is_log_current(self, rolled: RolledSegments) -> bool:
+        """Return whether the log is still in use: not replaced by a repair, released, or closed."""
         return not self._health.closed and self._partitions.is_current_log(rolled.log)
 
     # -------------------------------------------------------------- a share's partitions
@@ -371,7 +372,8 @@ class LogManager:
     ) -> None:
         """Open a partition that no other node works on; it is on disk up to `recovery_point`, at `position`.
 
-        Its last node has released it, or was settled: the files derived from its segments are whole, too.
+        Its last node has released it, or that node's journal was replayed: the files derived from its segments
+        are whole, too.
         Does nothing for a partition that this node has. Raises CorruptLog, and lists the partition in
         `failed_partitions`; and StorageError, which leaves the partition alone and can be tried again.
         """
@@ -382,7 +384,7 @@ class LogManager:
             if partition in partitions.owned:
                 return
             try:
-                log, cuts = open_adopted(self._directory, partition, recovery_point, position)
+                log, cuts = open_handed_over_partition(self._directory, partition, recovery_point, position)
             except CorruptLog as error:
                 partitions.failed[partition] = error
                 raise
@@ -432,7 +434,7 @@ class LogManager:
             return self.log(partition).read(start_offset, max_bytes)
 
     def run_read_on_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
-        """Return the result of `read` for a partition's log, which must not change it; nothing else does meanwhile.
+        """Return the result of `read` for a partition's log; `read` must not change the log, and nothing else does.
 
         With `fresh` the log holds everything accepted, else only what was written before. Raises what `read`
         does, CorruptLog and NotOwned for a partition that cannot be read here, StorageFailed and StorageError.

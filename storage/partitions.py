@@ -3,12 +3,12 @@
 
 from collections.abc import Sequence
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned
 from storage.format.batch_format import next_offset_of
 from storage.journal.journal import Entry
-from storage.journal.log_directory import LogDirectory
+from storage.journal.node_data_directory import NodeDataDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.opening import OpenedPartitions
 from storage.recovery.recovery import PartitionRecoveryInputs
@@ -19,7 +19,7 @@ class Partitions:
 
     __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points", "unread")
 
-    def __init__(self, directory: LogDirectory) -> None:
+    def __init__(self, directory: NodeDataDirectory) -> None:
         self.owned: set[Partition] | None = set() if directory.is_shared else None
         """The partitions that were adopted and not released; None if the node has all partitions."""
         self.failed: dict[Partition, CorruptLog] = {}
@@ -93,7 +93,7 @@ class Partitions:
         self._ends.update(ends)
 
     def add(self, log: PartitionLog) -> None:
-        """Add a partition that a share has adopted, and that is on disk up to its end."""
+        """Add the log of a partition that this node has adopted, and that is on disk up to its end."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.add(log.partition)
         self._take(log)
@@ -110,7 +110,7 @@ class Partitions:
         self._ends[log.partition] = log.end_offset
 
     def remove_released_partition(self, partition: Partition) -> None:
-        """Remove a partition that a share has released."""
+        """Remove a partition that this node has released."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.discard(partition)
         self._ends.pop(partition, None)

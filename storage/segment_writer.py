@@ -3,13 +3,13 @@
 
 from collections.abc import Sequence
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.errors import storage_error
 from storage.format.batch_format import next_offset_of
 from storage.health import Health
 from storage.journal.journal import Entry
 from storage.journal.journals import Journals
-from storage.journal.log_directory import LogDirectory
+from storage.journal.node_data_directory import NodeDataDirectory
 from storage.journal.pending_segment_batches import PendingBatches
 from storage.partition.log import PartitionLog
 from storage.partitions import Partitions
@@ -17,12 +17,15 @@ from storage.recovery.recovery import note_recovery_points
 
 
 class SegmentWriter:
-    """Queues the batches that are safe in the journal. Callers hold the lock on segments, except in `queue_batches`."""
+    """Queues the batches that are safe in the journal, and writes them into the segments.
+
+    Callers hold the lock on segments, except in `queue_batches`.
+    """
 
     __slots__ = ("_directory", "_health", "_journals", "_partitions", "_pending")
 
     def __init__(
-        self, directory: LogDirectory, health: Health, journals: Journals, partitions: Partitions
+        self, directory: NodeDataDirectory, health: Health, journals: Journals, partitions: Partitions
     ) -> None:
         self._directory = directory
         self._health = health
@@ -44,7 +47,7 @@ class SegmentWriter:
         self._pending = PendingBatches()
 
     def write_queued_batches(self, max_bytes: int | None) -> int:
-        """Write queued batches into their segments, at least `max_bytes`; return the number of bytes written.
+        """Write queues into their segments until `max_bytes` or more are written (None: all); return the bytes written.
 
         Raises StorageFull and StorageError; unwritten batches stay queued.
         """
@@ -78,7 +81,7 @@ class SegmentWriter:
                 size = self._pending.finish_segment_write(partition, batches, count)
         return size
 
-    def checkpoint(self) -> None:
+    def checkpoint_journal(self) -> None:
         """Write everything accepted so far into the segments, sync them, and remove older journals.
 
         Raises StorageFull and StorageError.

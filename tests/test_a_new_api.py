@@ -60,7 +60,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsResponse, schema_of
+from protocol.kafka_python_messages import ListGroupsResponse, build_schema
 
 
 class ShareGroupDescribeRequest(ApiMessage, load_json="protocol.schemas"):
@@ -101,7 +101,7 @@ def _response(
 
 
 API: Final = Api(
-    schema_of(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
+    build_schema(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
     versions=VersionRange(0, 1),
     handle=handle,
     error_response=error_response,

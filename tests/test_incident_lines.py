@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coordinator.telemetry.incidents import OPEN_MAX, REMIND_MS, Incidents
 from coordinator.telemetry.logs import get_logger
-from storage.cleaner.work import CleaningJob, CleaningResult, clean
+from storage.cleaner.work import CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, eventually, node
@@ -117,7 +117,7 @@ async def test_a_compaction_that_goes_on_failing_has_one_line_and_one_when_it_su
     def compact(job: CleaningJob) -> CleaningResult:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return clean(RealFileSystem(), job)
+        return write_cleaned_segments(RealFileSystem(), job)
 
     with captured() as lines:
         async with node(

@@ -311,7 +311,7 @@ def test_why_a_start_failed_is_the_last_line() -> None:
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True)\n"
         "for n in range(900): logs.get_logger(str(n)).info('line')\n"
-        "logs.end_with('no such address')"
+        "logs.write_last_line('no such address')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
@@ -324,7 +324,7 @@ def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"
         "for n in range(100_000): logs.get_logger(str(n % 900)).info('x', n='y' * 200)\n"
-        "print(logs.dropped_lines() > 0, flush=True); logs.drain(0.01)"
+        "print(logs.dropped_line_count() > 0, flush=True); logs.drain(0.01)"
     )
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

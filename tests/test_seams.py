@@ -14,12 +14,12 @@ PACKAGES: Final = ("coordinator", "protocol", "storage")
 """Not the audit: it is a job of Spark's processes, and no simulation has it."""
 
 MACHINE: Final = {
-    "coordinator/host.py": "names the real ones",
+    "coordinator/host_resources.py": "names the real ones",
     "coordinator/runtime/clock.py": "the system's clocks",
     "coordinator/runtime/io_thread.py": "the real thread",
     "coordinator/runtime/sockets.py": "the socket that listens",
     "coordinator/runtime/stop_signals.py": "the signals of a process that is a node, or a supervisor",
-    "coordinator/upstream/protocol_probe.py": "a connection to what is no broker, to see what it is",
+    "coordinator/upstream/address_probe.py": "a connection to what is no broker, to see what it is",
     "coordinator/telemetry/log_writer.py": "the thread that writes log lines: one for each process",
     "coordinator/telemetry/logs.py": "the clock of its rate limit: one for each process",
     "coordinator/workers/operator_socket.py": "the socket for operators, of a supervisor that has a process",

@@ -85,7 +85,7 @@ PLANTED = (
         "The upstream cluster is asked as by any client",
     ),
     ({"coordinator/upstream/adoption.py": "import time"}, "What changed, and in which order a group moves"),
-    ({"coordinator/upstream/protocol_probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
+    ({"coordinator/upstream/address_probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
     (
         {"coordinator/gateway/address_book.py": "import coordinator.partitions.group_access"},
         "The gateway knows of groups only how their apis are spoken",

@@ -12,7 +12,7 @@ from tests.net import requests
 from tests.partitions.running import commit_error, node
 
 PRODUCT: Final = ("coordinator.", "protocol.", "storage.")
-PERIODIC: Final = ("coordinator.jobs.", "coordinator.runtime.scheduler", "coordinator.runtime.timers")
+PERIODIC: Final = ("coordinator.jobs.", "coordinator.runtime.periodic_jobs", "coordinator.runtime.timers")
 """What may come round at any moment."""
 PAGE: Final = Path(__file__).parents[1] / "ARCHITECTURE.md"
 

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from audit.checks.base import Check
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 FINDING_COLUMNS: Final = ("check", "severity", "partition", "file", "position", "count", "message")
 
@@ -26,7 +26,7 @@ def all_checks() -> list[Check]:
 def query_findings(facts: Facts) -> DataFrame:
     """Return the findings of all checks, with FINDING_COLUMNS: one query for all of them, planned once.
 
-    The facts' tables get their names in SQL.
+    Registers the facts' tables in the session's SQL, under their names (`Facts.register_tables`).
     """
     facts.register_tables()
     asked = ((check, check.query(facts)) for check in all_checks())

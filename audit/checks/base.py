@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 from audit.options import Severity
 
 FOUND_COLUMNS: Final = "partition, file, position, count, message"
@@ -36,12 +36,12 @@ def _sightings(check: str) -> str:
 
 
 def matching_ranges_query(where: str, message: str) -> str:
-    """Return a query with one finding for each range that meets a condition, mostly on it and the one before it."""
+    """Return a query with one finding for each range that meets `where`, mostly a comparison with the range before."""
     return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
 
 
 def sightings_and_ranges_query(check: str, where: str, message: str) -> str:
-    """Return the query of a check that applies within a file, as seen by the fold, and between ranges."""
+    """Return the query of a check that the fold makes within each range, and the condition `where` between ranges."""
     return merge_by_file_sql(_sightings(check), matching_ranges_query(where, message))
 
 
@@ -70,13 +70,13 @@ def merge_by_partition_sql(rows: str, message: str, *, count: str = "1") -> str:
     )
 
 
-def quoted_name_sql(name: str) -> str:
-    """Return a column of names in quotation marks, for a message."""
+def quote_name_in_message_sql(name: str) -> str:
+    """Return the expression of a column of names that puts each name in quotation marks, for a message."""
     return f"concat('\\'', {name}, '\\'')"
 
 
 def message_sql(text: str, *values: str) -> str:
-    """Return a message's text, with the value of an expression for each %s in it; null becomes the empty string."""
+    """Return the expression of a message: `text` with the next of `values` for each %s; null becomes empty."""
     strings = (f"coalesce(cast({value} as string), '')" for value in values)
     return f"format_string({', '.join([_literal(text), *strings])})"
 
@@ -87,6 +87,6 @@ def _literal(text: str) -> str:
 
 
 def partition_value_sql(values: Mapping[int, int]) -> str:
-    """Return the value for the row's `partition`, or null for a partition without a value."""
+    """Return the expression of the value for the row's `partition`, which is null for a partition without a value."""
     pairs = ", ".join(f"{partition}, {value}L" for partition, value in values.items())
     return f"element_at(map({pairs}), partition)" if values else "cast(null as long)"

@@ -2,7 +2,7 @@
 """The check for changes while the log was read."""
 
 from audit.checks.base import FOUND_COLUMNS, Check, differences_query, sightings_query
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """The check for clocks that were set back."""
 
 from audit.checks.base import Check, message_sql, sightings_and_ranges_query
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for committed offsets that went back."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
 from audit.checks.offset_group_joins import NO_BOOK
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(_: Facts) -> str:
@@ -11,7 +11,7 @@ def _query(_: Facts) -> str:
         f"select * except (file), back.file, back.position from offsets where backwards > 0 and {NO_BOOK}",
         message_sql(
             "group %s committed less for %s-%s: %s",
-            quoted_name_sql("group"),
+            quote_name_in_message_sql("group"),
             "topic",
             "topic_partition",
             "back.detail",

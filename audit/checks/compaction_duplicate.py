@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for keys that compaction left twice."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, partition_value_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import (
+    Check,
+    merge_by_partition_sql,
+    message_sql,
+    partition_value_sql,
+    quote_name_in_message_sql,
+)
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -12,7 +18,9 @@ def _query(facts: Facts) -> str:
         f"select * from (select {columns} from offsets union all select {columns} from groups)"
         f" where cleaned > 1 and {cleaned_to} is not null",
         message_sql(
-            "group %s has a key %s times below the cleaner's checkpoint", quoted_name_sql("group"), "cleaned"
+            "group %s has a key %s times below the cleaner's checkpoint",
+            quote_name_in_message_sql("group"),
+            "cleaned",
         ),
     )
 

@@ -2,7 +2,7 @@
 """The check for logs that should have been compacted."""
 
 from audit.checks.base import Check, message_sql, partition_value_sql
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

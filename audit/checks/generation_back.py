@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for generations that went back."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
+from audit.facts.log_facts import Facts
 
 
 def _query(_: Facts) -> str:
     return merge_by_partition_sql(
         "select * except (file), back.file, back.position from groups where backwards > 0",
-        message_sql("group %s: %s", quoted_name_sql("group"), "back.detail"),
+        message_sql("group %s: %s", quote_name_in_message_sql("group"), "back.detail"),
         count="backwards",
     )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for groups that have been empty for longer than their offsets are kept."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
 from audit.checks.offset_group_joins import expiry_cutoff_ms
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -16,7 +16,7 @@ def _query(facts: Facts) -> str:
     """
     hours = f"({now_ms} - state_timestamp) div 3600000"
     return merge_by_partition_sql(
-        rows, message_sql("group %s has been empty for %s hours", quoted_name_sql("group"), hours)
+        rows, message_sql("group %s has been empty for %s hours", quote_name_in_message_sql("group"), hours)
     )
 
 

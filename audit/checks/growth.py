@@ -2,7 +2,7 @@
 """The check for growth since the last audit."""
 
 from audit.checks.base import Check, message_sql
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """The check for one partition that gets far more records than the others."""
 
 from audit.checks.base import Check, message_sql
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

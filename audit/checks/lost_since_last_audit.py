@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for state that an earlier audit found, and that is gone or older now.
 
-The newest record of a key may only be followed by newer ones. It can disappear altogether if a tombstone followed that
-compaction has dropped since, which takes delete.retention.ms at least: after that, absence proves nothing.
+Only a newer record may take the place of a key's newest record. The key can disappear altogether if a tombstone
+followed, and compaction has dropped the tombstone since. Compaction waits delete.retention.ms at least before it does
+so: after that time, absence proves nothing.
 """
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
+from audit.facts.log_facts import Facts
 from audit.facts.state import KEY
 
 
@@ -26,7 +27,7 @@ def _query(facts: Facts) -> str:
     now = "if(now_at is null, 'nothing', concat('another record counts, at ', now_at))"
     message = message_sql(
         "group %s had %s for %s-%s (offset %s of the log); now %s",
-        quoted_name_sql("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
+        quote_name_in_message_sql("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
     )  # fmt: skip
     return merge_by_partition_sql(rows, message)
 

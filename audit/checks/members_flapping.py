@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for members that come and go."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -17,8 +17,8 @@ def _query(facts: Facts) -> str:
     """
     message = message_sql(
         "in group %s %s came %s times within an hour",
-        quoted_name_sql("group"),
-        quoted_name_sql("who"),
+        quote_name_in_message_sql("group"),
+        quote_name_in_message_sql("who"),
         "arrivals",
     )
     return merge_by_partition_sql(rows, message)

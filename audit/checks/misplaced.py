@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from audit.checks.base import Check, merge_by_partition_sql
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 from audit.facts.misplaced import MisplacementCause
 
 

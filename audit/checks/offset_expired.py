@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets that should have expired."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
 from audit.checks.offset_group_joins import EXPIRING, expiry_cutoff_ms
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -15,7 +15,7 @@ def _query(facts: Facts) -> str:
     """
     message = message_sql(
         "the offset of group %s for %s-%s should have expired",
-        quoted_name_sql("group"),
+        quote_name_in_message_sql("group"),
         "topic",
         "topic_partition",
     )

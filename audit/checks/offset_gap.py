@@ -17,7 +17,7 @@ from audit.checks.base import (
     message_sql,
     partition_value_sql,
 )
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _lost(facts: Facts) -> str:

@@ -3,8 +3,8 @@
 
 from typing import Final
 
-from audit.facts.facts import Facts
-from protocol.named_types import BOOK_PREFIX
+from audit.facts.log_facts import Facts
+from protocol.newtypes import BOOK_PREFIX
 
 NO_BOOK: Final = f"not startswith(group, '{BOOK_PREFIX}')"
 """The condition that leaves out the marks of groups that were taken over from a cluster.
@@ -37,7 +37,7 @@ here: subscriptions are not among the columns.)
 
 
 def expiry_cutoff_ms(facts: Facts) -> int:
-    """Return the time (ms) before which everything must have expired, with the next expiry job being due as well."""
+    """Return the time (ms): anything older has been past its retention for so long that two expiry jobs were due."""
     limits = facts.options.limits
     return (
         facts.options.as_of_ms - limits.offsets_retention_ms - 2 * limits.offsets_retention_check_interval_ms

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets of groups that are not stored."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
 from audit.checks.offset_group_joins import OWNED
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(_: Facts) -> str:
@@ -14,7 +14,7 @@ def _query(_: Facts) -> str:
         )
     """
     message = message_sql(
-        "group %s has %s offsets, and is not stored itself", quoted_name_sql("group"), "offsets"
+        "group %s has %s offsets, and is not stored itself", quote_name_in_message_sql("group"), "offsets"
     )
     return merge_by_partition_sql(rows, message)
 

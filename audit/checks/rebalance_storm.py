@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for groups that rebalance again and again."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -17,7 +17,9 @@ def _query(facts: Facts) -> str:
     """
     return merge_by_partition_sql(
         rows,
-        message_sql("group %s had %s generations within an hour", quoted_name_sql("group"), "rebalances"),
+        message_sql(
+            "group %s had %s generations within an hour", quote_name_in_message_sql("group"), "rebalances"
+        ),
     )
 
 

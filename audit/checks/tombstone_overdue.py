@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for tombstones that compaction could have dropped."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, partition_value_sql, quoted_name_sql
-from audit.facts.facts import Facts
+from audit.checks.base import (
+    Check,
+    merge_by_partition_sql,
+    message_sql,
+    partition_value_sql,
+    quote_name_in_message_sql,
+)
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -16,7 +22,10 @@ def _query(facts: Facts) -> str:
         where tombstone and timestamp <= {oldest} and log_offset < {cleaned_to}
     """
     return merge_by_partition_sql(
-        rows, message_sql("a tombstone of group %s is past delete.retention.ms", quoted_name_sql("group"))
+        rows,
+        message_sql(
+            "a tombstone of group %s is past delete.retention.ms", quote_name_in_message_sql("group")
+        ),
     )
 
 

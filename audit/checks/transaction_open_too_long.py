@@ -2,7 +2,7 @@
 """The check for transactions that were never ended."""
 
 from audit.checks.base import Check, merge_by_partition_sql, message_sql
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 from audit.checks.offset_group_joins import NO_BOOK
 from audit.compared import QUOTED_CHARS_MAX
 from audit.compared.live_state_reader import LiveGroup, LiveOffset, LiveState, OffsetKey
-from audit.facts.facts import Facts
 from audit.facts.inventory import LogInventory
+from audit.facts.log_facts import Facts
 from audit.options import AuditOptions
 from audit.schema import local_table
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 
 PAUSE_S: Final = 2.0
@@ -48,7 +48,7 @@ Place = tuple[int | None, str | None, int | None]
 """The partition, file and position of a record in the log."""
 Ask = Callable[[Collection[str] | None], LiveState]
 Gather = Callable[[SparkSession, AuditOptions, LogInventory], Facts]
-"""The function that reads a log: `audit.run.reading.gather`."""
+"""The function that reads a log: `audit.run.reading.read_facts`."""
 
 
 class LoggedOffset(msgspec.Struct, frozen=True):
@@ -80,7 +80,10 @@ class LoggedState(msgspec.Struct, frozen=True):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One difference; by its `kind` the state differs, it changed meanwhile, or a group is stuck in a rebalance."""
+    """One difference between the log and the cluster.
+
+    By its `kind` the states differ, the cluster's state changed meanwhile, or a group is stuck in a rebalance.
+    """
 
     kind: Kind
     group: str
@@ -93,7 +96,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def compare_with_live_cluster(facts: Facts, before: LiveState, ask: Ask, gather: Gather) -> list[Difference]:
-    """Compare with `before`, the cluster's state before the log was read; `gather` reads parts of the log again."""
+    """Return the differences between the log and a cluster; `before` is its state before the log was read.
+
+    `ask` reads the cluster's state again, and `gather` parts of the log.
+    """
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
     first = list(

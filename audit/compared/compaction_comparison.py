@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from audit.compared import QUOTED_CHARS_MAX
 from audit.errors import AuditError
-from audit.facts.fact_tables import build_fold_rules, summaries_of_kind
-from audit.facts.facts import Facts
+from audit.facts.fact_tables import build_fold_parameters, summaries_of_kind
+from audit.facts.log_facts import Facts
 from audit.facts.state import (
     GROUP_KEY,
     KEY,
@@ -30,13 +30,13 @@ from audit.facts.state import (
     merge_offsets,
 )
 from audit.fold import PARTIALS, SUMMARY
-from audit.fold.partials import partial_rows
+from audit.fold.partials import make_partial_batch
 from audit.schema import DIFFERENCES, arrow_schema, local_table
-from audit.source.compacted_copy import Clean, VanishedLog, compact_log_copy, copy_log
+from audit.source.compacted_copy import Clean, VanishedLog, compact_log_copy, write_uncompacted_copy
 from audit.source.plan import Range, plan
 from audit.source.read import read_part
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import OffsetMapTooSmall, clean
+from storage.cleaner.work import OffsetMapTooSmall, write_cleaned_segments
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import CorruptBatch, CorruptLog, StorageError
 
@@ -47,11 +47,11 @@ _PLACE: Final = ("file", "last_position")
 _SHOWN_LENGTH: Final = 500
 
 
-def find_compaction_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
+def find_compaction_differences(facts: Facts, clean: Clean = write_cleaned_segments) -> DataFrame:
     """Return the differences between a copy of each local log and the same copy once compacted.
 
-    Rows have DIFFERENCES: of kind `compacted` also for a partition that is damaged and so left out, `meanwhile` for one
-    that went away. Raises AuditError if a log cannot be compacted.
+    Rows have DIFFERENCES. A partition that is left out because it is damaged has a row of kind `compacted` as well, and
+    one whose files went away has a row of kind `meanwhile`. Raises AuditError if a log cannot be compacted.
     """
     rows = _both_states(facts, clean).localCheckpoint(eager=False)
     kinds, left_out = [], []
@@ -95,7 +95,7 @@ class _CompareTask(msgspec.Struct, frozen=True):
         with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-", dir=self.work) as scratch:
             directory = Path(scratch, f"{OFFSETS_TOPIC}-{log[0].partition}")
             directory.mkdir()
-            copy = copy_log(log, directory)
+            copy = write_uncompacted_copy(log, directory)
             if copy is not None:
                 yield from ((False, part) for part in _folded(directory, log[0].directory, self.rules))
                 compact_log_copy(copy, self.now_ms, self.settings, self.clean)
@@ -107,7 +107,7 @@ def _both_states(facts: Facts, clean: Clean) -> DataFrame:
     options = facts.options
     assert options.compacted is not None
     settings = CleanerSettings(delete_retention_ms=options.limits.delete_retention_ms)
-    rules = msgspec.json.encode(build_fold_rules(options, facts.inventory)).decode()
+    rules = msgspec.json.encode(build_fold_parameters(options, facts.inventory)).decode()
     task = _CompareTask(options.compacted, options.as_of_ms, settings, rules, clean)
     logs = _by_partition(options.log_dirs)
     schema = from_arrow_schema(pa.schema([("compacted", pa.bool_()), *PARTIALS]))
@@ -149,7 +149,7 @@ def _sighting(
     partition: int, file: str, check: str, detail: str, position: int | None = None
 ) -> pa.RecordBatch:
     values = {"check": check, "count": 1, "at_position": position, "at_offset": None, "detail": detail}
-    return partial_rows(
+    return make_partial_batch(
         "sighting", (partition, file, 0, 0), {name: [value] for name, value in values.items()}
     )
 

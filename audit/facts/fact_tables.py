@@ -5,17 +5,17 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from audit.facts.facts import Facts, RunSummary
 from audit.facts.inventory import LogInventory
+from audit.facts.log_facts import Facts, RunSummary
 from audit.facts.state import apply_transaction_markers, merge_groups, merge_offsets
-from audit.fold import FoldRules
+from audit.fold import FoldParameters
 from audit.options import AuditOptions
 
 
-def build_fold_rules(options: AuditOptions, inventory: LogInventory) -> FoldRules:
+def build_fold_parameters(options: AuditOptions, inventory: LogInventory) -> FoldParameters:
     """Return the rules that the reading tasks need."""
     limits = options.limits
-    return FoldRules(
+    return FoldParameters(
         now_ms=options.as_of_ms,
         cleaned_to=inventory.cleaned_to,
         num_partitions=inventory.infer_partition_count(options.num_partitions),
@@ -28,7 +28,7 @@ def build_fold_rules(options: AuditOptions, inventory: LogInventory) -> FoldRule
 
 
 def sightings_by_file(sightings: DataFrame) -> DataFrame:
-    """Return check, partition, file, position, at_offset, count, message of the first of each check and file."""
+    """Return one row for each check and file: the number of its sightings, and the place and message of the first."""
     return sightings.sparkSession.sql(
         """
         select check, partition, file, first.position, first.at_offset, count, first.message from (
@@ -41,7 +41,7 @@ def sightings_by_file(sightings: DataFrame) -> DataFrame:
     )
 
 
-def with_neighbours(ranges: DataFrame) -> DataFrame:
+def with_previous_range(ranges: DataFrame) -> DataFrame:
     """Return every range, with its `number` in its partition and the end of the ranges before it.
 
     The end is null for the first range of a partition, and behind damage.
@@ -86,7 +86,7 @@ def make_lazy_facts(
         inventory=inventory,
         folded=summary,
         spread=spread,
-        ranges=checkpoint_lazily(with_neighbours(summaries_of_kind(small, "range"))),
+        ranges=checkpoint_lazily(with_previous_range(summaries_of_kind(small, "range"))),
         sightings=checkpoint_lazily(sightings_by_file(summaries_of_kind(small, "sighting"))),
         hours=summaries_of_kind(small, "hour"),
         rebalances=summaries_of_kind(small, "rebalances"),
@@ -103,7 +103,7 @@ def make_lazy_facts(
 
 
 def summaries_of_kind(summary: DataFrame, kind: str) -> DataFrame:
-    """Return the partial summaries of one kind, its columns next to those of the place."""
+    """Return the partial summaries of one kind: the columns of their place, and the columns of the kind."""
     return summary.where(f"kind = '{kind}'").selectExpr(
         "partition", "file", "segment", "position", f"{kind}.*"
     )

@@ -17,11 +17,12 @@ PARTITIONS_DEFAULT: Final = 50
 class LogInventory(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions that were found, and their `directories`.
 
-    `cleaner_checkpoint` has the partitions for which a cleaner has noted its progress. `oldest_segment` has the base
-    offset of the first segment, which keeps its name when compaction empties it, `newest_segment` that of the active
-    segment, which no cleaner touches; `log_start` has the offset at which a log starts, unless it is 0. `written_from`
-    has the offset from which on a node of this kind wrote a partition, and no partition that only a broker wrote.
-    `has_checkpoint` is True if the cleaner's file exists.
+    The other mappings have an offset by partition. `cleaner_checkpoint`: up to where a cleaner has noted its progress;
+    partitions without such a note are missing. `oldest_segment`: the base offset of the first segment, which keeps its
+    name when compaction empties it. `newest_segment`: that of the active segment, which no cleaner touches.
+    `log_start`: the offset at which the log starts, unless it is 0. `written_from`: the offset from which on a
+    Groupkeeper node wrote the log; partitions that only a broker wrote are missing. `has_checkpoint` is True if the
+    cleaner's file exists.
     """
 
     partitions: Sequence[int]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 from audit.schema import MISPLACED, local_table
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import (
     PartitionPlacementTally,
     find_swapped_directories,
@@ -17,7 +17,7 @@ from protocol.placement import (
 
 
 class MisplacementCause(enum.StrEnum):
-    """The causes of groups in a partition that belong to others."""
+    """The causes for which groups are in another partition than the one to which they belong."""
 
     DIRECTORY = "directory"
     """All groups belong to one other partition, whose directory this seems to be."""
@@ -28,7 +28,10 @@ class MisplacementCause(enum.StrEnum):
 
 
 def find_misplaced_groups(facts: Facts) -> DataFrame | None:
-    """Return a row of MISPLACED for each partition with such groups, or None if the fold has seen no such partition."""
+    """Return a row of MISPLACED for each partition with misplaced groups, or None.
+
+    None means that the fold has seen no misplaced group, or that the number of partitions is unknown.
+    """
     seen = facts.sightings.where("check = 'wrong_partition'").orderBy("partition", "file").collect()
     count = facts.inventory.infer_partition_count(facts.options.num_partitions)
     if not seen or count is None:
@@ -52,7 +55,7 @@ def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence
         facts.offsets.select("partition", "group").union(facts.groups.select("partition", "group")).distinct()
     )
     for row in names.where(names.partition.isin(*partitions)).orderBy("partition", "group").toLocalIterator():
-        placements[row.partition].add(GroupId(row.group))
+        placements[row.partition].add_group(GroupId(row.group))
     return list(placements.values())
 
 

@@ -2,12 +2,13 @@
 """Folds rows of the log into small partial summaries, in one pass over each range of a file.
 
 Ten million records are read once and never shuffled. A reading task returns a summary of each thing that
-a check needs, by key and range; Spark merges those in the order of the log (`audit.facts.facts`).
+a check needs, by key and range; Spark merges those in the order of the log (`audit.facts.log_facts`).
 
 - `partials` names the kinds of summaries and their columns
-- `log` checks batches and records regardless of their group, `transactions` decides which records count
+- `batch_checks` and `record_checks` check batches and records regardless of their group; `transactions` decides which
+  records count
 - `offsets` and `groups` fold by key
-- `run` runs all of them
+- `range_fold` runs all of them
 """
 
 from collections.abc import Iterator
@@ -16,17 +17,17 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
+from audit.fold.fold_parameters import FoldParameters
 from audit.fold.partials import PARTIALS
 from audit.fold.range_fold import fold_ranges
 from audit.fold.rows import NEEDED
-from audit.fold.rules import FoldRules
 from audit.source.folding import FoldDefinition
 
-__all__ = ["PARTIALS", "SUMMARY", "FoldRules", "fold"]
+__all__ = ["PARTIALS", "SUMMARY", "FoldParameters", "fold_ranges"]
 
 
 def _run(batches: Iterator[pa.RecordBatch], rules: str) -> Iterator[pa.RecordBatch]:
-    return fold_ranges(batches, msgspec.json.decode(rules, type=FoldRules))
+    return fold_ranges(batches, msgspec.json.decode(rules, type=FoldParameters))
 
 
 SUMMARY: Final = FoldDefinition(NEEDED, PARTIALS, _run)

@@ -7,14 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.fold.observations import RangeObservations
-from audit.fold.partials import partial_rows
+from audit.fold.fold_parameters import FoldParameters
+from audit.fold.observations import CheckSightings
+from audit.fold.partials import make_partial_batch
 from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs
-from audit.fold.rules import FoldRules
 from audit.schema import CHANGED_MEANWHILE
 
 
-def fold_batches(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) -> Iterator[pa.RecordBatch]:
+def fold_batches(
+    rows: FoldInputRows, rules: FoldParameters, seen: CheckSightings
+) -> Iterator[pa.RecordBatch]:
     """Yield all summaries that are not about one group."""
     batches = find_batch_start_rows(rows)
     _damage(rows, batches, seen)
@@ -40,7 +42,7 @@ def _is_sound(rows: FoldInputRows) -> Bools:
     return rows.bools("crc_ok", null=False) & ~rows.non_null_mask("damage") & ~rows.bools("tail")
 
 
-def _damage(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
+def _damage(rows: FoldInputRows, batches: Longs, seen: CheckSightings) -> None:
     wrong_crc = rows.non_null_mask("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
     damaged = rows.non_null_mask("damage")[batches] & ~wrong_crc
 
@@ -52,12 +54,12 @@ def _damage(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> Non
     meanwhile = damaged & (
         False if gone is None else pc.fill_null(gone, False).to_numpy(zero_copy_only=False)[batches]
     )
-    seen.note_rows("batch_crc", batches[wrong_crc], detail, always=True)
-    seen.note_rows("batch_damage", batches[damaged & ~meanwhile], detail, always=True)
-    seen.note_rows("changed_meanwhile", batches[meanwhile], detail, always=True)
+    seen.add_sighting_of_rows("batch_crc", batches[wrong_crc], detail, always=True)
+    seen.add_sighting_of_rows("batch_damage", batches[damaged & ~meanwhile], detail, always=True)
+    seen.add_sighting_of_rows("changed_meanwhile", batches[meanwhile], detail, always=True)
 
 
-def _order(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
+def _order(rows: FoldInputRows, batches: Longs, seen: CheckSightings) -> None:
     """Note offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
     base, last = rows.longs("base_offset")[batches], rows.longs("last_offset")[batches]
     high = np.maximum.accumulate(last)
@@ -75,12 +77,12 @@ def _order(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None
             return f"offset {start} in a file whose first is {rows.place[2]}"
         return f"offsets {base[index]} to {last[index]} follow {base[index - 1]} to {high[index - 1]}"
 
-    seen.note_rows("offset_order", batches[back], after, always=True)
-    seen.note_rows("offset_overlap", batches[overlap], after, always=True)
+    seen.add_sighting_of_rows("offset_order", batches[back], after, always=True)
+    seen.add_sighting_of_rows("offset_overlap", batches[overlap], after, always=True)
     offset, position = rows.longs("offset"), rows.longs("position")
     inside = np.zeros(rows.count, np.bool_)
     inside[1:] = (position[1:] == position[:-1]) & (offset[1:] <= offset[:-1])
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "offset_order",
         inside,
         lambda row: f"offset {offset[row]} follows {offset[row - 1]} in one batch",
@@ -88,10 +90,10 @@ def _order(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None
     )
 
 
-def _gaps(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObservations) -> None:
+def _gaps(rows: FoldInputRows, batches: Longs, rules: FoldParameters, seen: CheckSightings) -> None:
     """Note offsets that are missing, at or above the offset up to which compaction has been."""
     sound = _is_sound(rows)
-    cleaned_to = rules.compacted_below_offset(rows.partition)
+    cleaned_to = rules.compacted_below_offset(rows.partition_number)
     base, last = rows.longs("base_offset"), rows.longs("last_offset")
     offset, has_record = rows.longs("offset"), rows.non_null_mask("offset")
     # the offset with which a row must start is the one after the row before it; a damaged batch leaves it open
@@ -109,16 +111,16 @@ def _gaps(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObse
     hole = believed & (missing > 0) & (start > cleaned_to)
     emptied = sound & ~has_record & (last >= cleaned_to) & ~rows.bools("control")
     head = sound & first_of_batch & has_record & (offset > base) & (base >= cleaned_to) & ~hole
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "offset_gap",
         hole,
         lambda row: f"offsets {expected[row - 1]} to {start[row] - 1} are missing",
         always=True,
     )
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "offset_gap", head, lambda row: f"offsets {base[row]} to {offset[row] - 1} are missing", always=True
     )
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "offset_gap",
         emptied,
         lambda row: f"a batch has no record of its offsets {base[row]} to {last[row]}",
@@ -126,7 +128,7 @@ def _gaps(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObse
     )
 
 
-def _epochs(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> None:
+def _epochs(rows: FoldInputRows, batches: Longs, seen: CheckSightings) -> None:
     epoch = rows.longs("leader_epoch")[batches]
     high = np.maximum.accumulate(epoch) if len(epoch) else epoch
     back = np.zeros(len(batches), np.bool_)
@@ -134,7 +136,7 @@ def _epochs(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> Non
     of = dict(
         zip(batches[back].tolist(), zip(epoch[back].tolist(), high[back].tolist(), strict=True), strict=True)
     )
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "leader_epoch_back",
         batches[back],
         lambda row: f"leader epoch {of[row][0]} after {of[row][1]}",
@@ -142,13 +144,13 @@ def _epochs(rows: FoldInputRows, batches: Longs, seen: RangeObservations) -> Non
     )
 
 
-def _clock(rows: FoldInputRows, batches: Longs, rules: FoldRules, seen: RangeObservations) -> None:
+def _clock(rows: FoldInputRows, batches: Longs, rules: FoldParameters, seen: CheckSightings) -> None:
     time = rows.longs("max_timestamp")[batches]
     jump = np.zeros(len(batches), np.bool_)
     jump[1:] = (time[:-1] - time[1:] > rules.clock_back_ms) & (time[1:] >= 0)
     before = np.roll(time, 1)
     of = dict(zip(batches[jump].tolist(), (before - time)[jump].tolist(), strict=True))
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "clock_jump",
         batches[jump],
         lambda row: f"a batch is {of[row] / 1000:.0f} s older than the one before it",
@@ -193,7 +195,7 @@ def _range(rows: FoldInputRows, batches: Longs) -> pa.RecordBatch:
         "oldest_timestamp": int(time.min()) if len(time) else None,
         "newest_timestamp": int(time.max()) if len(time) else None,
     }
-    return partial_rows("range", rows.place, {name: [value] for name, value in columns.items()})
+    return make_partial_batch("range", rows.place, {name: [value] for name, value in columns.items()})
 
 
 def _hours(rows: FoldInputRows) -> Iterator[pa.RecordBatch]:
@@ -204,7 +206,7 @@ def _hours(rows: FoldInputRows) -> Iterator[pa.RecordBatch]:
     hours, which = np.unique(time // HOUR_MS, return_inverse=True)
     commit = (rows.equality_mask("key_type", "offset_commit") & ~rows.bools("tombstone"))[record]
     group = rows.equality_mask("key_type", "group_metadata")[record]
-    yield partial_rows(
+    yield make_partial_batch(
         "hour",
         rows.place,
         {

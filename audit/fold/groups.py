@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folds stored groups by group: the newest record, generations, rebalances by the hour, and members' arrivals."""
+"""Folds the records of each group: the newest one, generations, rebalances by the hour, and members' arrivals."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.fold.partials import partial_rows
+from audit.fold.fold_parameters import FoldParameters
+from audit.fold.partials import make_partial_batch
 from audit.fold.placement import PlacementCheck
 from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs, RowsByKey, combine_keys, encode_dictionary
-from audit.fold.rules import FoldRules
 
 
-def fold_groups(rows: FoldInputRows, rules: FoldRules, placement: PlacementCheck) -> Iterator[pa.RecordBatch]:
+def fold_groups(
+    rows: FoldInputRows, rules: FoldParameters, placement: PlacementCheck
+) -> Iterator[pa.RecordBatch]:
     """Yield the summaries of kinds `group`, `rebalances` and `arrivals`."""
     readable = (
         rows.equality_mask("key_type", "group_metadata")
@@ -40,7 +42,7 @@ def fold_groups(rows: FoldInputRows, rules: FoldRules, placement: PlacementCheck
 
 def _group_rows(
     rows: FoldInputRows,
-    rules: FoldRules,
+    rules: FoldParameters,
     runs: RowsByKey,
     ordered: Longs,
     back: Bools,
@@ -55,7 +57,7 @@ def _group_rows(
         position[key] = int(rows.longs("position")[ordered[place]])
         detail[key] = f"generation {generation[ordered[place]]} after {generation[ordered[place - 1]]}"
     newest = ("generation", "protocol_type", "protocol", "leader", "state_timestamp", "members", "timestamp")
-    return partial_rows(
+    return make_partial_batch(
         "group",
         rows.place,
         {
@@ -66,7 +68,7 @@ def _group_rows(
             "first_position": rows.longs("position")[first],
             "count": runs.sizes,
             "tombstones": runs.sums(tombstone[ordered]),
-            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition)),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition_number)),
             "rebalances": runs.sums(count_rebalance),
             "backwards": runs.sums(back),
             "back_position": pa.array(position, pa.int64()),
@@ -84,7 +86,7 @@ def _rebalances(rows: FoldInputRows, numbers: Longs) -> Iterator[pa.RecordBatch]
     group, _ = rows.dictionary_codes("group", numbers)
     hour = rows.longs("timestamp")[numbers] // HOUR_MS
     runs = RowsByKey(combine_keys([group, hour]))
-    yield partial_rows(
+    yield make_partial_batch(
         "rebalances",
         rows.place,
         {
@@ -96,7 +98,7 @@ def _rebalances(rows: FoldInputRows, numbers: Longs) -> Iterator[pa.RecordBatch]
 
 
 def _arrivals(
-    rows: FoldInputRows, rules: FoldRules, runs: RowsByKey, ordered: Longs
+    rows: FoldInputRows, rules: FoldParameters, runs: RowsByKey, ordered: Longs
 ) -> Iterator[pa.RecordBatch]:
     """Yield the members whose id was not in their group's record before the current one.
 
@@ -129,7 +131,7 @@ def _arrivals(
     if not some.any():
         return
     first = hours.first[some]
-    yield partial_rows(
+    yield make_partial_batch(
         "arrivals",
         rows.place,
         {

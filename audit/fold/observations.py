@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of the fold for checks: counted for a range, with the first place."""
+"""The fold's observations for checks: how often each was made in a range, and the place of the first."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
-from audit.fold.partials import partial_rows
+from audit.fold.partials import make_partial_batch
 from audit.fold.rows import Bools, FoldInputRows, Longs
 
 LONGEST_DETAIL = 300
 
 
-class RangeObservations:
+class CheckSightings:
     """The sightings of one range, by check."""
 
     def __init__(self, rows: FoldInputRows, since_ms: int) -> None:
@@ -20,7 +20,7 @@ class RangeObservations:
         self._since_ms = since_ms
         self._found: list[tuple[str, int, int, int | None, str]] = []
 
-    def note_rows(
+    def add_sighting_of_rows(
         self, check: str, rows: Bools | Longs, detail: Callable[[int], str], *, always: bool = False
     ) -> None:
         """Note these rows (a mask, or numbers); `detail` describes the first of them.
@@ -34,9 +34,9 @@ class RangeObservations:
             )
             numbers = numbers[times >= self._since_ms]
         if len(numbers):
-            self.note(check, len(numbers), int(numbers[0]), detail(int(numbers[0])))
+            self.add_sighting(check, len(numbers), int(numbers[0]), detail(int(numbers[0])))
 
-    def note(self, check: str, count: int, row: int, detail: str) -> None:
+    def add_sighting(self, check: str, count: int, row: int, detail: str) -> None:
         """Note `count` rows, of which `row` is the first."""
         offset = self._rows.value_at("offset", row)
         if offset is None:
@@ -52,7 +52,7 @@ class RangeObservations:
         names = ("check", "count", "at_position", "at_offset", "detail")
         columns = dict(zip(names, zip(*self._found, strict=True), strict=True))
         return [
-            partial_rows(
+            make_partial_batch(
                 "sighting", self._rows.place, {name: list(values) for name, values in columns.items()}
             )
         ]

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from audit.fold.partials import partial_rows
+from audit.fold.fold_parameters import FoldParameters
+from audit.fold.partials import make_partial_batch
 from audit.fold.placement import PlacementCheck
 from audit.fold.rows import FoldInputRows, Longs, RowsByKey, combine_keys
-from audit.fold.rules import FoldRules
-from audit.fold.transactions import NO_PRODUCER, TransactionColumns
+from audit.fold.transactions import NO_PRODUCER, RowTransactionStatuses
 
 
 def fold_offsets(
-    rows: FoldInputRows, rules: FoldRules, stands: TransactionColumns, placement: PlacementCheck
+    rows: FoldInputRows, rules: FoldParameters, stands: RowTransactionStatuses, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
     """Yield one row for each key, and, for offsets that wait for a marker, one for each key and producer."""
     readable = (
@@ -34,7 +34,7 @@ def fold_offsets(
     waits = pending_of[runs.first]
     offset, tombstone = rows.longs("offset"), rows.bools("tombstone")
     ordered = numbers[runs.order]
-    yield partial_rows(
+    yield make_partial_batch(
         "offset",
         rows.place,
         {
@@ -48,7 +48,7 @@ def fold_offsets(
             "first_position": rows.longs("position")[first],
             "count": runs.sizes,
             "tombstones": runs.sums(tombstone[ordered]),
-            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition)),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below_offset(rows.partition_number)),
             "log_offset": offset[last],
             "last_position": rows.longs("position")[last],
             "committed_offset": rows.column_values_at("committed_offset", last),
@@ -62,7 +62,9 @@ def fold_offsets(
     )
 
 
-def _backwards(rows: FoldInputRows, rules: FoldRules, runs: RowsByKey, ordered: Longs) -> dict[str, pa.Array]:
+def _backwards(
+    rows: FoldInputRows, rules: FoldParameters, runs: RowsByKey, ordered: Longs
+) -> dict[str, pa.Array]:
     """Return the columns about commits that are lower than the commit before, with no tombstone between."""
     committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
     back = np.zeros(len(ordered), np.bool_)

@@ -160,8 +160,8 @@ PARTIALS: Final = pa.schema([("kind", pa.string()), *PLACE, *KINDS.items()])
 Columns = Mapping[str, pa.Array | Sequence[Any]]
 
 
-def partial_rows(kind: str, place: tuple[int, str, int, int], columns: Columns) -> pa.RecordBatch:
-    """Return rows of one kind at `place` (partition, file, segment, position); `columns` has all of the kind."""
+def make_partial_batch(kind: str, place: tuple[int, str, int, int], columns: Columns) -> pa.RecordBatch:
+    """Return rows of one kind at `place` (partition, file, segment, position), made of all the kind's `columns`."""
     struct = KINDS[kind]
     fields = [struct.field(index) for index in range(struct.num_fields)]
     arrays = [_array(columns[field.name], field.type) for field in fields]

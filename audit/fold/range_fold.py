@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.batch_checks import fold_batches
+from audit.fold.fold_parameters import FoldParameters
 from audit.fold.groups import fold_groups
-from audit.fold.observations import RangeObservations
+from audit.fold.observations import CheckSightings
 from audit.fold.offsets import fold_offsets
 from audit.fold.placement import PlacementCheck
 from audit.fold.record_checks import note_problem_records
 from audit.fold.rows import FoldInputRows
-from audit.fold.rules import FoldRules
 from audit.fold.transactions import fold_transactions, row_transaction_statuses
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.disk.layout import parse_segment
 
 
-def fold_ranges(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
+def fold_ranges(batches: Iterable[pa.RecordBatch], rules: FoldParameters) -> Iterator[pa.RecordBatch]:
     """Yield partial summaries (PARTIALS) of rows in the order of the log; memory is that of `chunk_rows` rows.
 
     `batches` have at least the columns `NEEDED`. A range ends when the file changes, or with `chunk_rows` rows.
@@ -72,7 +72,7 @@ def _starts_anew(waiting: list[pa.RecordBatch], batch: pa.RecordBatch, chunk_row
     return not same_batch and sum(part.num_rows for part in waiting) >= chunk_rows
 
 
-def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
+def _fold_range(batches: list[pa.RecordBatch], rules: FoldParameters) -> Iterator[pa.RecordBatch]:
     table = pa.Table.from_batches(batches).unify_dictionaries()
     file = table["file"][0].as_py()
     segment = parse_segment(PurePosixPath(file).name)
@@ -80,7 +80,7 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
         segment = Offset(table["base_offset"][0].as_py() or 0)
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
     rows = FoldInputRows(table, place)
-    seen = RangeObservations(rows, rules.since_ms)
+    seen = CheckSightings(rows, rules.since_ms)
     stands = row_transaction_statuses(rows)
     placement = PlacementCheck(rows, rules, seen)
     yield from fold_batches(rows, rules, seen)

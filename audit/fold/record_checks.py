@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from audit.fold.observations import RangeObservations
-from audit.fold.partials import partial_rows
+from audit.fold.fold_parameters import FoldParameters
+from audit.fold.observations import CheckSightings
+from audit.fold.partials import make_partial_batch
 from audit.fold.rows import Bools, FoldInputRows
-from audit.fold.rules import FoldRules
 from storage.columns.schema import NULL_KEY, UNKNOWN
 
 KEY_VERSIONS_OF_KAFKA: Final = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23)
@@ -25,11 +25,11 @@ _HEAD: Final = Struct(">hh")
 
 
 def note_problem_records(
-    rows: FoldInputRows, rules: FoldRules, seen: RangeObservations
+    rows: FoldInputRows, rules: FoldParameters, seen: CheckSightings
 ) -> Iterator[pa.RecordBatch]:
     """Note records with problems; yield the groups of other protocols."""
     unreadable = rows.non_null_mask("problem") | rows.equality_mask("key_type", NULL_KEY)
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "undecodable", unreadable, lambda row: rows.value_at("problem", row) or "the key is null", always=True
     )
     unknown = rows.equality_mask("key_type", UNKNOWN) & ~unreadable
@@ -38,7 +38,7 @@ def note_problem_records(
             rows.get_arrow_column("key_version"), value_set=pa.array(KEY_VERSIONS_OF_KAFKA, pa.int32())
         )
         of_kafka = known.to_numpy(zero_copy_only=False)
-        seen.note_rows(
+        seen.add_sighting_of_rows(
             "unknown_type",
             unknown & ~of_kafka,
             lambda row: f"a key of version {rows.value_at('key_version', row)}",
@@ -56,7 +56,9 @@ def _other_groups(rows: FoldInputRows, which: Bools) -> Iterator[pa.RecordBatch]
         if group is not None and count:
             totals[group] = totals.get(group, 0) + count
     if totals:
-        yield partial_rows("other", rows.place, {"group": list(totals), "records": list(totals.values())})
+        yield make_partial_batch(
+            "other", rows.place, {"group": list(totals), "records": list(totals.values())}
+        )
 
 
 def _group_of(key: bytes) -> str | None:
@@ -67,7 +69,7 @@ def _group_of(key: bytes) -> str | None:
     return key[4 : 4 + size].decode("utf-8", "replace") if 0 <= size <= len(key) - 4 else None
 
 
-def _metadata(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) -> None:
+def _metadata(rows: FoldInputRows, rules: FoldParameters, seen: CheckSightings) -> None:
     long = np.flatnonzero(rows.longs("metadata_bytes") > rules.metadata_bytes_max)
     # Kafka's limit is on characters (OffsetMetadataManager.validateOffsetMetadata), which are fewer than bytes
     lengths = [
@@ -75,7 +77,7 @@ def _metadata(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) ->
     ]
     above = np.array(lengths, np.int64) > rules.metadata_bytes_max
     of = dict(zip(long.tolist(), lengths, strict=True))
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "metadata_too_long",
         long[above],
         lambda row: (
@@ -84,10 +86,10 @@ def _metadata(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) ->
     )
 
 
-def _future(rows: FoldInputRows, rules: FoldRules, seen: RangeObservations) -> None:
+def _future(rows: FoldInputRows, rules: FoldParameters, seen: CheckSightings) -> None:
     latest = rules.now_ms + rules.future_ms
     time = np.maximum(rows.longs("timestamp"), rows.longs("commit_timestamp"))
-    seen.note_rows(
+    seen.add_sighting_of_rows(
         "future_time",
         time > latest,
         lambda row: (

@@ -38,7 +38,7 @@ class FoldInputRows:
         self._bools: dict[str, Bools] = {}
 
     @property
-    def partition(self) -> int:
+    def partition_number(self) -> int:
         """The partition of the log to which the rows belong."""
         return self.place[0]
 
@@ -144,7 +144,7 @@ class RowsByKey:
         return np.add.reduceat(ordered.astype(np.int64), self.starts)
 
     def first_where(self, ordered: Bools) -> tuple[Longs, Longs]:
-        """Return the keys (by place in `starts`) with a true value, and the place of the first one in the order."""
+        """Return the keys with a true value, by their index in `starts`, and each first one's index in `order`."""
         places = np.flatnonzero(ordered)
         keys = np.searchsorted(self.starts, places, "right") - 1
         which, at = np.unique(keys, return_index=True)

@@ -10,20 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from audit.fold.partials import partial_rows
+from audit.fold.partials import make_partial_batch
 from audit.fold.rows import Bools, FoldInputRows, Longs, RowsByKey, combine_keys
 
 NO_PRODUCER = -1
 
 
-class TransactionColumns(NamedTuple):
+class RowTransactionStatuses(NamedTuple):
     """For each row: whether it counts, and the producer whose marker it waits for (NO_PRODUCER: none)."""
 
     counts: Bools
     pending_of: Longs
 
 
-def row_transaction_statuses(rows: FoldInputRows) -> TransactionColumns:
+def row_transaction_statuses(rows: FoldInputRows) -> RowTransactionStatuses:
     """Return the status of each row at the end of this range."""
     counts = np.ones(rows.count, np.bool_)
     pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
@@ -34,7 +34,7 @@ def row_transaction_statuses(rows: FoldInputRows) -> TransactionColumns:
         pending_of[data[pending]] = rows.longs("producer_id")[data[pending]]
         aborted = ~pending & rows.equality_mask("marker", "abort")[row_of_marker]
         counts[data[aborted]] = False
-    return TransactionColumns(counts, pending_of)
+    return RowTransactionStatuses(counts, pending_of)
 
 
 def _events(rows: FoldInputRows) -> tuple[Longs, Longs]:
@@ -64,7 +64,7 @@ def _next_marker(rows: FoldInputRows, data: Longs, markers: Longs) -> Longs:
     return result[: len(data)]
 
 
-def fold_transactions(rows: FoldInputRows, stands: TransactionColumns) -> Iterator[pa.RecordBatch]:
+def fold_transactions(rows: FoldInputRows, stands: RowTransactionStatuses) -> Iterator[pa.RecordBatch]:
     """Yield the summary of each producer: its first marker in this range, and what is open at the end."""
     data, markers = _events(rows)
     if not len(data) and not len(markers):
@@ -76,7 +76,7 @@ def fold_transactions(rows: FoldInputRows, stands: TransactionColumns) -> Iterat
     counts = dict(zip(*np.unique(stands.pending_of[waiting], return_counts=True), strict=True))
     opened = [first_open.get(producer) for producer in producers]
     ended = [first_marker.get(producer) for producer in producers]
-    yield partial_rows(
+    yield make_partial_batch(
         "transaction",
         rows.place,
         {

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from audit.checks import all_checks
 from audit.checks.offset_group_joins import NO_BOOK
-from audit.facts.facts import Facts, RunSummary
+from audit.facts.log_facts import Facts, RunSummary
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 
 HOURS_SHOWN = 24 * 14
@@ -29,8 +29,8 @@ def collect_findings(found: DataFrame) -> list[Finding]:
     return [Finding(**row.asDict()) for row in rows.collect()]
 
 
-def collect_report(facts: Facts) -> Report:
-    """Return the report without findings and duration; the facts' tables must have their names."""
+def collect_all_but_findings(facts: Facts) -> Report:
+    """Return the report without findings and duration; the facts' tables must be registered in SQL."""
     sizes = _sizes(facts)
     return Report(
         run=_run(facts, sizes),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from audit.facts.facts import RunSummary
+from audit.facts.log_facts import RunSummary
 from audit.options import SEVERITIES, Severity
 
 
@@ -84,7 +84,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
-    def count_findings(self, severity: Severity) -> int:
+    def count_findings_of_severity(self, severity: Severity) -> int:
         """Return the number of findings of this severity."""
         return sum(finding.count for finding in self.findings if finding.severity == severity)
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.facts.facts import Facts, RunSummary
+from audit.facts.log_facts import Facts, RunSummary
 from audit.schema import arrow_schema
 
 DIRECTORY: Final = "tables"
@@ -32,10 +32,10 @@ RUNS_SCHEMA: Final = pa.schema(
 )
 
 
-def write_all(facts: Facts, out: Path) -> None:
-    """Write all tables except `findings` and `runs`; the facts' tables must have their names."""
+def write_fact_tables(facts: Facts, out: Path) -> None:
+    """Write all tables except `findings` and `runs`; the facts' tables must be registered in SQL."""
     for name, table in _tables(facts).items():
-        write(name, table, out, facts.options.as_of_ms)
+        write_parquet_table(name, table, out, facts.options.as_of_ms)
 
 
 def _tables(facts: Facts) -> dict[str, DataFrame]:
@@ -59,7 +59,7 @@ def _tables(facts: Facts) -> dict[str, DataFrame]:
     return {"records": records, "hours": hours, "groups": groups, OFFSETS: offsets}
 
 
-def write(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:
+def write_parquet_table(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:
     """Write a table of this run; an earlier table of the same run is replaced."""
     place, schema = _emptied(name, out, as_of_ms), arrow_schema(table.schema)
 
@@ -72,7 +72,7 @@ def write(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:
     table.mapInArrow(save, "rows long").collect()
 
 
-def write_run(run: RunSummary, out: Path) -> None:
+def write_run_summary(run: RunSummary, out: Path) -> None:
     """Write the table `runs`: from now on this run counts."""
     row = pa.RecordBatch.from_pylist([msgspec.structs.asdict(run)], RUNS_SCHEMA)
     _save(_emptied(RUNS, out, run.as_of_ms) / "part-00000.parquet", [row], RUNS_SCHEMA)
@@ -122,7 +122,7 @@ def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunSummary]:
 
 
 def read_offsets_of_run(spark: SparkSession, out: Path, run: RunSummary) -> DataFrame | None:
-    """Return the state that an earlier run found, or None if it has been deleted."""
+    """Return the table of committed offsets that an earlier run wrote, or None if the table has been deleted."""
     path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None
 

@@ -14,18 +14,18 @@ from audit.compared.cluster_comparison import PAUSE_S, compare_with_live_cluster
 from audit.compared.compaction_comparison import find_compaction_differences
 from audit.compared.live_state_reader import LiveState, read_live_state
 from audit.errors import AuditError
-from audit.facts.facts import Facts, RunSummary
 from audit.facts.inventory import join_directory_snapshots
+from audit.facts.log_facts import Facts, RunSummary
 from audit.options import AuditOptions
 from audit.report import parquet_tables
-from audit.report.collect import collect_findings, collect_report, make_report_with_findings
+from audit.report.collect import collect_all_but_findings, collect_findings, make_report_with_findings
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.run.reading import AuditReading, read_facts
+from audit.run.reading import LogReading, read_facts
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted_copy import check_work_dir
 from audit.source.directory_snapshot import DirectorySnapshot, take_directory_snapshot
-from audit.source.remote import is_url, take_url_snapshot
+from audit.source.remote import is_url, take_remote_dir_snapshot
 
 Step = Callable[[str], None]
 """The callback that gets a description of the next step."""
@@ -34,7 +34,7 @@ Step = Callable[[str], None]
 def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
     """Read the log, run every check, and write all results to `options.out`.
 
-    Raises AuditError if the audit cannot be done; then at most tables of a run that no list names are written.
+    Raises AuditError if the audit cannot be done; then the table `runs` does not name tables that were written.
     """
     started = time.monotonic()
     out = _directory_made(options.out)
@@ -48,7 +48,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = read_live_state(options.against)
         time.sleep(PAUSE_S)  # the reported state is on its way into the segments
     step("reading the log")
-    reading = AuditReading(spark, options, inventory, *_earlier(spark, options, out))
+    reading = LogReading(spark, options, inventory, *_earlier(spark, options, out))
     found = query_findings(reading.facts)
     facts = reading.finish()
     # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
@@ -68,24 +68,24 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         found = query_findings(facts)
     report = _write_tables(facts, found, out, step, started)
     step("writing the reports")
-    parquet_tables.write_run(report.run, out)
+    parquet_tables.write_run_summary(report.run, out)
     write_reports(report, out)
     return report
 
 
 def _take_snapshot(spark: SparkSession, place: str) -> DirectorySnapshot:
-    return take_url_snapshot(spark, place) if is_url(place) else take_directory_snapshot(place)
+    return take_remote_dir_snapshot(spark, place) if is_url(place) else take_directory_snapshot(place)
 
 
 def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started: float) -> Report:
     """Write the tables and the findings; return the report on them."""
     with ThreadPoolExecutor(2) as threads:  # each of these uses less than one core
-        written = threads.submit(parquet_tables.write_all, facts, out)
-        collected = threads.submit(collect_report, facts)
+        written = threads.submit(parquet_tables.write_fact_tables, facts, out)
+        collected = threads.submit(collect_all_but_findings, facts)
         found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
-        parquet_tables.write("findings", found, out, facts.options.as_of_ms)
+        parquet_tables.write_parquet_table("findings", found, out, facts.options.as_of_ms)
         written.result()
         return make_report_with_findings(collected.result(), listed, time.monotonic() - started)
 

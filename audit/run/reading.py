@@ -8,19 +8,19 @@ from functools import partial
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.facts.fact_tables import build_fold_rules, checkpoint_lazily, make_lazy_facts
-from audit.facts.facts import Facts, RunSummary
+from audit.facts.fact_tables import build_fold_parameters, checkpoint_lazily, make_lazy_facts
 from audit.facts.inventory import LogInventory
+from audit.facts.log_facts import Facts, RunSummary
 from audit.facts.misplaced import find_misplaced_groups
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
 from audit.source import fold_log_dirs
 
 
-class AuditReading:
-    """A log that is being read, once; its facts can be queried already, and the queries are planned meanwhile.
+class LogReading:
+    """Reads a log once, in the background, so that queries on its `facts` can be planned meanwhile.
 
-    Planning takes Java seconds, and the readers are other processes.
+    Java needs seconds to plan them, while other processes do the reading.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class AuditReading:
         previous_runs: Sequence[RunSummary] = (),
         previous_offsets: DataFrame | None = None,
     ) -> None:
-        rules = msgspec.json.encode(build_fold_rules(options, inventory)).decode()
+        rules = msgspec.json.encode(build_fold_parameters(options, inventory)).decode()
         summary = checkpoint_lazily(fold_log_dirs(spark, options.log_dirs, SUMMARY, rules))
         _compile_queries(spark, False)
         self._thread = ThreadPoolExecutor(1)
@@ -41,7 +41,7 @@ class AuditReading:
         """The tables, planned for a summary that one task can hold, as it seldom is larger."""
 
     def finish(self) -> Facts:
-        """Wait for the end; return `facts`, or other facts if more tasks make them, or if groups are misplaced."""
+        """Wait until the log is read; return `facts`, or new facts if they need more tasks or groups are misplaced."""
         spread = 1 + self._rows.result() // self.facts.options.cutting.merged_rows
         self._thread.shutdown()
         if spread > 1:
@@ -53,7 +53,7 @@ class AuditReading:
 
 def read_facts(spark: SparkSession, options: AuditOptions, inventory: LogInventory) -> Facts:
     """Read the log, and plan the tables from it."""
-    return AuditReading(spark, options, inventory).finish()
+    return LogReading(spark, options, inventory).finish()
 
 
 def _read(summary: DataFrame) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon from which Spark forks its Python workers (`spark.python.daemon.module`): its own one, with imports done.
+"""The daemon from which Spark forks the audit's Python workers (`spark.python.daemon.module`).
 
-Spark's own daemon imports little, so that each worker would need a second for pyarrow, numpy and pandas.
+Runs Spark's own daemon after importing pyarrow, numpy and pandas, for which each worker would otherwise need a second.
 """
 
 import gc

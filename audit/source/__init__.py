@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log as rows for Spark, or as a fold's summary of rows that is made where they are read.
+"""Reads logs for Spark: where the rows of the log are read, a fold turns them into a summary of a few rows.
 
 Directories may be local paths, which are read in ranges, or URLs of any file system that Spark knows, which are read by
 its own reader of binary files; both at once, too.
@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from audit.source.folding import FoldDefinition, fold_local_dirs_lazily
 from audit.source.plan import check_log_dirs
-from audit.source.remote import fold_remote_log_dirs, is_url
+from audit.source.remote import fold_log_dirs_at_urls, is_url
 
-__all__ = ["folded"]
+__all__ = ["fold_log_dirs"]
 
 
 def fold_log_dirs(
@@ -24,7 +24,7 @@ def fold_log_dirs(
 ) -> DataFrame:
     """Return the rows that `fold` makes of every range of the log by these rules.
 
-    The reading of local directories is planned now. Raises AuditError if there is no log.
+    Local directories are listed now, and read when Spark computes the rows. Raises AuditError if there is no log.
     """
     schema: StructType = from_arrow_schema(fold.schema)
     local, urls = _apart(log_dirs)
@@ -36,7 +36,7 @@ def fold_log_dirs(
         def run(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return fold.run(rows, rules)
 
-        frames.append(fold_remote_log_dirs(spark, urls, fold.columns, schema, run))
+        frames.append(fold_log_dirs_at_urls(spark, urls, fold.columns, schema, run))
     return _together(frames)
 
 

@@ -14,10 +14,10 @@ import msgspec
 from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Range
-from audit.source.read import read_range
+from audit.source.read import read_range_chunks
 from audit.source.remote import is_url
-from audit.source.segments import list_segments
-from protocol.named_types import Offset
+from audit.source.segments import list_partition_segments
+from protocol.newtypes import Offset
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import CleaningJob, CleaningResult, OldSegment
 from storage.columns.batch_finder import Chunk
@@ -57,14 +57,14 @@ def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
             raise AuditError(f"--compacted {work}: this is in {log_dir}, where an audit writes nothing")
 
 
-def copy_log(log: Iterable[Range], directory: Path) -> LogCopy | None:
+def write_uncompacted_copy(log: Iterable[Range], directory: Path) -> LogCopy | None:
     """Write the batches of a partition to an empty directory, segment by segment; return None if there are none.
 
     Raises CorruptLog for a log that is damaged or out of order, VanishedLog, and OSError.
     """
     start, end = -1, 0
     for part in log:
-        for path, chunk in read_range(part):
+        for path, chunk in read_range_chunks(part):
             first, following = _extent(path, chunk, end)
             if first is None:
                 continue
@@ -110,10 +110,10 @@ def _append(chunk: Chunk, path: Path) -> None:
 
 
 def compact_log_copy(copy: LogCopy, now_ms: int, settings: CleanerSettings, clean: Clean) -> None:
-    """Compact all of a copy, as far as its transactions have ended, and again once all delete horizons are over.
+    """Compact a copy up to its first open transaction, twice: as of `now_ms`, and after delete.retention.ms is over.
 
-    The first time tombstones get their horizon, and the second time they are dropped: neither may restore deleted
-    state. Raises CorruptLog, OffsetMapTooSmall, and OSError.
+    The first time tombstones get the time of their deletion, and the second time they are dropped: neither may restore
+    deleted state. Raises CorruptLog, OffsetMapTooSmall, and OSError.
     """
     for at_ms in (now_ms, now_ms + settings.delete_retention_ms + 1):
         cleaned_to = copy.start
@@ -133,7 +133,7 @@ def _compact_from(
         directory=str(copy.directory),
         groups=[
             [OldSegment(Offset(found.base_offset), found.size_bytes)]
-            for found in list_segments(copy.directory)
+            for found in list_partition_segments(copy.directory)
         ],
         first_dirty_offset=Offset(first_dirty_offset),
         bound=Offset(copy.end),

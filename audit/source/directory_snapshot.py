@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from audit.errors import AuditError
-from audit.source.segments import list_segments, partition_dirs
+from audit.source.segments import list_partition_segments, partition_dirs
 from storage.disk.checkpoint_file import parse_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import (
@@ -36,7 +36,7 @@ class DirectorySnapshot(msgspec.Struct, frozen=True):
     """One log directory with its partitions.
 
     `cleaner_checkpoint` and `log_start` are the contents of these files, or None without such a file. `written_from`
-    has the offset from which on a node of this kind wrote a partition; None if a broker was the last to write.
+    has, by partition, the offset from which on a Groupkeeper node wrote; None if a broker was the last to write.
     """
 
     partitions: Sequence[PartitionSnapshot]
@@ -50,21 +50,24 @@ def take_directory_snapshot(log_dir: str) -> DirectorySnapshot:
     place = Path(log_dir)
     partitions = []
     for partition, directory in partition_dirs(place):
-        offsets = [segment.base_offset for segment in list_segments(directory)]
+        offsets = [segment.base_offset for segment in list_partition_segments(directory)]
         oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
         partitions.append(PartitionSnapshot(partition, str(directory), oldest, newest))
     home = _home(place)
     written_from = None
     if _is_ours(home):
         found = (each.partition for each in partitions)
-        written_from = find_takeover_offsets(_offsets(home / TAKEN_OVER_FILE) or {}, found)
+        written_from = find_offsets_after_broker(_offsets(home / TAKEN_OVER_FILE) or {}, found)
     return DirectorySnapshot(
         partitions, _offsets(home / CLEANER_OFFSET_FILE), read_log_starts(place), written_from
     )
 
 
-def find_takeover_offsets(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
-    """Return the offsets from which a node went on, by `taken_over`; partitions that are still unread are left out."""
+def find_offsets_after_broker(taken_over: Mapping[int, int], partitions: Iterable[int]) -> dict[int, int]:
+    """Return, by partition, the offset from which on a node wrote: by `taken_over`, or 0 if not in it.
+
+    Partitions whose offset is UNKNOWN_END are left out: a broker wrote them, and no node could read them yet.
+    """
     found = {partition: taken_over.get(partition, 0) for partition in partitions}
     return {partition: offset for partition, offset in found.items() if offset != UNKNOWN_END}
 
@@ -91,14 +94,14 @@ def _is_ours(log_dir: Path) -> bool:
 
 def _offsets(path: Path) -> dict[int, int] | None:
     try:
-        return parse_topic_offsets(path.read_bytes())
+        return parse_partition_offsets(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
         raise AuditError(f"{path}: {error.strerror or error}") from error
 
 
-def parse_topic_offsets(checkpoint: bytes) -> dict[int, int]:
-    """Return the offsets of the offsets topic's partitions in a checkpoint file; none if it is unreadable."""
+def parse_partition_offsets(checkpoint: bytes) -> dict[int, int]:
+    """Return the offset of each partition of the offsets topic in a checkpoint file; empty if it is unreadable."""
     offsets = parse_offsets(checkpoint) or {}
     return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}

@@ -26,7 +26,7 @@ JOINED_ROWS: Final = 100_000
 
 
 class FoldDefinition(msgspec.Struct, frozen=True):
-    """A summary: its input columns of `audit.schema.SCHEMA`, the schema of its rows, and its function.
+    """A fold: its input columns of `audit.schema.SCHEMA`, the schema of the rows that it returns, and its function.
 
     `run` gets the batches of one range, each of one file, and the rules as text. Columns of strings come with a
     dictionary.

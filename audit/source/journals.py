@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import journal_dirs
 from storage.errors import CorruptLog

@@ -16,7 +16,7 @@ import msgspec
 from audit.errors import AuditError
 from audit.source.directory_snapshot import read_log_starts
 from audit.source.journals import JournalDamage, JournalPartitionBatches, read_directory_journals
-from audit.source.segments import SegmentFile, list_segments, open_for_reading, partition_dirs
+from audit.source.segments import SegmentFile, list_partition_segments, open_for_reading, partition_dirs
 from storage.columns.batch_finder import find_split_points
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
@@ -30,8 +30,8 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
     """Batches of one partition: those that start in `segment` at a position from `start` up to `end`.
 
     If the file has been replaced by the time it is read, those from offset `first_offset` up to `next_offset` (None:
-    without a limit). In the `last` range of a partition its newest segment ends, and the batches of `journal` behind
-    that follow. Batches that end before `log_start` no longer count.
+    without a limit). The `last` range of a partition goes up to the end of the newest segment, and has the batches of
+    `journal` that come after it, too. Batches that end before `log_start` no longer count.
     """
 
     directory: str
@@ -59,7 +59,8 @@ def plan(
 ) -> list[Task]:
     """Return the tasks for some directories, with each partition's ranges in the order of its log.
 
-    A task has `task_bytes` or little more; with `tasks_wanted` up to RANGE_BYTES, as long as there are that many tasks.
+    A task has `task_bytes` or little more. With `tasks_wanted` it may have up to RANGE_BYTES, if about that many tasks
+    remain.
     A log directory holds directories named __consumer_offsets-<partition>, or is one of them. Raises AuditError if
     there is none, or if they cannot be read.
     """
@@ -106,7 +107,7 @@ def _ranges(
     journal: tuple[JournalPartitionBatches, ...],
     log_start: int,
 ) -> list[Range]:
-    segments = _from_start(list_segments(directory), log_start)
+    segments = _from_start(list_partition_segments(directory), log_start)
     pieces = [
         (segment, start, end, offset)
         for segment in segments

@@ -11,7 +11,7 @@ import pyarrow as pa
 from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
 from audit.source.journals import JournalDamage, JournalPartitionBatches
 from audit.source.plan import Range
-from audit.source.segments import SegmentFile, list_segments, open_for_reading
+from audit.source.segments import SegmentFile, list_partition_segments, open_for_reading
 from storage.columns.batch_finder import (
     CHUNK_BYTES,
     BadPieceReason,
@@ -33,9 +33,9 @@ FileChunk = tuple[str, Chunk]
 def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
     if isinstance(part, JournalDamage):
-        yield from decode_chunk_rows(part.path, None, damage_chunk(part.position, part.reason), columns)
+        yield from decode_chunk_rows(part.path, None, make_damage_chunk(part.position, part.reason), columns)
         return
-    for path, chunk in read_range(part):
+    for path, chunk in read_range_chunks(part):
         yield from decode_chunk_rows(path, part.partition, chunk, columns)
 
 
@@ -55,12 +55,12 @@ def decode_chunk_rows(
         yield pa.RecordBatch.from_arrays(arrays, list(columns))
 
 
-def damage_chunk(position: int, reason: str) -> Chunk:
+def make_damage_chunk(position: int, reason: str) -> Chunk:
     """Return a chunk without bytes, which only reports damage."""
     return Chunk(b"", position, [0], [0], {0: BadPieceReason(reason, False)})
 
 
-def read_range(part: Range) -> Iterator[FileChunk]:
+def read_range_chunks(part: Range) -> Iterator[FileChunk]:
     """Yield the pieces of a range, in the order of the log. Raises OSError."""
     reached = part.first_offset
     for path, chunk in skip_before_log_start(_segment_or_offsets(part), part.first_offset, part.log_start):
@@ -75,7 +75,7 @@ def read_range(part: Range) -> Iterator[FileChunk]:
 def skip_before_log_start(
     chunks: Iterable[FileChunk], first_offset: int, log_start: int
 ) -> Iterator[FileChunk]:
-    """Yield the chunks, from `first_offset` on, without the pieces that end before the log starts.
+    """Yield the chunks, of which the first starts at `first_offset`, without the pieces that end before `log_start`.
 
     Bytes that are no batch are left out, too, if a batch behind them shows that they end before the start.
     """
@@ -129,7 +129,7 @@ def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
 def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk]:
     """Yield the batches that start at an offset from `first` up to `stop`, wherever they are by now."""
     for _ in range(_ATTEMPTS):
-        segments = list_segments(Path(part.directory))
+        segments = list_partition_segments(Path(part.directory))
         if not segments:
             break
         try:
@@ -145,7 +145,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
             continue  # Replaced once more: go on behind the batches that were read.
     until = "its end" if stop is None else f"offset {stop}"
     reason = f"{CHANGED_MEANWHILE}: what was there from offset {first} up to {until} is gone"
-    yield part.segment.path if part.segment else part.directory, damage_chunk(part.start, reason)
+    yield part.segment.path if part.segment else part.directory, make_damage_chunk(part.start, reason)
 
 
 def _holding(segments: Sequence[SegmentFile], first: int, stop: int | None) -> list[tuple[SegmentFile, bool]]:

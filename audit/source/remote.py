@@ -24,12 +24,12 @@ from audit.schema import arrow_schema
 from audit.source.directory_snapshot import (
     DirectorySnapshot,
     PartitionSnapshot,
-    find_takeover_offsets,
-    parse_topic_offsets,
+    find_offsets_after_broker,
+    parse_partition_offsets,
 )
 from audit.source.journals import read_directory_journals
 from audit.source.plan import Range
-from audit.source.read import decode_chunk_rows, next_offset, read_range, skip_before_log_start
+from audit.source.read import decode_chunk_rows, next_offset, read_range_chunks, skip_before_log_start
 from storage.columns.batch_finder import Read, iter_segment_chunks
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -70,7 +70,7 @@ def is_url(log_dir: str) -> bool:
     return _URL.match(log_dir) is not None
 
 
-def take_url_snapshot(spark: SparkSession, url: str) -> DirectorySnapshot:
+def take_remote_dir_snapshot(spark: SparkSession, url: str) -> DirectorySnapshot:
     """Read the state of a log directory that a URL names. Raises AuditError."""
     url = url.rstrip("/")
     segments: dict[int, list[_Segment]] = {}
@@ -91,7 +91,7 @@ def take_url_snapshot(spark: SparkSession, url: str) -> DirectorySnapshot:
 
 def _offsets(spark: SparkSession, path: str) -> dict[int, int] | None:
     content = _content(spark, path)
-    return None if content is None else parse_topic_offsets(content)
+    return None if content is None else parse_partition_offsets(content)
 
 
 def _content(spark: SparkSession, path: str) -> bytes | None:
@@ -116,7 +116,7 @@ def _content(spark: SparkSession, path: str) -> bytes | None:
 
 
 def _written_from(spark: SparkSession, url: str, partitions: Iterable[int]) -> dict[int, int]:
-    return find_takeover_offsets(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
+    return find_offsets_after_broker(_offsets(spark, f"{url}/{TAKEN_OVER_FILE}") or {}, partitions)
 
 
 def _is_ours(spark: SparkSession, url: str) -> bool:
@@ -133,10 +133,10 @@ def _is_ours(spark: SparkSession, url: str) -> bool:
     )
 
 
-def fold_remote_log_dirs(
+def fold_log_dirs_at_urls(
     spark: SparkSession, urls: Sequence[str], columns: Sequence[str], schema: StructType, fold: Fold
 ) -> DataFrame:
-    """Return the rows, with `schema`, that `fold` makes of the rows of some directories, which have these columns.
+    """Return the rows, with `schema`, that `fold` makes of the rows of these directories, read with `columns`.
 
     Raises AuditError if there is no log, or a log that cannot be read like this.
     """
@@ -318,6 +318,6 @@ def _journal_rows(
             )
             yield from fold(
                 batch
-                for path, chunk in read_range(part)
+                for path, chunk in read_range_chunks(part)
                 for batch in decode_chunk_rows(urls[path], partition, chunk, columns)
             )

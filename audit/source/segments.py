@@ -46,7 +46,7 @@ def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
     return sorted((partition, path) for partition, path in found if partition is not None)
 
 
-def list_segments(directory: Path) -> list[SegmentFile]:
+def list_partition_segments(directory: Path) -> list[SegmentFile]:
     """Return the segments of a partition, oldest first; none if there is no such directory.
 
     Raises AuditError for a directory that changes all the time, OSError if it cannot be read.

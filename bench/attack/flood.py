@@ -11,8 +11,8 @@ from bench.attack.frames import request
 from bench.attack.node import connect, read_frame
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
-from protocol.named_types import GroupId
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId
 
 HEARTBEAT_EVERY_S: Final = 0.005
 ERROR_CODE: Final = slice(8, 10)
@@ -90,7 +90,9 @@ class Member:
 
     def _ask(self, api: ApiKey, version: int, message: object) -> hot.JoinGroupResponse:
         self._socket.sendall(request(api, version, message))
-        answer: hot.JoinGroupResponse = codec_for(api, version).decode_response(read_frame(self._socket), 4)
+        answer: hot.JoinGroupResponse = find_message_codec(api, version).decode_response(
+            read_frame(self._socket), 4
+        )
         return answer
 
     def beat_for(self, seconds: float) -> None:

@@ -5,8 +5,8 @@ import struct
 from typing import Any, NamedTuple
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
+from protocol.message_codecs import find_message_codec
 
 TOPIC_PARTITIONS = 2
 
@@ -24,7 +24,7 @@ class Size(NamedTuple):
 def header(api: ApiKey, version: int) -> bytes:
     """The header of a request."""
     return encode_request_header(
-        RequestHeader(api, version, 1, "attack"), flexible=codec_for(api, version).flexible
+        RequestHeader(api, version, 1, "attack"), flexible=find_message_codec(api, version).flexible
     )
 
 
@@ -36,7 +36,7 @@ def raw(api: ApiKey, version: int, body: bytes) -> bytes:
 
 def request(api: ApiKey, version: int, message: Any) -> bytes:
     """A frame with a well-formed request."""
-    return raw(api, version, codec_for(api, version).encode_request(message))
+    return raw(api, version, find_message_codec(api, version).encode_request(message))
 
 
 def names(kind: str, count: int) -> list[str]:

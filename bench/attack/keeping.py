@@ -25,10 +25,10 @@ from bench.servers import Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader
-from protocol.messages import CreateTopicsRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import CreateTopicsRequest
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 
 TOPIC: Final = "attacked"
 PIPELINED: Final = 200
@@ -64,12 +64,12 @@ class Peer:
 
 def frame(api: ApiKey, version: int, message: Any) -> bytes:
     """A whole request."""
-    return encode_request(codec_for(api, version), RequestHeader(api, version, 1, "attack"), message)
+    return encode_request(find_message_codec(api, version), RequestHeader(api, version, 1, "attack"), message)
 
 
 def answer(api: ApiKey, version: int, data: bytes) -> Any:
     """A whole response."""
-    return decode_answer(codec_for(api, version), api, data)
+    return decode_answer(find_message_codec(api, version), api, data)
 
 
 class Member(Background):

@@ -12,8 +12,8 @@ from bench.servers import tied_to_us
 from bench.watched import WatchedNode
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.messages import CreateTopicsRequest
-from protocol.named_types import GroupId, Offset
+from protocol.kafka_python_messages import CreateTopicsRequest
+from protocol.newtypes import GroupId, Offset
 
 TOPICS_PER_REQUEST: Final = 500
 WIDE_PARTITIONS: Final = 10_000

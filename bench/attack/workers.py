@@ -26,7 +26,7 @@ from bench.ports import HOST
 from bench.servers import REPOSITORY, Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from protocol.wire import pack_uvarint
 
 WORKERS: Final = 2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP server with /metrics (for Prometheus), /health (the process is alive) and /ready (see docs/operations.md).
 
-/groups/expiring?within_ms=N: the offsets that expire by then, for `groupkeeper groups expiring`.
+/groups/expiring?within_ms=N: the offsets that expire within N milliseconds, for `groupkeeper groups expiring`.
 
 All requests are GET, without a body. If the server listens on loopback only, requests must name a loopback host: else
 a web page could make a browser on this machine read the data, under a host name that resolves to this machine.
@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.metrics_page import MetricsEndpoint
-from coordinator.admin.ready import ReadyResponse
+from coordinator.admin.ready_response import ReadyResponse
 from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
 from coordinator.telemetry.logs import get_logger
 
@@ -112,7 +112,7 @@ class AdminServer:
             return refusal
         if self._only_loopback and not names_loopback(request.headers.get("Host", "")):
             return web.Response(status=403, text="this node is to be asked for as localhost or 127.0.0.1\n")
-        self.guard.on_request_complete(transport)
+        self.guard.on_request_received(transport)
         try:
             return await handler(request)
         except SharedWorkFailed:

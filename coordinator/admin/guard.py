@@ -37,7 +37,7 @@ class Guard:
         oldest.abort()
         return True
 
-    def on_request_complete(self, transport: asyncio.BaseTransport | None) -> None:
+    def on_request_received(self, transport: asyncio.BaseTransport | None) -> None:
         """Stop a connection's clock: its request is complete, and the response may take any time."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.stop_clock()
@@ -54,7 +54,7 @@ class Guard:
 
 
 class GuardedConnection(asyncio.Protocol):
-    """Passes all events on to aiohttp's handler of the connection."""
+    """A connection that passes its events on to aiohttp's handler, unless a limit ends it."""
 
     def __init__(self, guard: Guard, handler: asyncio.Protocol) -> None:
         self._guard = guard
@@ -87,7 +87,7 @@ class GuardedConnection(asyncio.Protocol):
             self._guard.connections.pop(self._transport, None)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on; end a peer that sends more before its response, because aiohttp would queue all of that."""
+        """Pass the data on; end the connection if data comes before the response, as aiohttp would queue all of it."""
         if not self._admitted:
             return
         if self.clock is None:

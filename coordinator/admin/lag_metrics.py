@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lag of groups in front of a Kafka cluster, under kafka_exporter's names if it has one."""
+"""The metrics of the lag of a gateway's groups; metrics that kafka_exporter also has keep its names."""
 
 from collections.abc import Callable, Iterable, Iterator
 

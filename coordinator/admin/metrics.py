@@ -22,21 +22,21 @@ from coordinator.admin.reference import (
     offset_metrics,
     request_metrics,
 )
-from coordinator.admin.reference.metric_help import CounterHelp, GaugeHelp
+from coordinator.admin.reference.metric_help_types import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.progress import RebalanceCause
+from coordinator.groups.rebalance_progress import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.lag_from_declared_ends import DeclaredEnds
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.runtime.scheduler import Job
+from coordinator.runtime.periodic_jobs import PeriodicJob
 from coordinator.telemetry.logs import dropped_line_count
 from coordinator.telemetry.stats import Histogram, Stats
 from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories
 from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
@@ -88,7 +88,7 @@ class NodeCollector(Collector):
         connections: Callable[[], int],
         failed_partitions: Callable[[], int],
         loads: Mapping[Partition, LoadProgress],
-        jobs: Mapping[str, Job],
+        jobs: Mapping[str, PeriodicJob],
         limits: LimitWatch,
         space: Callable[[], Space | None],
         groups_top: int,
@@ -109,7 +109,7 @@ class NodeCollector(Collector):
         self._ends = ends
 
     async def update_group_counts(self) -> None:
-        """Count the groups for all collections from now on."""
+        """Count the groups again; `collect` shows these counts until the next call."""
         ends = await self._ends() if self._ends is not None and self._groups_top else None
         self.group_counts = await count_groups(self.manager, self._groups_top, ends)
 

@@ -3,13 +3,13 @@
 
 from typing import NotRequired
 
-from coordinator.admin.ready import ReadyResponse
+from coordinator.admin.ready_response import ReadyResponse
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.misplaced_group_texts import PUT_IN_PLACE
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.scheduler import Scheduler
+from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.telemetry.stats import Stats
 from protocol.placement import find_swapped_directories
 from storage.log_manager import LogManager
@@ -64,7 +64,7 @@ class Readiness:
         failing = [job for job in self._scheduler.jobs.values() if job.failing_since_ms]
         return {
             "ready": self._leadership.is_mostly_ready,
-            "complete": self._leadership.is_ready and not since_ms and not wrong,
+            "complete": self._leadership.has_loaded_all_partitions and not since_ms and not wrong,
             "log_refusing_since": since_ms / 1e3 if since_ms else None,
             "log_refusing_reason": str(failed) if failed else None,
             "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},

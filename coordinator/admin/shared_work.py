@@ -17,7 +17,7 @@ class SharedWorkFailed(Exception):
 
 
 class SharedWork(Generic[K, V]):
-    """Work of one kind, one at a time, because each piece under way takes a slice of every turn of the event loop."""
+    """Runs work of one kind, one piece at a time: each running piece takes a slice of every turn of the event loop."""
 
     def __init__(self, name: str) -> None:
         """Create shared work with `name` as its name in the log."""

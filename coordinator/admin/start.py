@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 from coordinator.admin.admin_server import AdminServer
 from coordinator.admin.metrics import NodeCollector
 from coordinator.admin.metrics_page import MetricsEndpoint
-from coordinator.admin.ready import ReadyResponse
+from coordinator.admin.ready_response import ReadyResponse
 from coordinator.config import Address
 from coordinator.data_directory import CannotStart
 from coordinator.runtime.slices import Nanos

@@ -18,7 +18,7 @@ from coordinator.node import Node
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, build_schema
+from protocol.kafka_python_messages import ApiVersionsRequest, ApiVersionsResponse, build_schema
 
 SOFTWARE_FROM: Final = 3
 MEANT_FROM: Final = 5
@@ -52,7 +52,10 @@ def is_valid(request: ApiVersionsRequest, version: int) -> bool:
 
 
 def is_for_this_node(request: ApiVersionsRequest, cluster_id: str | None, node_id: int) -> bool:
-    """Return whether the client means this node, or any (KIP-1242). None as cluster id is unknown, and matches all."""
+    """Return whether the client means this node, or any node (KIP-1242).
+
+    A `cluster_id` of None is not known yet, and matches every cluster id in a request.
+    """
     if request.cluster_id is None:
         return True
     return request.node_id == node_id and cluster_id in (None, request.cluster_id)

@@ -12,9 +12,9 @@ from coordinator.api.declaration import Api
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
-from protocol.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from protocol.consumer_group_messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.errors import ErrorCode
-from protocol.messages import build_schema
+from protocol.kafka_python_messages import build_schema
 
 
 def handle(

@@ -35,7 +35,7 @@ class ResponseSink(Protocol):
     def answer_parked_request(self, ctx: "RequestContext", response: Any) -> None:
         """Send the response to a parked request."""
 
-    def claim_first_use(self, api_key: int) -> bool:
+    def claim_first_api_use(self, api_key: int) -> bool:
         """Return whether this is the first call for this api, to log a message once for each connection."""
 
     def run_in_slices(self, ctx: "RequestContext", work: "Work") -> None:
@@ -95,7 +95,7 @@ class RequestContext(ReplyDependencies):
         self.client_host = client_host
         """The client's address as Kafka shows it: "/127.0.0.1"."""
         self.api = api
-        """The version of the api that handles the request (`handled.VersionedApi`)."""
+        """The version of the api that handles the request (`versioned_api.VersionedApi`)."""
         self.request = request
         self.began_ns = 0
         """The time at which the node began to handle the request, by `Clock.nanos`."""
@@ -119,9 +119,9 @@ class RequestContext(ReplyDependencies):
             self.on_abandoned()
 
     @property
-    def claim_first_use(self) -> bool:
+    def claim_first_api_use(self) -> bool:
         """True if this is the first read for a request of this api on this connection."""
-        return self.sink.claim_first_use(self.api_key)
+        return self.sink.claim_first_api_use(self.api_key)
 
     def answer_by_sliced_work(self, work: Work) -> ParkedSentinel:
         """Park the request and answer it by `work`; each of its yields lets the event loop serve others."""

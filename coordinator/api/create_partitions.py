@@ -16,7 +16,7 @@ from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, build_schema
+from protocol.kafka_python_messages import CreatePartitionsRequest, CreatePartitionsResponse, build_schema
 
 CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
 

@@ -25,7 +25,7 @@ from coordinator.topology.view import ClusterTopology
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreateTopicsRequest, CreateTopicsResponse, build_schema
+from protocol.kafka_python_messages import CreateTopicsRequest, CreateTopicsResponse, build_schema
 
 CONFIGS_FROM: Final = 5
 

@@ -11,12 +11,12 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import DeleteGroupsRequest, DeleteGroupsResponse, build_schema
+from protocol.newtypes import GroupId
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> ParkedSentinel:
-    """Delete groups without members, with their offsets; a group that is named twice gets one result."""
+    """Delete groups that have no members, and their offsets; a group that is named twice gets one result."""
     return respond_in_slices(
         node, ctx, DeleteGroupsResponse(results=cast_as_list(_delete(node, request, ctx)))
     )

@@ -20,7 +20,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, build_schema
+from protocol.kafka_python_messages import DeleteTopicsRequest, DeleteTopicsResponse, build_schema
 
 IDS_FROM: Final = 6
 NO_ID: Final = uuid.UUID(int=0)

@@ -11,7 +11,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeClusterRequest, DescribeClusterResponse, build_schema
+from protocol.kafka_python_messages import DescribeClusterRequest, DescribeClusterResponse, build_schema
 
 ENDPOINT_TYPES_FROM: Final = 1
 BROKERS: Final = 1

@@ -18,7 +18,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, build_schema
+from protocol.kafka_python_messages import DescribeConfigsRequest, DescribeConfigsResponse, build_schema
 
 TOPIC: Final = 2
 BROKER: Final = 4

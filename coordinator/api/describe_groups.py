@@ -20,8 +20,8 @@ from coordinator.partitions.group_access import AbsentGroup
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import DescribeGroupsRequest, DescribeGroupsResponse, build_schema
+from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 NOT_FOUND_FROM = 6

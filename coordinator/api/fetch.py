@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The handler of Fetch v4-v18: a long poll that never finds data, except in `__consumer_offsets` (`fetch_log`).
+"""The handler of Fetch v4-v18: a long poll that never finds data, except in `__consumer_offsets`.
+
+`offsets_topic_fetch` reads that topic.
 
 v5: log start offset. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: rack. v12: flexible, diverging epochs.
 v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: the current leader (KIP-951). v17: directory id
@@ -40,8 +42,8 @@ from coordinator.telemetry.logs import get_logger
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, FetchResponse, build_schema
-from protocol.named_types import Partition
+from protocol.kafka_python_messages import FetchRequest, FetchResponse, build_schema
+from protocol.newtypes import Partition
 
 log = get_logger("api")
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from coordinator.topology.view import Leader
 from protocol.errors import ErrorCode
-from protocol.messages import FetchResponse
-from protocol.named_types import Offset
+from protocol.kafka_python_messages import FetchResponse
+from protocol.newtypes import Offset
 from storage.partition.reader import ReadResult
 
 UNKNOWN: Final = -1

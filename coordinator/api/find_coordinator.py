@@ -20,8 +20,8 @@ from coordinator.topology.view import Broker
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse, build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import FindCoordinatorRequest, FindCoordinatorResponse, build_schema
+from protocol.newtypes import GroupId
 
 log = get_logger("api")
 
@@ -40,7 +40,7 @@ def handle(
 ) -> FindCoordinatorResponse | ParkedSentinel:
     """Name the node that coordinates each key. The empty key is valid, and a repeated key gets a result each time."""
     version = ctx.api_version
-    if request.key_type == TRANSACTION and ctx.claim_first_use:
+    if request.key_type == TRANSACTION and ctx.claim_first_api_use:
         log.warning(
             "a client asks for transactions, which are not coordinated here",
             client_id=ctx.client_id,

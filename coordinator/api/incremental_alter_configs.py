@@ -23,7 +23,11 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, build_schema
+from protocol.kafka_python_messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    build_schema,
+)
 
 TOPIC: Final = 2
 BROKER: Final = 4

@@ -15,7 +15,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import InitProducerIdRequest, InitProducerIdResponse, build_schema
+from protocol.kafka_python_messages import InitProducerIdRequest, InitProducerIdResponse, build_schema
 
 NONE = -1
 

@@ -19,7 +19,7 @@ from protocol.bounds import BLOBS
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
-from protocol.messages import JoinGroupResponse as StreamedResponse
+from protocol.kafka_python_messages import JoinGroupResponse as StreamedResponse
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM: Final = 7
@@ -41,7 +41,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         request = copy_with_fields(request, rebalance_timeout_ms=request.session_timeout_ms)
     kept = group_access.look_up_classic_to_change(ctx, request.group_id)
     if isinstance(kept, AbsentGroup):
-        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.create_group(kept)
+        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else group_access.make_unstored_group(kept)
     if not isinstance(kept, GroupEntry):
         return error_response(request, kept, ctx.api_version)
     group_access.carry_out_outcome(
@@ -77,7 +77,7 @@ def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) ->
     return JoinGroupResponse(error_code=error, member_id=request.member_id, protocol_name=None)
 
 
-def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+def adapt_response_to_version(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     """Return the response in the form of a version: below v7 the protocol name is empty instead of null."""
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
         return copy_with_fields(response, protocol_name="")
@@ -85,7 +85,7 @@ def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
 
 
 def to_streamed_response(response: JoinGroupResponse, version: int) -> Any:
-    """Return the form to encode in steps of a response to a leader whose members have much metadata; None if short."""
+    """Return a response in the form that is encoded in steps, if it has much metadata for a leader; else None."""
     if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
         return None
     kind: Any = StreamedResponse
@@ -110,7 +110,7 @@ API: Final = Api(
     frame=BLOBS,
     changes=True,
     waits_for_members=True,
-    adapt=adapt,
+    adapt=adapt_response_to_version,
     in_pieces=to_streamed_response,
     short_answers=True,
 )

@@ -16,7 +16,7 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsRequest, ListGroupsResponse, build_schema
+from protocol.kafka_python_messages import ListGroupsRequest, ListGroupsResponse, build_schema
 
 
 def handle(

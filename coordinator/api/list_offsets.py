@@ -6,7 +6,7 @@ v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005)
 v11: the earliest offset that waits for upload (KIP-1023).
 
 The partitions hold no data. They start at offset 0, and end at the offset that their end group has committed
-(`end_offsets.py`). Without such an offset the end is unknown, and two kinds of clients ask for it:
+(`committed_end_offsets.py`). Without such an offset the end is unknown, and two kinds of clients ask for it:
 
 - Consumers without a committed offset want an offset to start at, and get the start. They name the leader epoch that
   they know, or use a version that cannot name it.
@@ -22,9 +22,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from coordinator.api.committed_end_offsets import NO_END, Known, find_ends_and_respond
 from coordinator.api.context import PARKED, InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
+from coordinator.api.declared_end_offsets import NO_END, Known, find_ends_and_respond
 from coordinator.api.partition_checks import (
     NO_EPOCH,
     READ_COMMITTED,
@@ -38,8 +38,8 @@ from coordinator.node import EndOffset, Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, build_schema
-from protocol.named_types import Offset, Partition
+from protocol.kafka_python_messages import ListOffsetsRequest, ListOffsetsResponse, build_schema
+from protocol.newtypes import Offset, Partition
 from storage.partition.reader import NO_TIMESTAMP, OffsetQuery, OffsetSpec, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 

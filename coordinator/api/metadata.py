@@ -30,7 +30,7 @@ from coordinator.topology.view import NO_NODE, Leader
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import MetadataRequest, MetadataResponse, build_schema
+from protocol.kafka_python_messages import MetadataRequest, MetadataResponse, build_schema
 
 MetadataRequestTopic = MetadataRequest.MetadataRequestTopic
 MetadataResponseTopic = MetadataResponse.MetadataResponseTopic

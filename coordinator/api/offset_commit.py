@@ -12,10 +12,10 @@ from uuid import UUID
 
 from coordinator.api.context import InSteps, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.merged_topic_order import merge_refused_and_answered
-from coordinator.api.part_errors import record_part_errors
+from coordinator.api.part_error_counting import record_part_errors
+from coordinator.api.refused_topics_first import merge_refused_before_answered
 from coordinator.api.slices import respond_in_slices
-from coordinator.api.topics import find_topic, request_topic_search
+from coordinator.api.topics import find_topic, trigger_topic_search
 from coordinator.catalogue.steps import run_all_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
@@ -44,10 +44,10 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages import OffsetCommitResponse as StreamedResponse
+from protocol.kafka_python_messages import OffsetCommitResponse as StreamedResponse
 from protocol.mypyc_shim import mypyc_attr
 from storage.errors import RecordTooLarge
-from storage.format.offset_record import pack_offset_rows
+from storage.format.offset_record import pack_offsets_into_rows
 from storage.format.records import TopicOffsetCommits
 
 _NONE: Final = ErrorCode.NONE
@@ -117,7 +117,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     error = _commit(group_access, request, ctx, decided, now)
     if error is not _NONE:
         run_all_steps(_refuse_in_steps(decided, error))
-    response = OffsetCommitResponse(topics=merge_refused_and_answered(decided.refused, decided.taken))
+    response = OffsetCommitResponse(topics=merge_refused_before_answered(decided.refused, decided.taken))
     if not decided.whole:
         record_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
     return response
@@ -134,7 +134,7 @@ def handle_in_steps(
     yield
     if error is not _NONE:
         yield from _refuse_in_steps(decided, error)
-    answers = merge_refused_and_answered(decided.refused, decided.taken)
+    answers = merge_refused_before_answered(decided.refused, decided.taken)
     yield
     return respond_in_slices(node, ctx, _response_in_slices(ctx.api_version, answers))
 
@@ -179,7 +179,7 @@ def _decide_wide(
         yield
     for commits in whole.stored:
         if not commits.metadata_bytes and request.retention_time_ms == NO_RETENTION_TIME:
-            commits.rows = pack_offset_rows(commits.values)
+            commits.rows = pack_offsets_into_rows(commits.values)
             yield
     decided.add_topics(whole)
     return found
@@ -249,7 +249,7 @@ def _group(
     """Return the group, a new one for a commit that names no generation, or why there is none."""
     if request.generation_id_or_member_epoch < 0:
         kept = group_access.look_up_group_to_change(ctx, request.group_id)
-        return group_access.create_group(kept) if isinstance(kept, AbsentGroup) else kept
+        return group_access.make_unstored_group(kept) if isinstance(kept, AbsentGroup) else kept
     kept = group_access.look_up_local_group(ctx, request.group_id)
     if not isinstance(kept, AbsentGroup):
         return kept
@@ -278,7 +278,7 @@ def _decide(
     """Decide the commit of one topic."""
     key, known = _find(node, topic, version)
     if not isinstance(known, Topic):
-        request_topic_search(node, key)
+        trigger_topic_search(node, key)
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return
@@ -296,7 +296,7 @@ def _decide(
     if len(commits.values) < len(topic.partitions):
         decided.whole = False  # or the request names a partition twice
     if missing:
-        request_topic_search(node, key)
+        trigger_topic_search(node, key)
         _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
     if answers:

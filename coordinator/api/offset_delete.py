@@ -6,9 +6,9 @@ from typing import Final, TypeAlias
 
 from coordinator.api.context import ParkedSentinel, RequestContext, Work
 from coordinator.api.declaration import Api
-from coordinator.api.merged_topic_order import merge_refused_and_answered
+from coordinator.api.refused_topics_first import merge_refused_before_answered
 from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
-from coordinator.api.topics import request_topic_search
+from coordinator.api.topics import trigger_topic_search
 from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
@@ -16,8 +16,8 @@ from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse, build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import OffsetDeleteRequest, OffsetDeleteResponse, build_schema
+from protocol.newtypes import GroupId
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN
 from storage.format.records import Record
 
@@ -55,7 +55,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
                 index = partition.partition_index
                 (existing if known is not None and known.has_partition(index) else missing).append(index)
         if missing or known is None:
-            request_topic_search(node, topic.name)
+            trigger_topic_search(node, topic.name)
             _refuse(refused, topic.name, missing)
         if existing:
             asked.append((topic.name, existing))
@@ -71,7 +71,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         for (name, indexes), codes in zip(batch, answers, strict=True):
             taken.append((name, _topic(name, indexes, codes)))
             yield
-    return OffsetDeleteResponse(error_code=0, topics=merge_refused_and_answered(refused, taken))
+    return OffsetDeleteResponse(error_code=0, topics=merge_refused_before_answered(refused, taken))
 
 
 def _batches(kept: GroupEntry, asked: list[Asked], bytes_max: int) -> Iterator[list[Asked]]:

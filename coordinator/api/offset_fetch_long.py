@@ -22,8 +22,8 @@ from protocol.hot.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponsePartitions,
 )
-from protocol.messages import OffsetFetchResponse
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import OffsetFetchResponse
+from protocol.newtypes import GroupId
 from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM: Final = 8
@@ -51,7 +51,7 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
 
 
 def count_whole_group_offsets(node: Node, request: OffsetFetchRequest) -> int:
-    """Return the number of offsets of the groups whose topics are null (v8 and later), for each time one is named."""
+    """Return the number of offsets of groups whose topics are null (v8 and later); a repeated group counts again."""
     counts: dict[str, int] = {}
     total = 0
     for wanted in request.groups:

@@ -3,8 +3,8 @@
 
 A fetch that finds less than `min_bytes` waits until the log end offset has moved, and then reads again. It is answered
 at once if there is an error, if the logs of client and leader diverge, or if the log has more data than the size limits
-allow. The first read covers the batches in the segments; every later one, and that of a client which does not wait, all
-that is durable (`log_reads`).
+allow. The first read covers only batches that are in the segments. Later reads, and the only read for a client that
+does not wait, cover all durable data (`client_log_reads`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +28,8 @@ from coordinator.partitions.client_log_reads import LogReadInProgress
 from coordinator.partitions.fetch_waiters import FetchWaiter
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, FetchResponse
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.kafka_python_messages import FetchRequest, FetchResponse
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.partition.reader import NO_EPOCH, FetchQuery, ReadResult
 
 FetchPartition = FetchRequest.FetchTopic.FetchPartition
@@ -51,7 +51,7 @@ class LogFetch:
     ) -> None:
         """Create a fetch for `rows` by partition; `refuse` returns why a partition is not read, or NONE.
 
-        `topics` makes the results by topic from the results for the partitions of this one.
+        `topics` takes the results for the partitions of `topic`, and returns the results for all topics of the request.
         """
         self._node = node
         self._ctx = ctx
@@ -69,7 +69,7 @@ class LogFetch:
         self._timer: Timer | None = None
 
     def start(self, wait_ms: int) -> ParkedSentinel:
-        """Start the fetch; answer once it has found enough, and after `wait_ms` in any case."""
+        """Start the fetch; answer once it has found enough, and at the latest after `wait_ms`."""
         self._node.stats.log_fetches += 1
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:

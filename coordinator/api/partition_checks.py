@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a topic's partitions that Metadata, ListOffsets and Fetch have in common."""
+"""The checks of a topic's partitions that ListOffsets and Fetch have in common."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.topology.view import ClusterTopology
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch
+from protocol.newtypes import LeaderEpoch
 
 READ_COMMITTED: Final = 1
 """The isolation level of a client that reads no records of open and aborted transactions."""
@@ -21,7 +21,8 @@ def find_partition_error_code(
 ) -> ErrorCode:
     """Return why a partition is refused, or NONE; `client_epoch` is the leader epoch in the request (KIP-320).
 
-    Another node as leader is no reason: all nodes answer alike for partitions without data (else see `can_answer_for`).
+    A partition is not refused because another node leads it: all nodes answer alike for partitions without data. For
+    partitions with data, `can_answer_for` decides.
     """
     if topic is None or not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

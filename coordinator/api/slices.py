@@ -13,11 +13,11 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from coordinator.api.context import SILENT, ParkedSentinel, RequestContext, Work
-from coordinator.api.part_errors import iterate_part_errors
+from coordinator.api.part_error_counting import iterate_part_errors
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coordinator.api.versioned_api import VersionedApi
+    from coordinator.api.single_api_version import SingleApiVersion
     from coordinator.node import Node
     from coordinator.telemetry.stats import Stats
 
@@ -33,7 +33,9 @@ ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """The longest response that is made in slices."""
 
 
-def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", frame: bytes, pos: int) -> Work:
+def handle_in_steps(
+    node: "Node", ctx: RequestContext, api: "SingleApiVersion", frame: bytes, pos: int
+) -> Work:
     """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
     request = yield from api.decode_in_steps(frame, pos)
     ctx.request = request
@@ -49,7 +51,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: "VersionedApi", fram
 
 
 def respond_in_slices(node: "Node", ctx: RequestContext, response: object) -> ParkedSentinel:
-    """Answer with a response that may have iterators (`streamed`) in place of its lists of structs."""
+    """Answer with a response that may have iterators in place of its lists of structs."""
     return ctx.answer_by_sliced_work(encode_body_in_steps(node, ctx, response))
 
 

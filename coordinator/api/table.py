@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import coordinator.api
 from coordinator.api.declaration import Api
+from coordinator.api.single_api_version import EncodeInSteps, SingleApiVersion
 from coordinator.api.slices import ANSWER_BYTES_MAX
-from coordinator.api.versioned_api import EncodeInSteps, VersionedApi
 from protocol import hot
 from protocol.apis import PRIVATE_FROM, ApiKey, ApiVersionRange
 from protocol.codec import Codec
@@ -38,7 +38,7 @@ class Capabilities:
     def __init__(self, apis: Iterable[AnyApi], answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
         """Limit responses that are made in slices to `answer_bytes_max` bytes."""
         self._apis = sorted(apis, key=lambda api: api.key)
-        self.routes: dict[int, VersionedApi] = {
+        self.routes: dict[int, SingleApiVersion] = {
             api_version_prefix(api.key, version): _handled(api, version, answer_bytes_max)
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
@@ -67,11 +67,11 @@ class Capabilities:
             {int(api.key): api.frame.frame_limit_bytes(message_bytes_max) for api in self._apis}
         )
 
-    def get_api_for_frame(self, frame: bytes) -> VersionedApi:
+    def get_api_for_frame(self, frame: bytes) -> SingleApiVersion:
         """Return the api for a request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
-        return self.routes.get(read_api_version_prefix(frame)) or self.find_unsupported_version_api(frame)
+        return self.routes.get(read_api_version_prefix(frame)) or self.get_version_refusal_api(frame)
 
-    def find_unsupported_version_api(self, frame: bytes) -> VersionedApi:
+    def get_version_refusal_api(self, frame: bytes) -> SingleApiVersion:
         """Return the api for a request that `routes` lacks: ApiVersions, which Kafka answers in every version.
 
         Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.
@@ -96,9 +96,9 @@ def load_declared_apis(package: ModuleType = coordinator.api) -> list[AnyApi]:
     return found
 
 
-def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> VersionedApi:
+def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> SingleApiVersion:
     codec: Codec[Any, Any] = api.schema.codecs[version]
-    return VersionedApi(
+    return SingleApiVersion(
         key=api.key,
         name=api.key.name.lower(),
         flexible=codec.flexible,
@@ -130,7 +130,7 @@ def _always(answer: bool, _request: Any) -> bool:
     return answer
 
 
-def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, VersionedApi, VersionedApi]:
+def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, SingleApiVersion, SingleApiVersion]:
     """Return how unserved versions are answered: the first flexible version, and the apis below and from it on."""
     refuse = api.refuse_version
     assert refuse is not None
@@ -160,6 +160,6 @@ def _in_one_step(decode: Callable[[bytes, int], Any], frame: bytes, pos: int) ->
 
 
 def _encode_in_steps(key: ApiKey, version: int, bytes_max: int) -> EncodeInSteps:
-    from protocol.messages import encode_response_in_steps
+    from protocol.kafka_python_messages import encode_response_in_steps
 
     return partial(encode_response_in_steps, key, version, bytes_max=bytes_max)

@@ -23,8 +23,8 @@ def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -
     return topic or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def request_topic_search(node: Node, key: str | bytes) -> None:
-    """Request a search for a topic, by its name or id in a request, that is unknown or has too few partitions.
+def trigger_topic_search(node: Node, key: str | bytes) -> None:
+    """Request a search for a topic that is unknown or has too few partitions; `key` is its name or id in a request.
 
     The cluster behind this node, if any, may have the topic by now; the client retries.
     """
@@ -38,7 +38,7 @@ def request_unknown_topics_search(
 ) -> None:
     """Request a search for those topics of an OffsetFetch that are unknown or have too few partitions.
 
-    By name they are answered as if they existed: the next request may commit to them.
+    Versions that name topics answer for unknown ones as if they existed, because the next request may commit to them.
     """
     look, catalogue = node.catalogue_store.look_for, node.catalogue
     if look is None:

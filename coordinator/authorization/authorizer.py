@@ -19,7 +19,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """The authorizer of a node, which has no permissions of its own."""
+    """An authorizer that allows everything, for a node that has no permissions of its own."""
 
     def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions:
         """Return a decision that allows each permission."""

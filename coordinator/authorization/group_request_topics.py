@@ -11,8 +11,8 @@ from protocol.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsPart:
-    """Requires a permission for each topic; the permitted topics are left if others are refused."""
+class TopicsRulePart:
+    """The part of a rule about topics: each topic needs a permission, and only permitted topics stay in the request."""
 
     operation: Operation
     refused: Callable[[Any, ErrorCode, int], Any]
@@ -34,7 +34,7 @@ class TopicsPart:
     def find_undecided_error(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
         """Return the first error that means neither that the client lacks the permission nor that the topic is unknown.
 
-        Returns NONE if there is no such error.
+        Returns NONE if there is no such error, and always if `refuses_all_unknown` is not set.
         """
         if self.refuses_all_unknown:
             for topic in topics or ():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from coordinator.authorization.group_request_topics import TopicsPart
+from coordinator.authorization.group_request_topics import TopicsRulePart
 from coordinator.authorization.permissions import DESCRIBE_CLUSTER, Operation, Permission, group_permission
 from coordinator.authorization.rule import (
     NONE,
@@ -18,7 +18,7 @@ from coordinator.authorization.rule import (
     copy_message_with,
 )
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
+from protocol.kafka_python_messages import DescribeGroupsRequest, ListGroupsRequest, ListGroupsResponse
 
 OPERATIONS_FROM: Final = 3
 """The version from which on DescribeGroups can ask for the authorized operations."""
@@ -38,10 +38,10 @@ def _nothing(_request: Any, _version: int) -> ErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class SingleGroupRule(Rule):
-    """Refuses a request that names one group as a whole without a permission on the group, and topics one by one."""
+    """The rule of a request about one group: refuses all of it, if the group is not permitted, or single topics."""
 
     operation: Operation = Operation.READ
-    topics: TopicsPart | None = None
+    topics: TopicsRulePart | None = None
     needs_topics: bool = False
     """True if nothing is left for the coordinator once all topics are refused."""
     refused_as: Callable[[Any], Any] | None = None
@@ -59,7 +59,7 @@ class SingleGroupRule(Rule):
         return [request.group_id]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
-        """Decide by the group on all, then on each topic; the refused topics come first in the response."""
+        """Refuse the request if its group is refused, else its refused topics, which come first in the response."""
         error = self.checked_before(request, version)
         if error is NONE:
             error = decide(group_permission(self.operation, request.group_id))
@@ -163,12 +163,12 @@ class SeveralGroupsRule(Rule):
 
 
 class DescribeGroupsRule(SeveralGroupsRule):
-    """Also reports the operations that are allowed on each group, if the request asks for them (KIP-430)."""
+    """The rule of DescribeGroups, which adds the allowed operations to the response if asked for (KIP-430)."""
 
     __slots__ = ()
 
     def needed_permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
-        """Return one permission for every group, or, if operations are asked for, all that can be found out."""
+        """Return one permission for each group, or those for all of `REPORTED` if the request asks for operations."""
         if not _asks_for_operations(request, version):
             return super().needed_permissions(request, version)
         return [group_permission(operation, name) for name in request.groups for operation in REPORTED]
@@ -176,7 +176,7 @@ class DescribeGroupsRule(SeveralGroupsRule):
     def restrict(
         self, request: DescribeGroupsRequest, version: int, decide: Decide, refuse: Refuse
     ) -> AuthorizationResult:
-        """Decide on each group on its own."""
+        """Decide on each group on its own, and add the allowed operations if the request asks for them."""
         result = super().restrict(request, version, decide, refuse)
         if not _asks_for_operations(request, version) or result.response is not None:
             return result
@@ -199,7 +199,7 @@ def _asks_for_operations(request: DescribeGroupsRequest, version: int) -> bool:
 
 
 class CoordinatorKeysRule(SeveralGroupsRule):
-    """Refuses groups in FindCoordinator with several keys; adds a text only if the permission is unknown."""
+    """The rule of FindCoordinator with several keys; a refused group gets a text only if its permission is unknown."""
 
     __slots__ = ()
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Any
 
-from coordinator.authorization.group_request_topics import TopicsPart
+from coordinator.authorization.group_request_topics import TopicsRulePart
 from coordinator.authorization.permissions import Operation, Permission, group_permission
 from coordinator.authorization.rule import (
     NONE,
@@ -28,7 +28,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 
 GROUPS_FROM = 8
 """The version from which on OffsetFetch asks for several groups."""
@@ -43,7 +43,7 @@ class OffsetFetchRule(Rule):
 
     def __init__(self, ids_from: int) -> None:
         """Use the ids of topics instead of their names from version `ids_from` on."""
-        self._topics = TopicsPart(
+        self._topics = TopicsRulePart(
             Operation.DESCRIBE, _refused_topic, refuses_all_unknown=True, ids_from=ids_from
         )
 

@@ -44,7 +44,7 @@ PASSES: Final = AuthorizationResult()
 
 
 class Rule(Protocol):
-    """The rule of one api; it names no group if every node can answer the request."""
+    """The rule of one api. `routing_group_ids` returns no group if every node can answer the request."""
 
     def needed_permissions(self, request: Any, version: int) -> list[Permission]:
         """Return all permissions that have to be known before the request is restricted."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from coordinator.authorization.group_request_topics import TopicsPart
+from coordinator.authorization.group_request_topics import TopicsRulePart
 from coordinator.authorization.groups import (
     CoordinatorKeysRule,
     DescribeGroupsRule,
@@ -21,7 +21,7 @@ from coordinator.authorization.rule import Rule, copy_message_with
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
-from protocol.messages import OffsetDeleteResponse
+from protocol.kafka_python_messages import OffsetDeleteResponse
 from protocol.sync_group_validation import lacks_protocol
 
 TOPIC_IDS_FROM: Final = 10
@@ -62,12 +62,12 @@ RULES: Final[Mapping[int, Rule]] = MappingProxyType(
         ApiKey.HEARTBEAT: SingleGroupRule(),
         ApiKey.LEAVE_GROUP: SingleGroupRule(),
         ApiKey.OFFSET_COMMIT: SingleGroupRule(
-            topics=TopicsPart(Operation.READ, _refused_commit, ids_from=TOPIC_IDS_FROM), needs_topics=True
+            topics=TopicsRulePart(Operation.READ, _refused_commit, ids_from=TOPIC_IDS_FROM), needs_topics=True
         ),
         ApiKey.OFFSET_FETCH: OffsetFetchRule(TOPIC_IDS_FROM),
         ApiKey.OFFSET_DELETE: SingleGroupRule(
             Operation.DELETE,
-            topics=TopicsPart(Operation.READ, _refused_deletion, refuses_all_unknown=True),
+            topics=TopicsRulePart(Operation.READ, _refused_deletion, refuses_all_unknown=True),
         ),
         ApiKey.DESCRIBE_GROUPS: DescribeGroupsRule(
             Operation.DESCRIBE, "groups", "groups", RefusedGroupsOrder.FIRST

@@ -108,8 +108,7 @@ class CatalogueWriter(ABC):
         *,
         only_try: bool = False,
     ) -> None:
-        """Change a draft of the catalogue as `submit_edit_with_callback` does, with an edit that yields between its
-        steps.
+        """Change a draft of the catalogue like `submit_edit_with_callback`, by an edit that yields between its steps.
 
         It should yield after every `TOPICS_PER_STEP` topics. With `only_try` its changes are not stored. After
         `refuse_further_changes` the outcome is ChangesClosed.
@@ -278,7 +277,7 @@ class CatalogueWriter(ABC):
                 yield from draft.undo_in_steps(mark)
                 change.outcome = error
             yield
-        return (yield from draft.changes_in_steps())
+        return (yield from draft.collect_changes_in_steps())
 
     def _notify(self, changes: Sequence[PendingEdit]) -> None:
         errors: list[Exception] = []

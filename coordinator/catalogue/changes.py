@@ -36,7 +36,7 @@ class ConfigsChanged(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The changes from old topics to new ones, in this order, so that the name of a deleted topic is free again."""
+    """The changes from old topics to new ones. They apply in the order of the fields: deletions free names first."""
 
     deleted: Sequence[bytes] = ()
     grown: Sequence[PartitionsAdded] = ()

@@ -25,7 +25,7 @@ from coordinator.catalogue.config_values import (
 )
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 _NEVER: Final = str(LONG_MAX)
 _DECOMPRESSED_MAX: Final = 2_147_483_639

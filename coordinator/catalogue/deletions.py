@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 
-class DeletedTopic(NamedTuple):
+class TopicDeletionBatch(NamedTuple):
     """The topics of one deletion."""
 
     number: int
@@ -38,13 +38,13 @@ NOTHING = StoredDeletions(0, (), {})
 
 
 class Deletions:
-    """The deletions that are not confirmed yet for every partition."""
+    """The deletions of topics in which some partition may still hold offsets."""
 
     def __init__(self, partitions: int, before: int = 0) -> None:
         """Begin with no offsets left in the first `before` deleted topics."""
         self.number = before
         """The number of topics that have been deleted."""
-        self._recent: deque[DeletedTopic] = deque()
+        self._recent: deque[TopicDeletionBatch] = deque()
         self._dropped = [before] * partitions
         self._behind: set[Partition] = set()
         """The partitions that may still hold offsets in the first of `_recent`."""
@@ -52,7 +52,7 @@ class Deletions:
     def note_deleted(self, names: Sequence[str], version: int = 0) -> None:
         """Note that these topics are deleted since this version."""
         self.number += len(names)
-        self._recent.append(DeletedTopic(self.number, version, names))
+        self._recent.append(TopicDeletionBatch(self.number, version, names))
         if len(self._recent) == 1:
             self._find_behind()
 
@@ -83,7 +83,10 @@ class Deletions:
         return any(before < gone.number <= number for gone in self._recent)
 
     def forget_dropped(self, is_damaged: Callable[[Partition], bool] = lambda _partition: False) -> None:
-        """Forget the topics that no partition can hold; damaged ones have no leader that could drop anything."""
+        """Forget the deleted topics in which no partition holds offsets.
+
+        Damaged partitions do not count, because they have no leader that could drop anything.
+        """
         if not self._recent or not all(map(is_damaged, self._behind)):
             return  # nearly always, and found by the first that is behind
         numbers = (n for p, n in enumerate(self._dropped) if not is_damaged(Partition(p)))
@@ -104,7 +107,7 @@ class Deletions:
             )
         )
 
-    def undropped_deletions_after(self, partition: Partition, number: int) -> list[DeletedTopic]:
+    def undropped_deletions_after(self, partition: Partition, number: int) -> list[TopicDeletionBatch]:
         """Return the deletions after this number whose offsets the partition may still hold."""
         after = max(self._dropped[partition], number)
         return [gone for gone in self._recent if gone.number > after]
@@ -121,7 +124,7 @@ class Deletions:
 
     @property
     def offsets_partition_count(self) -> int:
-        """The number of partitions."""
+        """The number of partitions of `__consumer_offsets`."""
         return len(self._dropped)
 
     def __len__(self) -> int:

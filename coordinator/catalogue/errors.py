@@ -21,8 +21,8 @@ class OffsetsTopicChanged(StorageError):
     """`offsets.topic.num.partitions` differs from the number that this data directory was made with."""
 
 
-def parse_decode_error(error: Exception) -> tuple[int | None, str]:
-    """Return where in the decoded bytes an error is, None if it names no byte, and its text without that."""
+def split_decode_error(error: Exception) -> tuple[int | None, str]:
+    """Return the position in the decoded bytes that an error names, or None, and its text without the position."""
     reason = str(error)
     at_byte = _AT_BYTE.search(reason)
     return (int(at_byte[1]), _AT_BYTE.sub("", reason)) if at_byte else (None, reason)

@@ -12,8 +12,8 @@ from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from protocol.named_types import Partition
-from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
+from protocol.newtypes import Partition
+from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file_content
 from storage.errors import StorageError, storage_error
 
 log = get_logger("catalogue")
@@ -98,7 +98,7 @@ class CatalogueFile:
         """Replace the file by these topics and deletions, atomically and durably. Raises StorageError."""
         data = b"".join(file_format.encode_file_in_parts(offsets_topic, topics, deletions))
         try:
-            replace_file(self._fs, self.path, data, sync=True)
+            replace_file_content(self._fs, self.path, data, sync=True)
         except OSError as error:  # the old file is unchanged
             raise storage_error(self.path, error, "writing the catalogue") from error
         self._write(lambda: self._fs.fsync_dir(self.path.parent))
@@ -116,7 +116,7 @@ class CatalogueFile:
 
         It is on disk on return. Raises StorageError; then `is_doubtful`.
         """
-        self._add([file_format.encode_offset_drops(dropped)] if dropped else [])
+        self._add([file_format.encode_finished_drops(dropped)] if dropped else [])
 
     def _add(self, data: list[bytes]) -> None:
         if self._is_doubtful:

@@ -49,11 +49,11 @@ from coordinator.catalogue.changes import (
     topic_pieces,
 )
 from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
-from coordinator.catalogue.errors import CorruptCatalogue, parse_decode_error
+from coordinator.catalogue.errors import CorruptCatalogue, split_decode_error
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, invalid_reason
 from coordinator.catalogue.topic import Topic
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.properties import encode_uuid
 
 VERSION: Final = 3
@@ -149,11 +149,11 @@ def encode_file_in_parts(
     for names in gone:
         yield _line(_Changes(gone=list(names)))
     if deletions.dropped:
-        yield encode_offset_drops(deletions.dropped)
+        yield encode_finished_drops(deletions.dropped)
 
 
-def encode_offset_drops(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
-    """Encode a line: by a number, the partitions that hold no offsets in the topics deleted up to it."""
+def encode_finished_drops(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
+    """Encode a line that lists, by a number, the partitions without offsets in the topics deleted up to that number."""
     return _line(_Changes(dropped=[_Dropped(upto, list(parts)) for upto, parts in dropped.items()]))
 
 
@@ -265,7 +265,7 @@ def _read(text: bytes, position: int, path: Path, kind: type[Line]) -> Line:
     try:
         return msgspec.json.decode(b"{" + body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        where, reason = parse_decode_error(error)
+        where, reason = split_decode_error(error)
         if where is not None:
             position += (
                 _BODY_AT - 1 + where

@@ -14,7 +14,7 @@ PARTITIONS_PER_TOPIC_MAX: Final = 100_000
 
 
 class TopicLimits(msgspec.Struct, frozen=True):
-    """The settings that bound the catalogue, which refusals name."""
+    """The limits of the catalogue; a refusal names the setting of its limit."""
 
     topics: int
     partitions: int
@@ -36,7 +36,7 @@ class TopicLimits(msgspec.Struct, frozen=True):
         )
 
     def would_exceed(self, before: "Totals", after: "Totals") -> bool:
-        """Return whether a total has grown beyond its limit."""
+        """Return whether a total in `after` exceeds its limit and is larger than in `before`."""
         return (
             after.topics > max(before.topics, self.topics)
             or after.partitions > max(before.partitions, self.partitions)

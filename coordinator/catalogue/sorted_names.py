@@ -48,7 +48,7 @@ class OrderedNames:
             del self._blocks[number], self._firsts[number]
 
     def after(self, last: str | None) -> list[str]:
-        """Return the names after `last`, up to a block, or the first ones if `last` is None; none at the end."""
+        """Return at most one block of names after `last`, or the first block for None; an empty list at the end."""
         if last is None or not self._blocks:
             return self._blocks[0][:] if self._blocks else []
         number = self._block_of(last)

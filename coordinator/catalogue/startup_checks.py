@@ -43,10 +43,10 @@ def read_partition_count(fs: FileSystem, data_dir: Path) -> int | None:
 
 
 def raise_if_data_unfit(fs: FileSystem, settings: Settings) -> None:
-    """Raise StorageError if an import was interrupted, or if a gateway's groups would lose their cluster.
+    """Raise StorageError if an import was interrupted, or if a gateway's data is used without its cluster.
 
-    Without the cluster its logins and rights are missing, and because of topics that clients create or delete meanwhile
-    the offsets in the cluster's topics would be dropped at the next start as a gateway.
+    Without the cluster, its logins and permissions do not apply. Clients could also create or delete topics; then the
+    next start as a gateway would drop the offsets in the cluster's topics.
     """
     raise_if_import_unfinished(fs, settings.data_dir)
     if settings.is_gateway or not fs.exists(settings.data_dir / known_cluster.FILE_NAME):

@@ -16,7 +16,7 @@ from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem
 
 log = get_logger("catalogue")
@@ -110,7 +110,7 @@ class CatalogueStore(CatalogueWriter):
     def _went(self, names: Sequence[str]) -> None:
         self.deletions.note_deleted(names, self.topics_version())
 
-    def store_drops(
+    def persist_finished_drops(
         self,
         dropped: Mapping[Partition, int],
         done: Callable[[bool], None],

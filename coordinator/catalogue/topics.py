@@ -232,9 +232,9 @@ class Draft(MutableTopics):
 
     def changes(self) -> Changes:
         """Return the changes that turn the topics below into these topics."""
-        return run_all_steps(self.changes_in_steps())
+        return run_all_steps(self.collect_changes_in_steps())
 
-    def changes_in_steps(self) -> Steps[Changes]:
+    def collect_changes_in_steps(self) -> Steps[Changes]:
         """Return the same as `changes`, in steps; nothing may change before the last step."""
         deleted: list[bytes] = []
         grown: list[PartitionsAdded] = []

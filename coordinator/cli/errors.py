@@ -54,5 +54,5 @@ def print_error(message: str) -> None:
 
 
 def print_line(line: str, *, err: bool = False) -> None:
-    """Print one line, with control characters, which names from clients may have, as escapes."""
+    """Print one line, with control characters as escapes, since names from clients may contain them."""
     typer.echo(escape_unprintable(line), err=err)

@@ -85,10 +85,10 @@ def import_broker(
         if from_bootstrap is not None and partitions is not None:
             raise CommandError("--partitions works only with --from-log-dirs", EXIT_USAGE)
         if from_bootstrap is not None:
-            from coordinator.cli.import_cluster import ImportOptions, import_cluster
+            from coordinator.cli.running_cluster_import import ImportOptions, import_from_running_cluster
 
             places = (from_bootstrap, from_command_config, bootstrap, command_config)
-            import_cluster(
+            import_from_running_cluster(
                 ImportOptions(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
             )
             return
@@ -112,7 +112,7 @@ def _import_directories(
     from_log_dirs: str, data_dir: str | None, partitions: int | None, *, dry_run: bool, force: bool
 ) -> None:
     with exit_on_errors():
-        from coordinator.host import real_machine
+        from coordinator.host_resources import real_machine
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
         from coordinator.importer.target import DirectoryIdentity, import_data_directory

@@ -12,11 +12,11 @@ import typer
 from coordinator.cli.data_dir import DataDir, is_data_dir, load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.config import Settings
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories, infer_later_partition_count
 
 if TYPE_CHECKING:
-    from coordinator.host import HostResources
+    from coordinator.host_resources import HostResources
     from coordinator.importer.lost_catalogue import CatalogueReplacement
     from protocol.placement import PartitionPlacementTally
     from storage.disk.filesystem import FileSystem
@@ -46,7 +46,7 @@ def check_log(
     """
     with exit_on_errors():
         from coordinator.cli import render
-        from coordinator.host import real_machine
+        from coordinator.host_resources import real_machine
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
@@ -80,7 +80,7 @@ def _placements(
     from coordinator.partitions.offline_shard import read_shard, tally_group_placement
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
-    from storage.format.loader import RecordDecoder
+    from storage.format.record_decoder import RecordDecoder
     from storage.recovery.check import find_expected_partitions
 
     loader = RecordDecoder()
@@ -159,7 +159,7 @@ def _failures_in_words() -> "Iterator[None]":
 @contextmanager
 def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResources]":
     """Lock the data directory against nodes; `settled` first brings the contents of its journals into the segments."""
-    from coordinator.host import real_machine
+    from coordinator.host_resources import real_machine
     from storage.disk.lock import DirectoryLock
 
     directory, machine = require_directory(settings.data_dir), real_machine()
@@ -180,7 +180,7 @@ def _repair_partition(
     fs = machine.fs
     repair = plan_repair(fs, directory, partition)
     if not dry_run:
-        repair = carry_out(fs, directory, repair, machine.now())
+        repair = carry_out(fs, directory, repair, machine.utc_now())
     _print_repair(repair, partition, dry_run=dry_run)
 
 
@@ -190,7 +190,7 @@ def _repair_journals(machine: "HostResources", settings: Settings, *, accept: bo
 
     fs, how = machine.fs, make_storage_settings(settings)
     if accept:
-        done = recover_despite_loss(fs, settings.data_dir, how, machine.now())
+        done = recover_despite_loss(fs, settings.data_dir, how, machine.utc_now())
     else:
         done = AcceptedLoss(find_damage(fs, settings.data_dir, how.topic))
     _print_loss(done, accepted=accept)

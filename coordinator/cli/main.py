@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli import log, partitions
+from coordinator.cli import log, partition_commands
 from coordinator.cli.audit import ACCEPT_ALL, audit
 from coordinator.cli.errors import exit_on_errors
 from coordinator.cli.groups.app import app as groups
@@ -30,14 +30,12 @@ app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
 app.add_typer(groups, name="groups")
 app.add_typer(topics, name="topics")
 app.add_typer(log.app, name="log")
-app.add_typer(partitions.app, name="partitions")
+app.add_typer(partition_commands.app, name="partitions")
 
 
 @app.command()
 def settings(
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a Markdown metrics_markdown_page instead.")
-    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page instead.")] = False,
 ) -> None:
     """Print every setting with its default, as a config file."""
     from coordinator.config import example, reference
@@ -72,7 +70,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line of this process; ends it with the command's exit code."""
+    """Run the command line of this process, and end the process with the command's exit code."""
     app(prog_name="groupkeeper")
 
 

@@ -69,9 +69,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         (too_wide if max(map(cell_len, row)) > LINES_MAX * console.width else rest).append(row)
     if rest or not too_wide:
         fits = _fits(columns, rest, console.width)
-        sys.stdout.write(_as_table(console, columns, rest) if fits else format_records(columns, rest))
+        sys.stdout.write(_as_table(console, columns, rest) if fits else format_rows_vertically(columns, rest))
     _gap(bool(rest and too_wide))
-    sys.stdout.write(format_records(columns, too_wide))
+    sys.stdout.write(format_rows_vertically(columns, too_wide))
 
 
 def _as_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -102,7 +102,7 @@ def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
     return sum(widest) + GAP * len(widest) <= width
 
 
-def format_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def format_rows_vertically(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a line for each value of each row, and an empty line between rows."""
     label = max(map(cell_len, columns)) + 1
     blocks = (
@@ -113,5 +113,5 @@ def format_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 
 def escape_cell(value: Cell) -> str:
-    """Return the value as text, with control characters, which clients may have chosen, as escapes."""
+    """Return the value as text with control characters as escapes, or ABSENT if there is no value."""
     return ABSENT if value is None or value == "" else escape_unprintable(str(value))

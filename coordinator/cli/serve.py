@@ -70,7 +70,7 @@ def _run(settings: Settings) -> int:
     """Run a node, or a supervisor of several."""
     # only now, so that a mistake in the settings is reported at once
     from coordinator.catalogue.startup_checks import adapt_settings_to_data
-    from coordinator.host import real_machine
+    from coordinator.host_resources import real_machine
     from coordinator.telemetry import logs
 
     logs.configure(settings.log_format, settings.log_level, queued=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of several settings together, for what no setting can break alone. Each mistake is one line."""
+"""Checks that settings fit together, after each has been checked alone. Each mistake is reported in one line."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,7 +16,7 @@ _DEFAULTS: Final = Settings()
 
 
 def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
-    """Raise ConfigError for the first mistake; `origins` says where each setting that is no default was written."""
+    """Raise ConfigError for the first mistake; `origins` maps each given setting to the place where it was written."""
     _Checks(settings, origins).all()
 
 

@@ -355,7 +355,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
 
     @property
     def is_gateway(self) -> bool:
-        """True if this node is a gateway to a Kafka cluster, whose topics are the only ones."""
+        """True if this node is a gateway to a Kafka cluster; it then has only the cluster's topics."""
         return self.upstream_bootstrap_servers is not None
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log's part of the settings, for a node that is alone, a worker and a supervisor alike."""
+"""Makes the settings of the log from the settings of a node, in the same way for every kind of process."""
 
 from coordinator.config import Settings
 from storage.settings import LogSettings

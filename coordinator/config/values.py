@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """True if the host names every interface of a machine, which is no name to connect to."""
+        """True if the host stands for every interface of a machine; clients cannot connect to such a host."""
         return self.host in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound to
 
     @classmethod

@@ -77,7 +77,10 @@ class AddressBook:
         return broker._replace(host=place.host, port=place.port)
 
     def make_client_node_list(self, brokers: list[ListedBroker]) -> list[ListedBroker]:
-        """Return all of these brokers with the addresses for clients, and our nodes."""
+        """Return these brokers with the addresses for clients, and behind them our nodes.
+
+        Unknown brokers are registered; brokers that can have no port are left out.
+        """
         ours = (ListedBroker(node.node_id, *node.address, None) for node in self.nodes.values())
         return [
             *(moved for moved in map(self.register_and_translate_broker, brokers) if moved is not None),

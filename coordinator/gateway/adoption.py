@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes a group over, with its offsets, before a client joins it, or commits in it without being a member.
 
-Groups that are known to be ours are remembered; a group that was given back is forgotten. Requests for a group that
-is being taken over wait for that together. A group that cannot be taken over now (it lives at the cluster, or the
-cluster does not answer) is refused, and is tried again after a moment. `refusals` has the errors.
+Groups that are known to be ours are remembered; a group that was given back is forgotten. All requests for a group
+that is being taken over wait for the same attempt. A group that cannot be taken over now (it lives at the cluster, or
+the cluster does not answer) is refused, and is tried again after a moment. `takeover_error_codes` has the errors.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
 from coordinator.gateway.takeover_error_codes import (
     PASS,
     TakeoverErrors,
+    get_errors_for_adopt_result,
     make_join_commit_errors,
-    takeover_errors_for,
 )
 from coordinator.runtime.promise import Promise, Wake
 from coordinator.runtime.tasks import Tasks
@@ -33,7 +33,7 @@ from coordinator.upstream.adoption import (
 from coordinator.upstream.errors import UpstreamError
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 log = get_logger("adoption")
 
@@ -196,7 +196,7 @@ class Adoption:
             )
             return make_join_commit_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
-        return takeover_errors_for(result), result.outcome
+        return get_errors_for_adopt_result(result), result.outcome
 
     def _count(self, group: GroupId, result: AdoptResult) -> None:
         outcome = result.outcome

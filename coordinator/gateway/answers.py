@@ -20,11 +20,10 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
+from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.api.table import AnyApi, Capabilities
-from coordinator.api.versioned_api import VersionedApi
 from coordinator.gateway.routing_types import with_length
 from protocol.apis import ApiKey, VersionRange
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import (
     decode_request_header,
@@ -32,7 +31,12 @@ from protocol.headers import (
     has_flexible_response_header,
     read_api_version_prefix,
 )
-from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, find_message_classes
+from protocol.kafka_python_messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    find_message_classes,
+)
+from protocol.message_codecs import find_message_codec
 
 MEMBERS: Final[tuple[AnyApi, ...]] = (
     join_group.API,
@@ -64,7 +68,7 @@ DELETE: Final = 1
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
-def find_request_api(frame: bytes) -> VersionedApi:
+def find_versioned_api(frame: bytes) -> SingleApiVersion:
     """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
     return DECLARED.routes[read_api_version_prefix(frame)]
 
@@ -81,14 +85,14 @@ def get_our_offered_versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange
 
 def decode_coordinator_request(frame: bytes) -> Any:
     """Decode a request of `DECLARED`. Raises ProtocolError."""
-    api = find_request_api(frame)
+    api = find_versioned_api(frame)
     _, pos = decode_request_header(frame, api.flexible)
     return api.decode(frame, pos)
 
 
 def encode_response_to_request(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
-    api = find_request_api(frame)
+    api = find_versioned_api(frame)
     header, _ = decode_request_header(frame, api.flexible)
     if api.adapt is not None:
         response = api.adapt(response, header.api_version)
@@ -97,7 +101,7 @@ def encode_response_to_request(frame: bytes, response: object) -> bytes:
 
 def encode_changed_request(frame: bytes, changed: object) -> bytes:
     """Return the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
-    codec = codec_for(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
+    codec = find_message_codec(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return with_length(frame[:pos] + codec.encode_request(changed))
 
@@ -109,7 +113,7 @@ def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
     """
     return encode_response_to_request(
         frame,
-        find_request_api(frame).error_response(
+        find_versioned_api(frame).error_response(
             decode_coordinator_request(frame), error, read_api_version_prefix(frame) & 0xFFFF
         ),
     )
@@ -117,7 +121,7 @@ def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
 
 def decode_broker_request(frame: bytes) -> Any:
     """Decode a request that any broker may get. Raises ProtocolError."""
-    codec = codec_for(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
+    codec = find_message_codec(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
     _, pos = decode_request_header(frame, codec.flexible)
     return codec.decode_request(frame, pos)
 
@@ -125,7 +129,7 @@ def decode_broker_request(frame: bytes) -> Any:
 def make_response_with_body(frame: bytes, body: bytes) -> bytes:
     """Return the response with this body to a request that any broker may get. Raises ProtocolError."""
     api_key = read_api_version_prefix(frame) >> 16
-    flexible = codec_for(api_key, read_api_version_prefix(frame) & 0xFFFF).flexible
+    flexible = find_message_codec(api_key, read_api_version_prefix(frame) & 0xFFFF).flexible
     header, _ = decode_request_header(frame, flexible)
     return encode_response(header.correlation_id, body, has_flexible_response_header(api_key, flexible))
 
@@ -148,13 +152,13 @@ def _empty_body(api_key: ApiKey, version: int) -> bytes:
         fields = {"unknown_state_filters": [], "transaction_states": []}
     else:
         fields = {"groups": []}
-    return codec_for(api_key, version).encode_response(make(version=version, **fields))
+    return find_message_codec(api_key, version).encode_response(make(version=version, **fields))
 
 
 def make_empty_configs_response(
     frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]
 ) -> bytes:
-    """Return the response to a DescribeConfigs that none of these resources has a setting. Raises ProtocolError."""
+    """Return a DescribeConfigs response in which none of these resources has a setting. Raises ProtocolError."""
     version = read_api_version_prefix(frame) & 0xFFFF
     results = [
         DescribeConfigsResponse.DescribeConfigsResult(
@@ -169,7 +173,7 @@ def make_empty_configs_response(
     ]
     response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
     return make_response_with_body(
-        frame, codec_for(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response)
+        frame, find_message_codec(ApiKey.DESCRIBE_CONFIGS, version).encode_response(response)
     )
 
 
@@ -194,7 +198,7 @@ def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes
     ]
     response = kind(version=version, throttle_time_ms=0, responses=responses)
     return make_response_with_body(
-        frame, codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response)
+        frame, find_message_codec(ApiKey.INCREMENTAL_ALTER_CONFIGS, version).encode_response(response)
     )
 
 
@@ -205,5 +209,5 @@ def make_unsupported_response(frame: bytes) -> bytes:
     low, high = api_versions.API.versions
     offer = make.ApiVersion(version=0, api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high)
     response = make(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[offer])
-    body = codec_for(ApiKey.API_VERSIONS, 0).encode_response(response)
+    body = find_message_codec(ApiKey.API_VERSIONS, 0).encode_response(response)
     return encode_response(header.correlation_id, body, False)

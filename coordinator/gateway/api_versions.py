@@ -16,10 +16,10 @@ from coordinator.gateway.rewriting import OfferedVersions
 from coordinator.gateway.routing_types import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, decode_request_header
-from protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from protocol.kafka_python_messages import ApiVersionsRequest, ApiVersionsResponse
+from protocol.message_codecs import find_message_codec
 
 JUDGED_FROM: Final = 4
 """The first version that brokers before 3.9 lack."""
@@ -32,7 +32,7 @@ UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class ApiVersionsHandler:
-    """Answers ApiVersions from v4 on as a connection's broker would for the node that the client has connected to."""
+    """Answers ApiVersions from v4 on for the node that the client has connected to: a broker or one of ours."""
 
     def __init__(
         self, book: AddressBook, offered: OfferedVersions, offloader: Offloader, *, asks_for_login: bool
@@ -75,7 +75,7 @@ def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:
         client_software_name=request.client_software_name,
         client_software_version=request.client_software_version,
     )
-    codec = codec_for(ApiKey.API_VERSIONS, version)
+    codec = find_message_codec(ApiKey.API_VERSIONS, version)
     older_header = RequestHeader(ApiKey.API_VERSIONS, version, header.correlation_id, header.client_id)
     return encode_request(codec, older_header, older)
 
@@ -87,7 +87,7 @@ def _newest_instead(answer: bytes) -> int | None:
     """
     if answer[ERROR_AT : ERROR_AT + 2] != UNSUPPORTED_VERSION:
         return None
-    codec = codec_for(ApiKey.API_VERSIONS, NAMELESS_MAX)
+    codec = find_message_codec(ApiKey.API_VERSIONS, NAMELESS_MAX)
     response: ApiVersionsResponse = decode_answer(codec, ApiKey.API_VERSIONS, answer, LENGTH_BYTES)
     offered = (each.max_version for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS)
     return min(next(offered, 0), NAMELESS_MAX - 1)
@@ -95,5 +95,5 @@ def _newest_instead(answer: bytes) -> int | None:
 
 def _error(frame: bytes, request: ApiVersionsRequest, error: ErrorCode, version: int) -> Verdict:
     response = api_versions.error_response(request, error, version)
-    body = codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
+    body = find_message_codec(ApiKey.API_VERSIONS, version).encode_response(response)
     return Verdict(HERE, answers.make_response_with_body(frame, body))

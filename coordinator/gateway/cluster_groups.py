@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers requests about groups that are not here with the cluster's data, which moves no group.
+"""Answers requests about groups that are not here with the cluster's data, without moving the groups here.
 
 The client's node is asked which groups are here, on the client's own connection. Requests for the others are sent to
 their coordinators in the cluster, as the gateway's user and after the client's own permissions were checked. A group
@@ -19,7 +19,7 @@ from coordinator.gateway import answers
 from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.request_splitting import GroupRequestSplitter, find_splitter
-from coordinator.gateway.rewriting import decode_response_frame
+from coordinator.gateway.rewriting import decode_framed_response
 from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponseError, Route
 from coordinator.gateway.version_conversion import (
     convert_described_groups,
@@ -30,10 +30,10 @@ from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.batched_group_requests import BatchedGroupRequester, GroupsResponseOrError, TopicIds
 from coordinator.upstream.broker_connection import decode_upstream_answer
 from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
-from coordinator.upstream.group_questions import GroupQuestions, GroupsResponseOrError, TopicIds
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
 from protocol.errors import ErrorCode
@@ -82,13 +82,13 @@ class ClusterGroupAnswerer:
 
     def __init__(
         self,
-        questions: GroupQuestions,
+        questions: BatchedGroupRequester,
         is_known: Callable[[str], bool],
         offloader: Offloader,
         tasks: Tasks,
         mono_ms: Callable[[], int],
     ) -> None:
-        """Skip the question to the node for groups that are here by `is_known`."""
+        """Do not ask the node about groups that are here according to `is_known`."""
         self._questions = questions
         self._is_known = is_known
         self._offloader = offloader
@@ -103,7 +103,9 @@ class ClusterGroupAnswerer:
 
         `frame` is the request without its length; the response has its length. Returns None if all groups are here, so
         that the request is for the node. Also returns None if the client is gone before the node has reported which
-        groups are here: the node's response may wait behind that to a JoinGroup. Raises NoResponse if the node is lost.
+        groups are here: that report may wait behind the node's response to a JoinGroup.
+
+        Raises NoResponseError if the node is lost.
         """
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
@@ -185,7 +187,9 @@ class ClusterGroupAnswerer:
             found = [GroupsResponseOrError(list(groups), ErrorCode.COORDINATOR_NOT_AVAILABLE)]
             try:
                 build = partial(_request, route, request)
-                found = await self._questions.ask(ApiKey(route.api_key), route.version, groups, build)
+                found = await self._questions.send_to_coordinators(
+                    ApiKey(route.api_key), route.version, groups, build
+                )
             finally:
                 promise.resolve(found)
 
@@ -241,11 +245,11 @@ def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
     parts = find_splitter(route.api_key, route.version)
-    nothing = answers.find_request_api(frame).error_response(
+    nothing = answers.find_versioned_api(frame).error_response(
         parts.make_partial_request(request, ()), ErrorCode.NONE, route.version
     )
     if own is not None:
-        response = decode_response_frame(route.api_key, route.version, own)
+        response = decode_framed_response(route.api_key, route.version, own)
         rows = [*rows, *parts.get_response_rows(request, response)]
     return answers.encode_response_to_request(frame, parts.merge_rows(request, nothing, rows))
 
@@ -307,7 +311,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
     parts = find_splitter(route.api_key, route.version)
     part = parts.make_partial_request(request, groups)
     return parts.get_response_rows(
-        part, answers.find_request_api(frame).error_response(part, error, route.version)
+        part, answers.find_versioned_api(frame).error_response(part, error, route.version)
     )
 
 

@@ -11,7 +11,7 @@ from coordinator.gateway.address_book import PORT_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """The values of the settings of the same names."""
+    """The settings that one gateway process needs, taken from the settings of the node."""
 
     host: str
     """The host name in the addresses that clients get."""

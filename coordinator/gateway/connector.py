@@ -11,8 +11,8 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import make_context_for_brokers
-from coordinator.runtime.handshake import shake_hands
 from coordinator.runtime.sockets import STREAM, UNIX, prepare_tcp_socket
+from coordinator.runtime.tls_handshake import shake_hands
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
@@ -53,7 +53,7 @@ class Connector:
         reason = str(error) or type(error).__name__
         self._incidents.log_repeated_failure(name, "cannot connect", to=name, reason=reason)
 
-    def note_missing_node(self, wanted: str) -> None:
+    def note_no_node_to_connect(self, wanted: str) -> None:
         """Count a connection that has no node to connect to, and log it once and then each minute."""
         self.failures += 1
         self._incidents.log_repeated_failure((NOTHING, wanted), NOTHING, wanted=wanted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits how many requests that name many groups or topics are held decoded at a time.
+"""Limits the number of requests with many names of groups or topics that are in memory in decoded form.
 
 A decoded name takes more than ten times the memory of its bytes, and it stays until the cluster has answered. Requests
 without a slot wait as bytes, which the budget counts.
@@ -41,9 +41,9 @@ class DecodeSlot:
     async def acquire(self) -> None:
         """Wait until a slot is free.
 
-        The client takes all earlier responses first. Otherwise a client that reads nothing would hold a slot for as
-        long as it likes, because the broker's responses to permission queries are queued behind the responses that
-        the client does not read.
+        First waits until the client has taken all earlier responses. Otherwise a client that reads nothing would hold a
+        slot for as long as it likes, because the broker's responses to permission queries are queued behind the
+        responses that the client does not read.
         """
         await self._session.wait_until_answered()
         if self._slots.free:

@@ -19,15 +19,15 @@ from coordinator.gateway.permission_gate import (
     Adopt,
     AnswerAbsent,
     PermissionGate,
-    skip_adoption,
-    skip_cluster_answer,
+    adopt_nothing,
+    leave_request_to_our_node,
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
 from coordinator.gateway.routing_types import Ask, leave_handler_unwrapped
 from coordinator.gateway.session import READ_BYTES
 from coordinator.gateway.socket_stream import EndedStreamNotifier
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import free_interpreter_caches
 from coordinator.runtime.tasks import Tasks
@@ -66,8 +66,8 @@ class Gateway:
         loop: asyncio.AbstractEventLoop,
         machine: HostResources,
         *,
-        adopt: Adopt = skip_adoption,
-        answer_absent: AnswerAbsent = skip_cluster_answer,
+        adopt: Adopt = adopt_nothing,
+        answer_absent: AnswerAbsent = leave_request_to_our_node,
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class Gateway:
         self.book.set_our_nodes(nodes)
         if self._started:
             for node in nodes.values():
-                self._listeners.listen_for_node(node)
+                self._listeners.listen_for_our_node(node)
 
     # --- the life of the process ---
 
@@ -129,7 +129,7 @@ class Gateway:
         """Listen on all ports. Raises OSError if the port of a node of ours cannot be bound."""
         self._started = True
         for node in self.book.nodes.values():
-            self._listeners.listen_for_node(node)
+            self._listeners.listen_for_our_node(node)
         for node_id in self.book.brokers:
             self._listeners.listen_for_broker(node_id)
         self._check()
@@ -184,7 +184,7 @@ class Gateway:
             relay.open_broker()
 
     def note_client_closed(self, relay: Relay) -> None:
-        """Count a connection no longer, as its client is gone."""
+        """Stop counting a connection as open, because its client is gone."""
         self.relays.discard(relay)
         self._left.add(relay)
         self._listeners.note_client_left(relay.peer)

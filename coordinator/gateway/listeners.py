@@ -11,15 +11,15 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
-from coordinator.gateway.offsets_topic import OffsetsTopicReadGuard
+from coordinator.gateway.offsets_topic_read_guard import OffsetsTopicReadGuard
 from coordinator.gateway.ports import BrokerPort, OurNodeListeningPort, Port, PortListener
 from coordinator.gateway.relay import RelayContext
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing_types import AfterLogin, Ask
 from coordinator.gateway.tls import SniNodeFinder, make_context_for_clients
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.net.connection_limits import Admission
-from coordinator.runtime.handshake import shake_hands
+from coordinator.runtime.tls_handshake import shake_hands
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -85,7 +85,7 @@ class Listeners:
         except OSError as error:  # the other brokers are served all the same
             log.error("cannot listen on the port of a broker", broker=node_id, reason=str(error))
 
-    def listen_for_node(self, node: OurNode) -> None:
+    def listen_for_our_node(self, node: OurNode) -> None:
         """Bind the port of a node of ours, unless that was done before. Raises OSError."""
         self._listen(node.node_id, node.address.port)
 
@@ -157,5 +157,5 @@ class Listeners:
         return None if node_id is None else self._port(node_id)
 
     def note_client_left(self, peer: Endpoint) -> None:
-        """Count a client that was accepted no longer."""
+        """Stop counting an accepted client, because it has left."""
         self._admission.leave(peer.host)

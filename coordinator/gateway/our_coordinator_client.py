@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
-from coordinator.runtime.one_step_per_turn import run_in_turns
+from coordinator.runtime.one_step_per_turn import run_step_per_turn
 from coordinator.upstream.adopt_group_client import (
     build_adopt_request,
     get_marker_from_response,
     parse_store_result,
 )
-from coordinator.upstream.adoption import GroupOffsetsReading, OwnershipMarker, StoreAttemptOutcome
+from coordinator.upstream.adoption import FetchedGroupOffsets, LocalOwnershipState, StoreAttemptOutcome
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, frame_request
 from protocol.codec import Codec
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
 from protocol.headers import RequestHeader
-from protocol.named_types import GroupId
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId
 
 if TYPE_CHECKING:
     from coordinator.api.private.adopt_group import AdoptGroupResponse
@@ -42,7 +42,10 @@ class GroupTemporarilyUnserved(Exception):
 
 
 class OurCoordinatorClient:
-    """Adopts groups at our coordinators: an AdoptionTarget. Raises OSError (also TimeoutError) and GroupNotServed."""
+    """Adopts groups at our coordinators: an AdoptionTarget.
+
+    Its methods raise OSError (also TimeoutError) and GroupTemporarilyUnserved.
+    """
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, book: AddressBook, connector: Connector, timeout_s: float
@@ -52,14 +55,14 @@ class OurCoordinatorClient:
         self._connector = connector
         self._timeout_s = timeout_s
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
         """Return the ownership marker that our coordinator has for the group."""
         answer = await self._adopt(group, None)
         _check(answer.error_code)
         return get_marker_from_response(answer)
 
     async def store_adopted_offsets(
-        self, group: GroupId, reading: GroupOffsetsReading
+        self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
         """Store a reading of the cluster, unless the group is ours already or the reading is too old."""
         answer = await self._adopt(group, reading)
@@ -68,25 +71,25 @@ class OurCoordinatorClient:
             raise GroupTemporarilyUnserved(ErrorCode(answer.error_code))
         return stored
 
-    async def _adopt(self, group: GroupId, reading: GroupOffsetsReading | None) -> "AdoptGroupResponse":
+    async def _adopt(self, group: GroupId, reading: FetchedGroupOffsets | None) -> "AdoptGroupResponse":
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
-        from protocol.messages import encode_request_in_steps
+        from protocol.kafka_python_messages import encode_request_in_steps
 
         request = build_adopt_request(AdoptGroupRequest, group, reading, iter)
-        body = await run_in_turns(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
+        body = await run_step_per_turn(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
         return await self._ask(
             await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, API.schema.codecs[0], body
         )
 
     async def _coordinator(self, group: GroupId) -> OurNode:
-        from protocol.messages import FindCoordinatorRequest
+        from protocol.kafka_python_messages import FindCoordinatorRequest
 
         nodes = list(self._book.nodes.values())
         if not nodes:
             raise GroupTemporarilyUnserved(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         version = FIND_COORDINATOR_VERSION
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        codec = codec_for(ApiKey.FIND_COORDINATOR, version)
+        codec = find_message_codec(ApiKey.FIND_COORDINATOR, version)
         body = [codec.encode_request(request)]
         answer = await self._ask(nodes[0], ApiKey.FIND_COORDINATOR, version, codec, body)
         (found,) = answer.coordinators

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate before our coordinators, which passes a request only as far as the cluster permits it to its client."""
+"""The gate before our coordinators: passes on only those parts of a request that the cluster permits."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -36,17 +36,17 @@ Adopt = Callable[[str, Wake, int], Coroutine[Any, Any, ErrorCode]]
 """(group, wake, api key) -> NONE once the group is taken over or ours, else the error for a request of this api."""
 
 
-async def skip_adoption(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
+async def adopt_nothing(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
     """Return NONE: the `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
 
 AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any, Any, bytes | None]]
 """(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the response with its length; None if
-all groups are here. Raises NoResponse."""
+all groups are here. Raises NoResponseError."""
 
 
-async def skip_cluster_answer(
+async def leave_request_to_our_node(
     _session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]
 ) -> None:
     """Return None: the `AnswerAbsent` of a gateway that takes no groups over."""
@@ -60,7 +60,7 @@ class MessageAndNeededPermissions(NamedTuple):
     permissions: list[Permission]
 
 
-class RestrictedRequest(NamedTuple):
+class RequestAndRuleResult(NamedTuple):
     """A request, and the result of its rule."""
 
     request: Any
@@ -91,8 +91,8 @@ class PermissionGate:
         self,
         authorizer_of: Callable[[ClientSession], Authorizer],
         offloader: Offloader,
-        adopt: Adopt = skip_adoption,
-        answer_absent: AnswerAbsent = skip_cluster_answer,
+        adopt: Adopt = adopt_nothing,
+        answer_absent: AnswerAbsent = leave_request_to_our_node,
     ) -> None:
         """Take groups over with `adopt` before a JoinGroup, or a commit without a member, passes.
 
@@ -105,7 +105,7 @@ class PermissionGate:
         self._slots = DecodeSlots()
 
     async def handle_request(self, session: ClientSession, route: Route, frame: bytes) -> Verdict:
-        """Decide on a request, and send it itself if the response has to be filtered by permissions.
+        """Decide on a request; if permissions limit its response, too, send the request and filter the response here.
 
         Waits if a permission is not cached, a group is not ours yet, or the request is long.
         """
@@ -192,13 +192,13 @@ def _unless_many(
     return MessageAndNeededPermissions(None if is_long else message, permissions)
 
 
-def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RestrictedRequest:
+def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RequestAndRuleResult:
     request = answers.decode_coordinator_request(frame) if request is None else request
-    rule, refuse = RULES[route.api_key], answers.find_request_api(frame).error_response
-    return RestrictedRequest(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
+    rule, refuse = RULES[route.api_key], answers.find_versioned_api(frame).error_response
+    return RequestAndRuleResult(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 
-def _outcome(route: Route, frame: bytes, restrict: Callable[[], RestrictedRequest]) -> GateDecision:
+def _outcome(route: Route, frame: bytes, restrict: Callable[[], RequestAndRuleResult]) -> GateDecision:
     request, result = restrict()
     if result.error is not None:
         return GateDecision(answers.make_error_response(frame, result.error), None, [], False)
@@ -227,23 +227,23 @@ def _is_of_member(api_key: int, request: Any) -> bool:
 
 
 def _needed_to_see(
-    route: Route, restrict: Callable[[], RestrictedRequest], answer: bytes, is_long: bool, has_slot: bool
+    route: Route, restrict: Callable[[], RequestAndRuleResult], answer: bytes, is_long: bool, has_slot: bool
 ) -> MessageAndNeededPermissions | None:
-    response = rewriting.decode_response_frame(route.api_key, route.version, answer)
+    response = rewriting.decode_framed_response(route.api_key, route.version, answer)
     needed = restrict().result.needed
     return _unless_many(response, [] if needed is None else list(needed(response)), is_long, has_slot)
 
 
 def _seen(
     route: Route,
-    restrict: Callable[[], RestrictedRequest],
+    restrict: Callable[[], RequestAndRuleResult],
     answer: bytes,
     response: Any,
     decisions: Decisions,
 ) -> bytes:
     """Return the response without the parts that the client may not see, and with the refused parts of the request."""
     if response is None:
-        response = rewriting.decode_response_frame(route.api_key, route.version, answer)
+        response = rewriting.decode_framed_response(route.api_key, route.version, answer)
     result = restrict().result
     if result.visible is not None:
         response = result.visible(response, decisions.__getitem__)

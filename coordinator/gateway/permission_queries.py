@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a client's broker, as the client, about the client's permissions; only permissions that it grants are granted.
+"""Makes queries about a client's permissions for the client's broker, and reads the broker's responses.
 
-Any broker can be asked, whether it coordinates the group or not: it checks permissions first. A Heartbeat without a
-member and an OffsetDelete without topics change nothing, and show whether the group may be read and deleted. For
-topics, and for the cluster, the broker reports the allowed operations itself (KIP-430).
+A permission is granted only if a response shows that the broker grants it. Any broker can be asked, even if it does
+not coordinate the group, since it checks permissions first. A Heartbeat without a member and an OffsetDelete without
+topics change nothing, and show whether the group may be read and deleted. For topics, and for the cluster, the broker
+reports the allowed operations itself (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,18 +26,18 @@ from coordinator.authorization.permissions import (
 from coordinator.authorization.rule import NONE
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetDeleteRequest,
 )
-from protocol.named_types import GroupId, MemberId
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -7
@@ -125,7 +126,7 @@ def permission_queries(permissions: Iterable[Permission]) -> Iterator[Permission
 
 
 def _query(api: ApiKey, version: int, request: object, decide: Callable[[Any], Decisions]) -> PermissionQuery:
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     frame = encode_request(codec, RequestHeader(api, version, CORRELATION_ID, CLIENT_ID), request)
     return PermissionQuery(frame, lambda answer: decide(decode_answer(codec, api, answer, LENGTH_BYTES)))
 

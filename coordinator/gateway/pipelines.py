@@ -23,10 +23,10 @@ from coordinator.gateway.routing_types import (
     Rewrite,
     Rewritten,
     copy_from_read_buffer,
-    read_head,
+    get_head_bytes,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import Promise, run_for_immediate_result
+from coordinator.runtime.promise import Promise, run_until_next_wait
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 from protocol.fixed_integers import int32_at
 
@@ -133,7 +133,7 @@ class Pipelines:
         self.pipelines[pipeline].queue.append(pending)
         self.pending.append(pending)
 
-    def expect_own_response(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
+    def add_own_request(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
         """Add a request of our own, which is sent to this pipeline; `frame` begins with its length."""
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT), None)
         pending.promise = promise
@@ -160,7 +160,7 @@ class Pipelines:
                 pending.promise.resolve(NoResponseError())
 
     def refuse_lost_requests(self, number: int) -> bool:
-        """Answer the requests of a pipeline that has closed with errors.
+        """Answer all requests of a closed pipeline with errors.
 
         Returns False, and changes nothing, if one of them has no error response or is answered in part.
         """
@@ -236,7 +236,7 @@ class Pipelines:
                 some = True
             if size - pos < _RESPONSE_BYTES:
                 break
-            head = read_head(data, pos)
+            head = get_head_bytes(data, pos)
             length, pending = self._next_response(pipeline, head)
             if self._must_wait(pending):
                 pipeline.blocked = True
@@ -327,7 +327,7 @@ def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data
         if made is None or isinstance(made, tuple):
             return made
         pipeline.rewriting = made
-    rewritten = run_for_immediate_result(pipeline.rewriting)
+    rewritten = run_until_next_wait(pipeline.rewriting)
     if rewritten is not None:
         pipeline.rewriting = None
     return rewritten

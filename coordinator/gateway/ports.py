@@ -2,7 +2,7 @@
 """The ports of a gateway: one for each broker, and one for each node of ours.
 
 Every process of a gateway listens on all of them. A port stays bound when its broker is gone, so that its clients can
-come back; until a broker has that id again, their connections are closed, as by a machine that is down.
+come back; until a broker has that id again, the gateway closes their connections at once.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Accept: TypeAlias = "Callable[[socket, Endpoint], None]"
 
 
 class BrokerPort:
-    """The port of a broker, with the nodes that its connections lead to in the order in which to try them."""
+    """The port of a broker; it lists the nodes that its connections can lead to, in the order in which to try them."""
 
     def __init__(self, book: AddressBook, routes: Routes, node_id: int) -> None:
         self._book = book
@@ -44,7 +44,7 @@ class BrokerPort:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return f"broker {self.node_id}" if pipeline == BROKER else "any node of ours"
 
-    def coordinators_to_try(self) -> list[OurNode]:
+    def our_nodes_to_try(self) -> list[OurNode]:
         """Return all our nodes: any of them can answer FindCoordinator."""
         return list(self._book.nodes.values())
 
@@ -66,7 +66,7 @@ class OurNodeListeningPort:
         """Describe the nodes that a pipeline can lead to, for the log."""
         return "any broker" if pipeline == BROKER else f"our node {self.node_id}"
 
-    def coordinators_to_try(self) -> list[OurNode]:
+    def our_nodes_to_try(self) -> list[OurNode]:
         """Return this node, or nothing if it is gone."""
         node = self._book.nodes.get(self.node_id)
         return [] if node is None else [node]

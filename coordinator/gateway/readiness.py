@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.admin.ready import ReadyResponse
+from coordinator.admin.ready_response import ReadyResponse
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.config import GatewayConfig
@@ -13,8 +13,8 @@ from coordinator.gateway.tls import make_context_for_brokers
 from coordinator.runtime.clock import Clock
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.address_probe import probe_address_error
 from coordinator.upstream.errors import UpstreamError
-from coordinator.upstream.protocol_probe import probe_address
 
 log = get_logger("gateway")
 
@@ -35,7 +35,10 @@ class GatewayReady(ReadyResponse):
 
 
 class GatewayReadiness:
-    """Asks a broker for its versions every CHECK_MS, from `run` on: one that accepts and is silent does not count."""
+    """Finds out whether a broker answers: `run` asks one for its versions every CHECK_MS.
+
+    A broker that accepts the connection and stays silent counts as unreachable.
+    """
 
     def __init__(
         self, config: GatewayConfig, book: AddressBook, clock: Clock, is_listening: Callable[[], bool]
@@ -56,10 +59,10 @@ class GatewayReadiness:
     async def run(self) -> None:
         """Check every CHECK_MS until cancelled."""
         while True:
-            await self.check()
+            await self.update_reachability()
             await asyncio.sleep(CHECK_MS / 1000)
 
-    async def check(self) -> None:
+    async def update_reachability(self) -> None:
         """Ask the broker that answered last, and all others at once if it does not answer now."""
         brokers = dict(self._book.brokers)
         first = [node_id for node_id in brokers if node_id == self._last]
@@ -83,7 +86,7 @@ class GatewayReadiness:
         self._incidents.end_incident("", "a broker can be reached again", broker=node_id)
 
     async def _ask(self, address: Address) -> UpstreamError | None:
-        return await probe_address(address, self._tls, CHECK_MS)
+        return await probe_address_error(address, self._tls, CHECK_MS)
 
     def _shown_errors(self) -> dict[str, str]:
         return {str(node_id): error for node_id, error in sorted(self._errors.items())}

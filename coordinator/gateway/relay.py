@@ -42,7 +42,7 @@ class RelayContext(Protocol):
         """Serve a client that has connected."""
 
     def note_client_closed(self, relay: "Relay") -> None:
-        """Count a connection no longer, as its client's socket is closed; its other sockets may still be open."""
+        """Stop counting a connection as open: the client's socket is closed, its other sockets may still be open."""
 
     def forget_relay(self, relay: "Relay") -> None:
         """Forget a connection, as all its sockets are closed."""
@@ -130,7 +130,7 @@ class Relay(SessionIO, StreamOwner):
         Requests that the client has sent whole are still carried out.
         """
         if stream is self._client:
-            self.session.finish_gone_client_writes()
+            self.session.finish_gone_client_requests()
             self._settle()
             return
         self._pipeline_ended(self._pipeline_of(stream))
@@ -271,7 +271,7 @@ class Relay(SessionIO, StreamOwner):
                 for each in port.broker_addresses_to_try()
             }
         connect_to = partial(connector.connect_to_our_node, client=self.peer, ours=self._ours)
-        return {f"our node {each.node_id}": partial(connect_to, each) for each in port.coordinators_to_try()}
+        return {f"our node {each.node_id}": partial(connect_to, each) for each in port.our_nodes_to_try()}
 
     async def _connect_to(
         self,
@@ -290,7 +290,7 @@ class Relay(SessionIO, StreamOwner):
                 stream.use_socket(sock, preface)
                 return
         if not choices:
-            self._context.connector.note_missing_node(wanted)
+            self._context.connector.note_no_node_to_connect(wanted)
         stream.abort()
         if not self._over:
             self._pipeline_ended(self._pipeline_of(stream))

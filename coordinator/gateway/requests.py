@@ -23,15 +23,15 @@ from coordinator.gateway.routing_types import (
     Routes,
     Verdict,
     copy_from_read_buffer,
-    read_head,
+    get_head_bytes,
     with_length,
 )
 from coordinator.gateway.session_io import CLOSED, SessionIO
-from coordinator.runtime.promise import run_for_immediate_result
+from coordinator.runtime.promise import run_until_next_wait
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.fixed_integers import int32_at
-from protocol.non_kafka import detect_other_protocol
-from protocol.produce_endpoints import HEAD_BYTES_MAX
+from protocol.non_kafka import find_other_protocol_error
+from protocol.produce_proxying import HEAD_BYTES_MAX
 
 PENDING_MAX: Final = 1_000
 """The number of unanswered requests of a client at which it is read no further."""
@@ -142,7 +142,7 @@ class RequestReader:
             self._deciding.coroutine.close()
             self._deciding = None
 
-    def reset_verdict_counts(self) -> None:
+    def begin_step(self) -> None:
         """Begin a step, with a new share of verdicts."""
         self._asked = self._asked_bytes = 0
 
@@ -170,7 +170,7 @@ class RequestReader:
         start = 0
         pos = self._after_left(0, size)
         while pos < size and not self.is_waiting:
-            head = read_head(data, pos)
+            head = get_head_bytes(data, pos)
             route = self._next(head)
             if route is None:
                 break
@@ -245,7 +245,7 @@ class RequestReader:
     def _check_length(self, length: int) -> None:
         if _SMALLEST_REQUEST <= length <= self._bytes_max:
             return
-        known = detect_other_protocol(length)
+        known = find_other_protocol_error(length)
         if known is not None:
             raise known
         if length < _SMALLEST_REQUEST:
@@ -287,7 +287,7 @@ class RequestReader:
 
     def _decide(self, deciding: PendingVerdict) -> bool:
         """Carry out the verdict on the request that waited; return False if it waits again."""
-        verdict = run_for_immediate_result(deciding.coroutine)
+        verdict = run_until_next_wait(deciding.coroutine)
         self.is_waiting = verdict is None
         if verdict is None:
             return False

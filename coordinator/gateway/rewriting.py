@@ -10,17 +10,17 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offload import Change
 from coordinator.gateway.routing_types import Rewritten, with_length
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, Truncated
 from protocol.headers import encode_response, has_flexible_response_header
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     ApiVersionsResponse,
     DescribeClusterResponse,
     FindCoordinatorResponse,
     SaslHandshakeResponse,
 )
-from protocol.metadata_head import ListedBroker, read_metadata_head, write_metadata_head
-from protocol.produce_endpoints import make_endpoint_replacer
+from protocol.message_codecs import find_message_codec
+from protocol.metadata_head import ListedBroker, encode_metadata_head, read_metadata_head
+from protocol.produce_proxying import make_endpoint_replacer
 from protocol.wire import INT32, skip_tags
 
 Response = TypeVar("Response")
@@ -47,7 +47,7 @@ def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object,
         head = read_metadata_head(frame, version)
         if head is None:
             return None
-        return write_metadata_head(frame, head, book.make_client_node_list(head.brokers), version), head.end
+        return encode_metadata_head(frame, head, book.make_client_node_list(head.brokers), version), head.end
 
     return rewrite
 
@@ -107,12 +107,12 @@ def make_handshake_rewriter(version: int, *, refused: bool) -> Change:
 def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int) -> Change:
     """Return a change of ApiVersions: the versions that both the broker and `ours` have, and all answered here.
 
-    The first version is that of the response that is changed, the second that of the new response.
+    `asked` is the version of the broker's response, and `answered` the version of the new response.
     """
 
     @lru_cache(maxsize=16)  # all brokers of a cluster report the same, except the number of the features
     def rewritten(body: bytes) -> bytes:
-        response = codec_for(ApiKey.API_VERSIONS, asked).decode_response(body, 0)
+        response = find_message_codec(ApiKey.API_VERSIONS, asked).decode_response(body, 0)
         version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else answered
         if response.error_code == ErrorCode.NONE:
             theirs = {
@@ -125,7 +125,7 @@ def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int)
                 for offer in compute_offers_for_broker(ours, theirs)
             ]
             _hide_features(response)
-        return codec_for(ApiKey.API_VERSIONS, version).encode_response(response)
+        return find_message_codec(ApiKey.API_VERSIONS, version).encode_response(response)
 
     return lambda frame: with_length(frame[4:8] + rewritten(frame[8:]))
 
@@ -150,9 +150,9 @@ def _hide_features(response: ApiVersionsResponse) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def decode_response_frame(api_key: int, version: int, frame: bytes) -> Any:
+def decode_framed_response(api_key: int, version: int, frame: bytes) -> Any:
     """Return the response in a frame with its length. Raises ProtocolError."""
-    codec = codec_for(api_key, version)
+    codec = find_message_codec(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
     try:
         return codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8)
@@ -162,7 +162,7 @@ def decode_response_frame(api_key: int, version: int, frame: bytes) -> Any:
 
 def encode_replacement(api_key: int, version: int, frame: bytes, response: object) -> bytes:
     """Return the frame, with its length, of a response that takes the place of the one in `frame`."""
-    codec = codec_for(api_key, version)
+    codec = find_message_codec(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
     return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
@@ -171,7 +171,7 @@ def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) 
     """Return a change that decodes a response, calls `change`, and encodes the response again."""
 
     def make(frame: bytes) -> bytes:
-        response: Response = decode_response_frame(api_key, version, frame)
+        response: Response = decode_framed_response(api_key, version, frame)
         change(response)
         return encode_replacement(api_key, version, frame, response)
 

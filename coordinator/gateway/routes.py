@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The routes of each api: on the port of a broker, and on the port of a node of ours.
 
-The first table has the apis that pass to a broker, in the versions of Kafka 4.4, so far as a gateway can pass them on:
-the responses to Fetch from v16 on have addresses at their end. (Those to DescribeQuorum have the controllers', to which
-no client of a broker connects.) The other tables have the changes to some of them on the way. An api that is in none of
-them is not offered, and ends its connection, as in Kafka.
+`FORWARDED` has the apis that pass to a broker, in the versions of Kafka 4.4 that a gateway can pass on: Fetch only up
+to v15, since later responses have addresses at their end. (Responses to DescribeQuorum have the addresses of
+controllers, but no client of a broker connects to them.) Some requests and responses are changed on the way. A request
+of any other api that is not answered here ends its connection, as in Kafka.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -16,7 +16,7 @@ from coordinator.gateway import answers, rewriting
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.api_versions import JUDGED_FROM, ApiVersionsHandler
 from coordinator.gateway.offload import Offloader, is_long
-from coordinator.gateway.offsets_topic import OffsetsTopicReadGuard
+from coordinator.gateway.offsets_topic_read_guard import OffsetsTopicReadGuard
 from coordinator.gateway.rewriting import KERBEROS, OfferedVersions
 from coordinator.gateway.routing_types import (
     BROKER,
@@ -33,7 +33,7 @@ from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.headers import api_version_prefix, decode_request_header
-from protocol.produce_endpoints import ENDPOINTS_FROM, expects_response
+from protocol.produce_proxying import ENDPOINTS_FROM, expects_response
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.PRODUCE: VersionRange(0, 13),
@@ -121,11 +121,11 @@ class PortRoutes:
         offsets_topic: OffsetsTopicReadGuard | None = None,
         after_login: AfterLogin = leave_handler_unwrapped,
     ) -> None:
-        """Route the requests on the port of a node of ours, where its groups are served, if `ours`; else of a broker.
+        """Route the requests on the port of a node of ours if `ours` is true, else on the port of a broker.
 
-        `message_bytes_max` is the longest batch that our nodes take, and with it requests about groups. `offsets_topic`
-        refuses requests that read the cluster's. Handlers whose responses are only for clients that have logged in are
-        wrapped by `after_login`.
+        `message_bytes_max` is the longest batch that our nodes take; it also limits requests about groups.
+        `offsets_topic` refuses requests that read the cluster's `__consumer_offsets`. Handlers whose responses are only
+        for clients that have logged in are wrapped by `after_login`.
         """
         self._book = book
         self._gate = gate
@@ -184,7 +184,7 @@ class PortRoutes:
         """Return the function that finds the requests among passing ones that need a handler, or None."""
         if key is not ApiKey.FETCH or self._offsets_topic is None:
             return None
-        return self._offsets_topic.make_screener(version)
+        return self._offsets_topic.make_fetch_request_screener(version)
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
         """Return the function that rewrites the responses of a broker, or None."""
@@ -272,7 +272,7 @@ def _find_coordinator(
 def _key_type(version: int, frame: bytes) -> int:
     """Return the type of key for which a coordinator is wanted. Raises ProtocolError."""
     if version >= SEVERAL_KEYS_FROM:  # the key type comes first, and the rest may be long
-        _, pos = decode_request_header(frame, answers.find_request_api(frame).flexible)
+        _, pos = decode_request_header(frame, answers.find_versioned_api(frame).flexible)
         return frame[pos] if pos < len(frame) else GROUP
     return GROUP if version < KEY_TYPE_FROM else int(answers.decode_coordinator_request(frame).key_type)
 

@@ -29,7 +29,7 @@ class NoResponseError(Exception):
     """No response will come, because the coordinator was lost or the client is gone."""
 
 
-class GateState(Protocol):
+class DroppableState(Protocol):
     """State of the permission gate for one connection."""
 
     def drop_state(self) -> None:
@@ -39,7 +39,7 @@ class GateState(Protocol):
 class ClientSession(Protocol):
     """The interface of a session for the handlers of its requests."""
 
-    memory: GateState | None
+    memory: DroppableState | None
     """State of the permission gate for this connection."""
 
     login_has_begun: bool
@@ -56,11 +56,11 @@ class ClientSession(Protocol):
     def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
-        The promise raises NoResponse if the coordinator is lost or the client is gone.
+        The promise raises NoResponseError if the coordinator is lost or the client is gone.
         """
 
     def go_on(self) -> None:
-        """Continue the request that waited for a promise, which is resolved."""
+        """Continue the request that waited for a promise, since the promise is resolved now."""
 
     def go_on_soon(self) -> None:
         """Schedule `go_on` for after other connections have had their turn."""
@@ -149,26 +149,32 @@ class Routes(Protocol):
     """The routes of one kind of port."""
 
     found: dict[int, Route]
-    """The routes by the first four bytes of a request (`protocol.headers.route`)."""
+    """The routes by the first four bytes of a request (`protocol.headers.api_version_prefix`)."""
 
     def find_unknown_version_route(self, api_key: int, version: int) -> Route | None:
         """Return the route of an api and version that is not in `found`, or None if it is not served."""
 
 
 def with_length(frame: bytes) -> bytes:
-    """Prepend its length to a frame."""
+    """Return a frame with its length before it."""
     return PACK_INT32(len(frame)) + frame
 
 
-def read_head(data: memoryview, pos: int) -> bytes:
-    """Return the head of the request or response at `pos`, as far as it has arrived; bytes are quicker to read."""
+def get_head_bytes(data: memoryview, pos: int) -> bytes:
+    """Return the first HEAD_BYTES of the request or response at `pos`, or fewer if fewer have arrived.
+
+    The result is a copy, because `bytes` are quicker to read than a memoryview.
+    """
     if not pos and len(data) <= HEAD_BYTES:
         return data.tobytes()
     return data[pos : pos + HEAD_BYTES].tobytes()
 
 
 def copy_from_read_buffer(data: memoryview) -> memoryview:
-    """Copy a part of the shared read buffer; a part that makes up most of immutable bytes is returned unchanged."""
+    """Return a copy of a part of the shared read buffer, which the next read overwrites.
+
+    A view that covers at least half of a `bytes` object is returned unchanged.
+    """
     if not data:
         return NOTHING
     whole = data.obj

@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator.gateway.pipelines import Pipelines
 from coordinator.gateway.requests import RequestReader
-from coordinator.gateway.routing_types import GateState, Routes
+from coordinator.gateway.routing_types import DroppableState, Routes
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise
 from protocol.errors import ProtocolError
@@ -41,7 +41,7 @@ class Session:
         self._io: SessionIO = io
         self._pipelines = Pipelines(io)
         self._requests = RequestReader(io, routes, self._pipelines, bytes_max)
-        self.memory: GateState | None = None
+        self.memory: DroppableState | None = None
         """State of the permission gate for this connection."""
         self.login_has_begun = False
         """True if the client has asked for a mechanism to log in."""
@@ -94,8 +94,8 @@ class Session:
         """The bytes that have arrived and were not passed on."""
         return self._requests.kept_bytes + self._pipelines.kept_bytes
 
-    def finish_gone_client_writes(self) -> None:
-        """Carry out the whole requests that change something, as a node does, after the client has closed."""
+    def finish_gone_client_requests(self) -> None:
+        """After the client has closed, carry out the requests that have arrived whole and that change something."""
         self._requests.note_client_gone()
         self._pipelines.fail_own_requests()
         self._check_all_answered()
@@ -130,7 +130,7 @@ class Session:
             self._run(answers=True)
 
     def refuse_lost_requests(self, pipeline: int) -> bool:
-        """Answer the requests of a pipeline that has closed with errors.
+        """Answer all requests of a closed pipeline with errors.
 
         Returns False if that is not possible, and the connection has to be closed.
         """
@@ -140,7 +140,7 @@ class Session:
         return True
 
     def go_on(self) -> None:
-        """Continue the request that waited for a promise, which is resolved."""
+        """Continue the request that waited for a promise, since the promise is resolved now."""
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
             self._run(answers=True)
@@ -149,10 +149,10 @@ class Session:
     def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
-        The promise raises NoResponse if the coordinator is lost or the client is gone.
+        The promise raises NoResponseError if the coordinator is lost or the client is gone.
         """
         promise: Promise[bytes] = Promise(self.go_on)
-        self._pipelines.expect_own_response(pipeline, frame, promise)
+        self._pipelines.add_own_request(pipeline, frame, promise)
         self._io.send_to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
             self._pipelines.fail_own_requests()
@@ -185,7 +185,7 @@ class Session:
     def _run(self, *, answers: bool) -> None:
         """Handle responses if there are any, then requests; then copy what is left in the shared read buffer."""
         self._busy = True
-        self._requests.reset_verdict_counts()
+        self._requests.begin_step()
         self._pipelines.begin_step()
         try:
             if answers:
@@ -199,7 +199,7 @@ class Session:
             self._break(error)
         except struct.error as error:  # a name of bytes that are no UTF-8 is longer when it is sent again
             self._break(ProtocolError(f"what it sends makes a message that cannot be written: {error}"))
-        except Exception:  # noqa: BLE001 - `failed` logs it, and other connections go on
+        except Exception:  # noqa: BLE001 - `abort_after_failure` logs it, and other connections continue
             io = self._io
             self.end()
             io.abort_after_failure()

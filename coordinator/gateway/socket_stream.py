@@ -43,7 +43,7 @@ class StreamOwner:
 
 
 class EndedStreamNotifier:
-    """The streams of a process whose peers have closed, until their owners are notified."""
+    """Closes streams whose peers have closed and notifies their owners, a few in each turn of the event loop."""
 
     __slots__ = ("_loop", "_streams")
 
@@ -52,7 +52,7 @@ class EndedStreamNotifier:
         self._streams: deque[SocketStream] = deque()
 
     def notify_owner_soon(self, stream: "SocketStream") -> None:
-        """Notify the owner of this stream soon."""
+        """Close this stream in a later turn of the event loop, and notify its owner."""
         self._streams.append(stream)
         if len(self._streams) == 1:
             self._loop.call_soon(self._notify)

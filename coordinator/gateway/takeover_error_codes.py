@@ -37,7 +37,7 @@ class TakeoverErrors(NamedTuple):
 
 
 def make_join_commit_errors(error: ErrorCode) -> TakeoverErrors:
-    """Return one error for both requests."""
+    """Return this error for JoinGroup and for OffsetCommit."""
     return TakeoverErrors(error, error)
 
 
@@ -48,7 +48,7 @@ _STREAMS: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCod
 _SHARE: Final = TakeoverErrors(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def takeover_errors_for(result: AdoptResult) -> TakeoverErrors:
+def get_errors_for_adopt_result(result: AdoptResult) -> TakeoverErrors:
     """Return the errors for requests after this attempt to take their group over."""
     if result.outcome.may_be_served:
         return PASS

@@ -14,7 +14,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from protocol.messages import DescribeGroupsResponse
+from protocol.kafka_python_messages import DescribeGroupsResponse
 
 DEAD: Final = "Dead"
 
@@ -52,7 +52,7 @@ def convert_ids_to_names(request: OffsetFetchRequest, ids: Mapping[str, bytes]) 
 def convert_names_to_ids(
     request: OffsetFetchRequest, response: OffsetFetchResponse, ids: Mapping[str, bytes]
 ) -> OffsetFetchResponse:
-    """Return the response of v8 or v9 to `named_by_names(request, ids)` as the response of v10 to `request`.
+    """Return a v8 or v9 response to `convert_ids_to_names(request, ids)` as the v10 response to `request`.
 
     A topic whose id is unknown comes last, with UNKNOWN_TOPIC_ID in each partition; if all topics are asked for, a
     topic without an id is left out.

@@ -9,7 +9,7 @@ from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome, Reply
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.format.records import OffsetAndMetadata, Record
 
 Since = Callable[[OffsetAndMetadata], int]
@@ -17,7 +17,7 @@ Since = Callable[[OffsetAndMetadata], int]
 
 
 class Group(Protocol):
-    """A group as its runner sees it: it decides, returns its next deadline, and can be removed."""
+    """A group of any kind: methods that decide and return an outcome, checks, and the time of its next deadline."""
 
     wakeup_ms: int
     """The earliest moment at which `expire_due_deadlines` has something to do, in monotonic milliseconds, or NEVER."""
@@ -52,7 +52,7 @@ class Group(Protocol):
 
     @property
     def has_members_or_pending(self) -> bool:
-        """True if the group has more than the log does: members, or ids that were given out."""
+        """True if the group has members, or has given out ids to members that have not joined yet."""
 
     # --- steps ---
 
@@ -97,7 +97,10 @@ class Group(Protocol):
         """Return whether a member consumes the topic now, as far as known."""
 
     def offset_expiration_condition(self) -> tuple[Since | None, frozenset[str]]:
-        """Return the start of an offset's retention time, None for never, and the topics that do not expire."""
+        """Return a function for the start of an offset's retention time, and the topics whose offsets do not expire.
+
+        None in place of the function means that no offset of the group expires.
+        """
 
     def make_group_metadata_tombstones(self) -> Sequence[Record]:
         """Return the records that remove the group itself from the log."""

@@ -17,7 +17,7 @@ from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from storage.format.records import TopicOffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -31,7 +31,7 @@ REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
 
 @mypyc_attr(acyclic=True)
 class NodeMemoryLimits(FieldsValue):
-    """The most that a node holds in memory; each limit has a setting of its name with dots."""
+    """The most that a node holds in memory; the setting of a limit has the limit's name, with dots."""
 
     __match_args__: Final = (
         "max_groups",
@@ -76,7 +76,7 @@ def _refuse(
 
 
 def find_group_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
-    """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
     if usage.group_id_bytes + text_bytes(group_id) > limits.max_group_ids_bytes:
@@ -85,14 +85,14 @@ def find_group_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, group_i
 
 
 def find_offset_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, count: int) -> ErrorCode:
-    """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
 def find_pending_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
-    """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE."""
+    """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
     if usage.member_bytes + text_bytes(member_id) > limits.max_members_bytes:
@@ -103,9 +103,10 @@ def find_pending_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, membe
 def find_member_limit_error(
     limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata
 ) -> ErrorCode:
-    """Return NONE if the node and the group have room for one more member, else COORDINATOR_NOT_AVAILABLE.
+    """Return NONE if the node and the group have room for one more member, else an error; count the refusal.
 
-    If the group's members would be too large together it is GROUP_MAX_SIZE_REACHED: its own clients have to change.
+    The error is GROUP_MAX_SIZE_REACHED if the group's members would be too large together, because only changes to
+    the group's own clients help. Otherwise the error is COORDINATOR_NOT_AVAILABLE.
     """
     if usage.members >= limits.max_members:
         return _refuse(usage, "max.members")
@@ -115,7 +116,10 @@ def find_member_limit_error(
 def find_member_bytes_error(
     limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
 ) -> ErrorCode:
-    """Return NONE if a group's members may take `more_bytes`, else an error as `find_member_limit_error`."""
+    """Return NONE if a group's members may take `more_bytes` more, else an error; count the refusal.
+
+    The error is GROUP_MAX_SIZE_REACHED at the group's limit, and COORDINATOR_NOT_AVAILABLE at the node's.
+    """
     if more_bytes <= 0:
         return _NONE
     if group.member_bytes + more_bytes > limits.group_members_max_bytes:
@@ -126,7 +130,7 @@ def find_member_bytes_error(
 
 
 def has_ample_room(limits: NodeMemoryLimits, usage: GroupTotals) -> bool:
-    """Return whether any commit fits, with the most offsets that one request can have; used by the hot path."""
+    """Return whether even the largest possible commit fits, so that the hot path need not check each commit."""
     return (
         usage.offsets + ITEMS_MAX <= limits.max_offsets
         and usage.offset_metadata_bytes + REQUEST_METADATA_BYTES_MAX <= limits.max_offsets_metadata_bytes
@@ -149,8 +153,8 @@ class OffsetRoom:
     ) -> None:
         """Remove from `commits` the offsets that do not fit, and put their errors into `answers`.
 
-        New offsets beyond the limit get COORDINATOR_NOT_AVAILABLE; metadata beyond the limit that is longer than an
-        offset had before gets OFFSET_METADATA_TOO_LARGE.
+        New offsets beyond the limit get COORDINATOR_NOT_AVAILABLE. Offsets whose metadata is longer than before get
+        OFFSET_METADATA_TOO_LARGE if the additional bytes do not fit.
         """
         known = offsets.get_topic_offsets(commits.topic)
         refused: dict[int, ErrorCode] = {}

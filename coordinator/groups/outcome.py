@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of a decision about a group, in the form that its runner carries out."""
+"""The outcome of a decision about a group, which GroupMetadataManager carries out."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from coordinator.groups.progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
 from storage.format.records import Record
 
 
 class RequestRef(Protocol):
-    """One request as a group sees it. The request also identifies its reply: a parked join or sync holds it."""
+    """One request as a group sees it; while a join or sync waits, the group keeps it, to reply to it later."""
 
     @property
     def client_id(self) -> str: ...
@@ -51,10 +51,10 @@ class Outcome:
     """The result of a decision: its records are appended and applied first, then the answer and replies are sent.
 
     `answer` is for the request itself: None if a reply to it is among the `replies`, or comes later. The records
-    are appended all or none, in one batch. Those that are `independent` of each other, as tombstones are, may be in
-    several if one batch does not hold them. If the log refuses them because they are too large, the replies get an
-    error and the group begins a rebalance if it `starts_over`. Without either, RecordTooLarge is raised to the
-    caller of the decision.
+    are appended all or none, in one batch. Records that are `independent` of each other, such as tombstones, may be
+    in several batches if one does not hold them. If the log refuses the records as too large, the replies are
+    replaced by errors, and a group whose outcome has `starts_over` set begins a rebalance. If the outcome has neither
+    replies nor `starts_over`, RecordTooLarge is raised instead.
     """
 
     __slots__ = ("answer", "ended_rebalance", "events", "independent", "records", "replies", "starts_over")
@@ -84,7 +84,7 @@ class Outcome:
         return self
 
     def add_event(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
-        """Add an event for the log at debug; the begin of a rebalance at info, unless members just join and leave."""
+        """Add an event, logged at debug, or at info for a `cause` other than a member that joins, rejoins or leaves."""
         notable = cause is not None and cause not in _ORDINARY
         self.events.append(Event(name, fields, cause, notable))
 

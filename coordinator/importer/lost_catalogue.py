@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a catalogue, for a data directory whose own is missing or damaged, of the topics that offsets name.
+"""Replaces a missing or damaged catalogue of a data directory with one of the topics that offsets name.
 
 The ids of topics and their configs are lost, and so are topics in which nothing is committed.
 """
@@ -12,7 +12,7 @@ from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.importer.source import CannotImport
 from coordinator.importer.survey import Survey, survey_partitions
 from coordinator.importer.target import merge_known_topics
@@ -34,7 +34,7 @@ class CatalogueReplacement(msgspec.Struct):
 
 
 def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
-    """Return why a node would not start with this catalogue; None if it would. Raises StorageError."""
+    """Return the error that keeps a node from starting with this catalogue, or None. Raises StorageError."""
     file = CatalogueFile(fs, data_dir)
     try:
         file.read()
@@ -53,7 +53,7 @@ def plan_new_catalogue(
 ) -> CatalogueReplacement | None:
     """Return what a new catalogue would hold; None if none is needed. Changes nothing.
 
-    Raises CannotImport if groups are in other partitions than with this number of them, and StorageError.
+    Raises StorageError, and CannotImport if `num_partitions` does not explain in which partitions the groups are.
     """
     fs = machine.fs
     damage = find_damage(fs, data_dir)
@@ -81,7 +81,7 @@ def replace_lost_catalogue(
     machine: HostResources, data_dir: Path, lost: CatalogueReplacement, num_partitions: int
 ) -> None:
     """Put the new catalogue in place; a damaged one is kept under another name. Raises StorageError."""
-    fs, now = machine.fs, machine.now()
+    fs, now = machine.fs, machine.utc_now()
     file = CatalogueFile(fs, data_dir)
     try:
         topic_id = find_or_generate_topic_id(fs, data_dir, OFFSETS_TOPIC)

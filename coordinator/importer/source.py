@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, invalid_reason
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,

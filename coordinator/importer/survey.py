@@ -10,11 +10,11 @@ from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline_shard import read_shard, tally_group_placement
 from coordinator.partitions.shard import Shard
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from protocol.placement import PartitionPlacementTally, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.recovery.check import Damage, check_partition
 
 

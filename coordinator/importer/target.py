@@ -17,10 +17,10 @@ from coordinator.catalogue.file import FILE_NAME, CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_reason
 from coordinator.catalogue.startup_checks import STAGING
 from coordinator.catalogue.topic import Topic
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.importer.source import BrokerDirectories, CannotImport, DirectoryTopic
 from coordinator.importer.survey import Survey
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.checkpoint_file import read_partition_log_start, write_offsets
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
@@ -75,13 +75,16 @@ def import_data_directory(
     *,
     force: bool,
 ) -> ImportResult:
-    """Import into `data_dir`. Raises CannotImport if that is not empty and not `force`, and StorageError."""
+    """Import a broker's partitions and topics into `data_dir`, and return the result.
+
+    Raises StorageError, and CannotImport if the directory is not empty and `force` is False.
+    """
     fs = machine.fs
     try:
         fs.mkdir(data_dir)
         lock = DirectoryLock.acquire(fs, data_dir)
         try:
-            set_aside = _make_room(fs, data_dir, force=force, now=machine.now())
+            set_aside = _make_room(fs, data_dir, force=force, now=machine.utc_now())
             staging = data_dir / STAGING
             fs.mkdir(staging)
             for partition, log_dir in source.offsets.items():

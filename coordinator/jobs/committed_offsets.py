@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 
 from coordinator.partitions.manager import GroupMetadataManager
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.format.records import OffsetAndMetadata
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import BlockingCallQueue
-from coordinator.runtime.scheduler import End
+from coordinator.runtime.periodic_jobs import End
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from storage.disk.filesystem import Space
@@ -17,7 +17,7 @@ log = get_logger("node")
 
 
 class DiskJobs:
-    """Jobs for the scheduler; `on_log_failed` is called if the log refuses appends after one."""
+    """The disk jobs for the scheduler; `on_log_failed` is called if the log refuses appends after a job."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class DiskJobs:
         self._look_for_space()
 
     def write_behind(self, end: End) -> None:
-        """Write what waits into the segments, or take a checkpoint if the journal has grown large."""
+        """Write the waiting records into the segments, or take a checkpoint if the journal has grown large."""
         if self._log.journal_bytes > self._checkpoint_bytes:
             self.checkpoint(end)
         else:

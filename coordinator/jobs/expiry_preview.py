@@ -28,10 +28,10 @@ class ExpiringTopic(msgspec.Struct):
 
 
 class ExpiryPreview(msgspec.Struct):
-    """The offsets that expire from `now_ms` to `within_ms` later, with those due already, which `due` counts.
+    """The offsets that expire until `within_ms` after `now_ms`, including offsets due already, which `due` counts.
 
-    `groups` is the number of groups with such offsets, `finished_groups` of which are left with none and expire as
-    well. Groups of the `missing_partitions`, which are loading or failed, are not included.
+    `groups` is the number of groups with such offsets; `finished_groups` of these groups keep no offsets, and expire
+    as well. Groups of the `missing_partitions`, which are loading or failed, are not included.
     """
 
     now_ms: int
@@ -51,7 +51,7 @@ class ExpiryPreview(msgspec.Struct):
         until_ms = self.now_ms + self.within_ms
         by_topic: dict[str, ExpiringTopic] = {}
         offsets = 0
-        for topic, _, at_ms in expiry.compute_expiries(group, self.retention_ms, kept.offsets.all()):
+        for topic, _, at_ms in expiry.compute_expiry_times(group, self.retention_ms, kept.offsets.all()):
             if at_ms > until_ms:
                 continue
             offsets += 1
@@ -80,7 +80,7 @@ def add_groups_to_preview(groups: Iterable[GroupEntry], preview: ExpiryPreview) 
 
 
 def merge_into_first_preview(previews: Sequence[ExpiryPreview]) -> ExpiryPreview:
-    """Return the previews of several nodes as one."""
+    """Add the previews of several nodes to the first of them, and return it."""
     whole = previews[0]
     for other in previews[1:]:
         whole.offsets += other.offsets

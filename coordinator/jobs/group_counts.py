@@ -10,7 +10,7 @@ import msgspec
 from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, sum_group_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 
 class GroupCounts(msgspec.Struct):

@@ -19,7 +19,7 @@ FAR_PERCENT: Final = 70
 class Limit(msgspec.Struct, frozen=True):
     """A limit on something: `name` is the setting with the maximum, `used` returns how much is in use.
 
-    `used` is None for a limit of single things, such as groups, of which the largest is not looked up.
+    `used` is None for a limit on each thing of a kind, such as each group: the largest one is not looked up.
     """
 
     name: str

@@ -26,7 +26,7 @@ class WallClockGuard:
         return now.wall - now.mono
 
     def check_wall_clock(self) -> bool:
-        """Return whether the clock has not jumped since the last call, or since the guard was made."""
+        """Return True unless the clock has jumped since the last call (at first: since the start); log a jump."""
         ahead_ms = self._read()
         jump_ms, self._ahead_ms = ahead_ms - self._ahead_ms, ahead_ms
         if abs(jump_ms) <= self._tolerance_ms:

@@ -25,8 +25,8 @@ from collections import deque
 from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
+from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.api.slices import encode_body_in_steps, handle_in_steps
-from coordinator.api.versioned_api import VersionedApi
 from coordinator.net.long_requests import LongRequest
 from coordinator.net.refusals import count_protocol_violation, log_and_classify_failure, make_and_count_error
 from coordinator.net.replies import Replies
@@ -54,8 +54,8 @@ SMALL_REQUEST_BYTES: Final = 2048
 class Connection:
     """The asyncio.Protocol of one socket (see the module's docstring).
 
-    The class does not inherit from asyncio.Protocol, which has nothing to inherit, so that it can be compiled to a
-    class of its own.
+    The class does not inherit from asyncio.Protocol, whose methods do nothing, so that mypyc can compile it to a
+    native class.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Connection:
         self._parked: RequestContext | None = None
         self._long = LongRequest(server.fair_queue, server.long_requests)  # answers the parked request
         self._paused_for_backlog = False
-        self._asked = 0  # one bit for each api, for `claim_first_call`
+        self._asked = 0  # one bit for each api, for `claim_first_api_use`
         self._closing = False
         self._is_lost = False  # whether the transport is gone
         self._undone_bytes = (
@@ -156,7 +156,7 @@ class Connection:
     def _end_parked(self, ctx: RequestContext) -> None:
         """Drop the parked request if it changes nothing; else go on with it."""
         ctx.is_unheard = True
-        api: VersionedApi = ctx.api
+        api: SingleApiVersion = ctx.api
         if not (api.may_change if ctx.request is None else api.changes(ctx.request)):
             self._long.drop()
             ctx.stop_abandoned_work()
@@ -291,8 +291,8 @@ class Connection:
         try:
             # The route is known before anything is decoded.
             found = server.routes.get(read_api_version_prefix(frame))
-            api: VersionedApi = (
-                server.capabilities.find_unsupported_version_api(frame) if found is None else found
+            api: SingleApiVersion = (
+                server.capabilities.get_version_refusal_api(frame) if found is None else found
             )
             header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
@@ -318,7 +318,9 @@ class Connection:
             return None
         return ctx if self._answer(api, ctx) and self._handled(ctx, out) else None
 
-    def _begin(self, api: VersionedApi, header: RequestHeader, request: Any, now_ns: int) -> RequestContext:
+    def _begin(
+        self, api: SingleApiVersion, header: RequestHeader, request: Any, now_ns: int
+    ) -> RequestContext:
         ctx = RequestContext(
             self,
             header.api_key,
@@ -334,7 +336,7 @@ class Connection:
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         return ctx
 
-    def _answer(self, api: VersionedApi, ctx: RequestContext) -> bool:
+    def _answer(self, api: SingleApiVersion, ctx: RequestContext) -> bool:
         """Let the handler answer a request, or park it; return False if that ends the connection."""
         server = self._server
         server.stats.count_request(ctx.api_key)
@@ -419,7 +421,7 @@ class Connection:
             return
         code = log_and_classify_failure(self._server.stats, ctx, error, self.peer)
         if ctx.is_large and not isinstance(error, RequestRefused):
-            api: VersionedApi = ctx.api
+            api: SingleApiVersion = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
         self.encode_and_set_response(ctx, make_and_count_error(self._server.stats, ctx, code))
@@ -436,8 +438,8 @@ class Connection:
 
     # --- replies ---
 
-    def claim_first_use(self, api_key: int) -> bool:
-        """Return whether this is the first call for an api, so that a response can contain something only once."""
+    def claim_first_api_use(self, api_key: int) -> bool:
+        """Return True at the first call for an api on this connection, to log a message once for each connection."""
         bit = 1 << api_key
         first = not self._asked & bit
         self._asked |= bit

@@ -18,7 +18,7 @@ class Admission:
         self.total = 0
 
     def admit(self, address: str) -> bool:
-        """Count a connection; return False if a limit is reached, which never holds for our own processes."""
+        """Count a connection, or return False if a limit is reached; connections of our own processes always fit."""
         if address != OURSELVES and self._is_full(address):
             return False
         self.total += 1

@@ -25,7 +25,7 @@ class Answerer(Protocol):
         """Take the result of the work: the response, the pieces of its encoded body, or PARKED."""
 
     def answer_failed_request(self, ctx: RequestContext, error: Exception) -> None:
-        """Take the exception that the work has raised."""
+        """Answer a request whose work has raised `error`."""
 
 
 class LongRequest:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Error responses, and counts and logs of requests that cannot be handled."""
+"""Makes the error responses to requests that cannot be handled, and counts and logs such requests."""
 
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.part_errors import record_part_errors
-from coordinator.api.versioned_api import VersionedApi
+from coordinator.api.part_error_counting import record_part_errors
+from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
@@ -32,8 +32,8 @@ def count_protocol_violation(stats: Stats, error: ProtocolError) -> None:
 
 
 def make_and_count_error(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
-    """Return the response to a request whose handler or flush has failed."""
-    api: VersionedApi = ctx.api
+    """Return the error response to a failed request; count its part errors, unless they are counted at encoding."""
+    api: SingleApiVersion = ctx.api
     response = api.error_response(ctx.request, error, ctx.api_version)
     if api.counts_part_errors:
         record_part_errors(stats, api.key, api.error_parts, response)
@@ -42,7 +42,7 @@ def make_and_count_error(stats: Stats, ctx: RequestContext, error: ErrorCode) ->
 
 def log_and_classify_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
     """Return the error code for a request whose work has raised `error`; errors other than refusals are logged."""
-    api: VersionedApi = ctx.api
+    api: SingleApiVersion = ctx.api
     if isinstance(error, RequestRefused):
         return error.code
     if isinstance(error, MessageTooLarge):

@@ -91,8 +91,8 @@ class Replies:
     def check_durable_or_wait(self, ctx: RequestContext, connection: RepliesOwner) -> bool:
         """Return whether a reply at the head of the queue can be sent now.
 
-        Otherwise the connection goes on when what the reply waits for has ended, or, if that was lost, once the reply
-        has become an error.
+        Otherwise the connection goes on once the flush that the reply waits for has ended. If the append
+        that the reply depends on is lost already, the connection goes on once the reply has become an error.
         """
         if ctx.ticket.is_durable and ctx.more is None:
             return True

@@ -3,7 +3,7 @@
 
 from typing import Any, Final
 
-from coordinator.api.versioned_api import VersionedApi
+from coordinator.api.single_api_version import SingleApiVersion
 
 REPEATED_REQUESTS_MAX: Final = 32
 REPEATED_BYTES_MAX: Final = 1024
@@ -16,10 +16,10 @@ class RequestCache:
     __slots__ = ("requests",)
 
     def __init__(self) -> None:
-        self.requests: dict[tuple[VersionedApi, bytes], Any] = {}
+        self.requests: dict[tuple[SingleApiVersion, bytes], Any] = {}
         """The decoded requests by api version and body."""
 
-    def decode(self, api: VersionedApi, frame: bytes, pos: int) -> Any:
+    def decode(self, api: SingleApiVersion, frame: bytes, pos: int) -> Any:
         """Return the decoded request whose body begins at `pos`. Raises ProtocolError."""
         key = (api, frame[pos:])
         request = self.requests.get(key)

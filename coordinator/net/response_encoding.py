@@ -4,8 +4,8 @@
 from typing import Any
 
 from coordinator.api.context import RequestContext
-from coordinator.api.part_errors import record_part_errors
-from coordinator.api.versioned_api import VersionedApi
+from coordinator.api.part_error_counting import record_part_errors
+from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ProtocolError
 from protocol.headers import encode_response
@@ -16,7 +16,7 @@ def encode_and_count_errors(stats: Stats, ctx: RequestContext, response: Any) ->
 
     Raises ProtocolError if the response does not fit its schema.
     """
-    api: VersionedApi = ctx.api
+    api: SingleApiVersion = ctx.api
     if api.adapt is not None:
         response = api.adapt(response, ctx.api_version)
     if api.has_error and response.error_code:

@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
-from coordinator.api.versioned_api import VersionedApi
 from coordinator.net.connection_limits import Admission
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.long_requests import LongRequestSlots
@@ -65,7 +65,7 @@ class Server:
     ) -> None:
         self.node = node
         self.capabilities = capabilities
-        self.routes: dict[int, VersionedApi] = capabilities.routes
+        self.routes: dict[int, SingleApiVersion] = capabilities.routes
         self.stats = stats
         self.admission = admission
         self.budget = budget
@@ -95,7 +95,7 @@ class Server:
             self.admission.leave(address)
 
     def close_idle(self, before_ns: int) -> None:
-        """Close the idle connections without a request or response since `before_ns` (by `Clock.nanos`)."""
+        """Close the idle connections that have received nothing since `before_ns` (by `Clock.nanos`)."""
         for connection in [c for c in self.connections if c.last_active_ns < before_ns and c.is_idle]:
             self.stats.connections_idle_closed += 1
             log.debug("closing an idle connection", peer=connection.peer)

@@ -14,7 +14,7 @@ BRIEF_BYTES: Final = 16 * 1024
 def is_brief(node: Any, capabilities: Capabilities, frame: bytes) -> bool:
     """Return whether the response to a request is short.
 
-    For some apis that depends on the names in the request. An unreadable request, which gets none, counts, too.
+    For some apis that depends on the names in the request. An unreadable request gets no response, and counts as well.
     """
     try:
         api = capabilities.get_api_for_frame(frame)

@@ -15,7 +15,7 @@ class UnsentBytes:
 
     A response counts from when it is made until it is written to a transport that has room. The bytes that a full
     transport holds still count, as of the last call of `update_buffered_bytes`. Long responses wait here in pieces
-    while the transport is full, which would copy all that it holds in one turn of the event loop.
+    while the transport is full, because a transport copies all that it holds in one turn of the event loop.
     """
 
     __slots__ = (
@@ -41,12 +41,12 @@ class UnsentBytes:
         self.is_full = False
 
     def set_response(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
-        """Set the response of a request, or replace it; `rest` follows the frame of a long one."""
+        """Set or replace the response of a request; `rest` has the pieces of a long response that follow `frame`."""
         count = len(frame)
         if rest is not None:
-            count += total_size(rest)
+            count += count_piece_bytes(rest)
         if ctx.frame is not None:
-            self._replaced(len(ctx.frame) + total_size(ctx.rest))
+            self._replaced(len(ctx.frame) + count_piece_bytes(ctx.rest))
         self.answers_bytes += count
         self._budget.add_unsent_bytes(count)
         ctx.frame = frame
@@ -54,7 +54,7 @@ class UnsentBytes:
 
     def put_pieces(self, ctx: RequestContext, body: list[bytes]) -> None:
         """Set the response of a request from the pieces of its body, which are joined unless they are long."""
-        size = total_size(body)
+        size = count_piece_bytes(body)
         head = encode_response_frame_head(ctx.correlation_id, size, ctx.api.flexible_response)
         if size <= self._pieces_from_bytes:
             self.set_response(ctx, b"".join([head, *body]), None)
@@ -75,7 +75,7 @@ class UnsentBytes:
             self._unwritten.extend(out)
         elif len(out) == 1:
             self._write_piece(transport, out[0])
-        elif total_size(out) <= self._pieces_from_bytes:
+        elif count_piece_bytes(out) <= self._pieces_from_bytes:
             self._write_piece(transport, b"".join(out))
         else:
             self._unwritten.extend(out)
@@ -130,6 +130,6 @@ class UnsentBytes:
         self._budget.remove_unsent_bytes(count)
 
 
-def total_size(pieces: list[bytes] | None) -> int:
+def count_piece_bytes(pieces: list[bytes] | None) -> int:
     """Return the number of bytes of all pieces of a response."""
     return 0 if pieces is None else sum([len(piece) for piece in pieces])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes groups over from the cluster that a gateway stands before, and gives them back.
+"""Takes groups over from the Kafka cluster behind a gateway, and gives them back.
 
 The mark in the book (`ownership_markers`), one record, decides whose offsets count: the cluster's up to the append of
 ADOPTED, and again from the append of UNDER_WAY on. Few offsets are appended together with their mark. For more of them
@@ -32,9 +32,9 @@ from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import ReplyDependencies, find_later_ticket
-from protocol import named_types
+from protocol import newtypes
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 
@@ -99,7 +99,7 @@ Steps = Generator[None, None, AdoptionOutcome]
 
 
 class Adoptions:
-    """Takes groups of a node over and gives them back; replies wait for the state that was found or changed."""
+    """Takes groups over and gives them back; a reply waits until the state that was found or changed is durable."""
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
@@ -219,7 +219,7 @@ class Adoptions:
         return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
 
     def close_for_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """As `check_give_back`, and close a group that could be given back for CLOSED_MS from now."""
+        """Close a group for CLOSED_MS if it could be given back now; return NONE, or the error of `check_give_back`."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -377,7 +377,7 @@ class Adoptions:
 
     def _append(self, shard: Shard, kept: GroupEntry | None, records: Iterable[MarkRecord]) -> None:
         """Append records, all or none, in one batch, and apply them to the book and to a hidden group."""
-        shard.append_to_book_or_hidden(kept, list(records))
+        shard.append_hidden_group_records(kept, list(records))
 
     def _records(self, group_id: GroupId, offsets: Sequence[AdoptedOffset]) -> list[MarkRecord]:
         return [
@@ -387,7 +387,7 @@ class Adoptions:
     def _value(self, offset: AdoptedOffset) -> OffsetAndMetadata:
         now_ms = self._manager.clock.wall_ms()
         return OffsetAndMetadata(
-            named_types.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
+            newtypes.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
         )
 
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
@@ -422,7 +422,7 @@ class Adoptions:
 def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[MarkRecord]) -> None:
     """Append records of the book, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
     try:
-        shard.append_to_book_or_hidden(kept, records)
+        shard.append_hidden_group_records(kept, records)
     except RecordTooLarge:
         if len(records) == 1:
             raise

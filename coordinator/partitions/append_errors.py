@@ -21,7 +21,7 @@ _ANSWERED: Final[Mapping[ErrorCode, ErrorCode]] = {
 
 
 def get_append_error_code(error: BaseException) -> ErrorCode:
-    """Return the code of an exception of the log, before it is mapped for a client."""
+    """Return the code of an exception that an append has raised; `get_client_error_code` maps it for clients."""
     if isinstance(error, RecordTooLarge):
         return ErrorCode.MESSAGE_TOO_LARGE
     if isinstance(error, StorageError):
@@ -30,5 +30,8 @@ def get_append_error_code(error: BaseException) -> ErrorCode:
 
 
 def get_client_error_code(code: ErrorCode) -> ErrorCode:
-    """Return every api's error for a failed append's `code` (GroupCoordinatorService.handleOperationException)."""
+    """Return the error that clients get, from any api, for a failed append's `code`.
+
+    Kafka does the same in GroupCoordinatorService.handleOperationException.
+    """
     return _ANSWERED.get(code, code)

@@ -18,7 +18,7 @@ from coordinator.runtime.io_thread import BlockingCallQueue
 from coordinator.runtime.timers import Delays
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.errors import NotOwned, StorageError, get_error_fields
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
@@ -95,7 +95,7 @@ class LogReadInProgress:
         return self._held_bytes
 
     def go_on(self) -> None:
-        """Submit the next slice, with room for the slice in the budget, or end."""
+        """Reserve room in the budget for the next slice and submit the slice; after the last one call `done`."""
         if len(self.found) == len(self._wanted):
             self._done()
             return

@@ -19,7 +19,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
 from storage.format.records import Record, TopicOffsetCommits
@@ -93,7 +93,7 @@ class FileLogWriter:
         return self._begin() if ticket is None else ticket
 
     def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
-        """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
+        """Append the offsets of one commit, all or none. Raises RecordTooLarge if no single batch holds them."""
         if self.ended is not None:
             return self._refuse(self.ended)
         self.builder.append_offsets(commits)
@@ -107,7 +107,7 @@ class FileLogWriter:
     def _begin(self) -> DurabilityTicket:
         ticket = DurabilityTicket(self.partition, self.newest.number + 1)
         self.ticket = self.newest = ticket
-        self._committer.enqueue(self)
+        self._committer.enqueue_writer(self)
         return ticket
 
     def _refuse(self, error: ErrorCode) -> DurabilityTicket:
@@ -117,8 +117,8 @@ class FileLogWriter:
 class Committer:
     """Flushes the records that the writers have gathered.
 
-    `on_failed(writers, error)` is called if a flush failed, after the tickets have ended: with all writers whose
-    records are lost, and which are ended.
+    If a flush has failed, its tickets end first; then `on_failed(writers, error)` is called with all writers whose
+    records are lost. These writers take no more appends.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Committer:
         """Return whether a flush of this writer's records has begun and not ended."""
         return writer in self._under_way
 
-    def enqueue(self, writer: FileLogWriter) -> None:
+    def enqueue_writer(self, writer: FileLogWriter) -> None:
         """Add a writer, which has got its first record since the last flush, to the next flush."""
         self._dirty.append(writer)
         if not self._under_way:

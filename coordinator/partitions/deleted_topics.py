@@ -13,7 +13,7 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.errors import RecordTooLarge
 
 log = get_logger("groups")

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.runtime.timers import Delays
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.errors import StorageError
 
 LOOK_MS: Final = 100

@@ -29,7 +29,7 @@ from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptBatch, CorruptRecord, StorageError
 from storage.log_manager import LogManager
@@ -96,7 +96,7 @@ class FileLog:
         except StorageError as error:
             raise translate_to_log_error(error) from error
 
-    async def ensure_log_repaired(self, partition: Partition) -> None:
+    async def wait_for_log_repair(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
         if self.files.append_failure is not None:

@@ -20,7 +20,7 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.format.records import TopicOffsetCommits
 
 __all__ = ["AbsentGroup", "GroupAccess", "GroupEntry", "RequestRefused"]
@@ -30,7 +30,7 @@ GROUPS_PER_STEP: Final = 50
 
 
 class RequestRefused(Exception):
-    """Raised by work in slices: the response is this error instead."""
+    """Raised by work in slices, so that the request is answered with this error."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.name)
@@ -81,7 +81,7 @@ class GroupAccess:
     def look_up_local_group(
         self, waiting: ReplyDependencies, group_id: GroupId
     ) -> GroupEntry | AbsentGroup | ErrorCode:
-        """As `look_up_group`, for a member: a group absent here has no members here, whatever the cluster has."""
+        """As `look_up_group`, but a group that is absent here counts as absent, whether or not the cluster has it."""
         shard = self._manager.find_shard_or_error(group_id)
         if not isinstance(shard, Shard):  # a compiled class: testing for it is faster than for ErrorCode
             return shard
@@ -177,7 +177,7 @@ class GroupAccess:
 
     # --- changing a group ---
 
-    def create_group(self, absent: AbsentGroup) -> GroupEntry | ErrorCode:
+    def make_unstored_group(self, absent: AbsentGroup) -> GroupEntry | ErrorCode:
         """Return a new group in place of the absent one, Empty; it is kept once it holds something."""
         if is_markers_group(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID

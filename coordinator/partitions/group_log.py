@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.records import Record, TopicOffsetCommits
 
@@ -46,7 +46,7 @@ class LogError(Exception):
 
 
 class LogUnavailable(LogError):
-    """The partition is intact: the operation can be tried again once `GroupLog.ensure_log_repaired` returns."""
+    """The partition is intact: the operation can be tried again once `GroupLog.wait_for_log_repair` returns."""
 
 
 class LogDamaged(LogError):
@@ -79,7 +79,7 @@ class LogWriter(Protocol):
         """Append records, all or none. Raises RecordTooLarge, and appends nothing, if no batch holds all of them."""
 
     def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
-        """Append the offsets of one commit, all or none. Raises RecordTooLarge, and appends nothing."""
+        """Append the offsets of one commit, all or none. Raises RecordTooLarge if no single batch holds them."""
 
 
 class LogChunk(NamedTuple):
@@ -138,13 +138,13 @@ class GroupLog(Protocol):
     """
 
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> Claim:
-        """Claim a partition: writers of earlier claims take no more appends, and theirs are settled on return.
+        """Claim a partition: earlier writers take no more appends, and those that they took are settled on return.
 
         An epoch can be claimed again by the same node. Raises LogFenced if it is older than that of the newest claim,
         LogUnavailable, LogDamaged, and LogError.
         """
 
-    async def ensure_log_repaired(self, partition: Partition) -> None:
+    async def wait_for_log_repair(self, partition: Partition) -> None:
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
     async def release(self, partition: Partition) -> object:

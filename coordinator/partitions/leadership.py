@@ -24,7 +24,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from protocol.placement import find_swapped_directories
 
 log = get_logger("leadership")
@@ -112,7 +112,7 @@ class Leadership:
             self._start_load(partition)
 
     @property
-    def is_ready(self) -> bool:
+    def has_loaded_all_partitions(self) -> bool:
         """True if every partition that this node leads is loaded."""
         return not self._manager.loading_partitions and not self.failed_partitions
 
@@ -124,7 +124,7 @@ class Leadership:
         """
         served = len(self._manager.owned_partitions)
         led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
-        return self.is_ready or (not self._is_start and 2 * served > led)
+        return self.has_loaded_all_partitions or (not self._is_start and 2 * served > led)
 
     async def cancel_all_loads(self) -> None:
         """End the loads of all partitions."""
@@ -160,7 +160,7 @@ class Leadership:
         shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
-                await self._log.ensure_log_repaired(partition)
+                await self._log.wait_for_log_repair(partition)
                 manager.waiting_partitions.discard(partition)
             writer = await self._read(shard)
             if writer is not None and await self._drop_deleted(shard, writer):

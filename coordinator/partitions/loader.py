@@ -13,10 +13,10 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import UnknownRecord
 from storage.format.transaction_replay import LogReplay
 

@@ -13,14 +13,14 @@ from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import markers_group_id
 from coordinator.partitions.shard import GroupEntry, Shard
-from coordinator.partitions.unloading import Unloading
+from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.timers import Deadlines
+from coordinator.runtime.timers import DeadlineScheduler
 from coordinator.telemetry.logs import get_logger, suppress_if_flooded
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import PartitionPlacementTally, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
@@ -49,7 +49,7 @@ class GroupMetadataManager:
         self,
         env: GroupEnvironment,
         clock: Clock,
-        timers: Deadlines,
+        timers: DeadlineScheduler,
         stats: Stats,
         *,
         num_partitions: int,
@@ -74,7 +74,7 @@ class GroupMetadataManager:
         self.unreadable_partitions: dict[Partition, Shard] = {}
         """The partitions that this node leads but could not load; without their groups."""
         self.deleted = DeletedTopics(self.carry_out_outcome, stats)
-        self.unloading = Unloading(timers, clock, deliver)
+        self.unloading = PartitionUnloader(timers, clock, deliver)
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # not looked up for each event of a group
@@ -152,7 +152,7 @@ class GroupMetadataManager:
             if expiry.is_nonexistent_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
-                placement.add(kept.group_id)
+                placement.add_group(kept.group_id)
                 self.start_member_sessions(kept)
             yield
 
@@ -228,8 +228,8 @@ class GroupMetadataManager:
         """
         shard = kept.shard
         if shard.confirmed_absent:
-            shard.claim_absent_group(kept.group_id, self.clock.wall_ms())
-        shard.append_offsets(kept, commits)
+            shard.mark_group_begun_here(kept.group_id, self.clock.wall_ms())
+        shard.append_and_apply_offsets(kept, commits)
         if not kept.is_kept:
             shard.add(kept)  # a simple group begins with its first commit
         count = count_committed_offsets(commits)
@@ -240,7 +240,7 @@ class GroupMetadataManager:
         records = outcome.records
         try:
             if kept.shard.confirmed_absent:
-                kept.shard.claim_absent_group(kept.group_id, self.clock.wall_ms())
+                kept.shard.mark_group_begun_here(kept.group_id, self.clock.wall_ms())
             if outcome.independent:
                 self._append_in_parts(kept.shard, records)
             else:
@@ -275,7 +275,7 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[middle:])
 
     def _wake(self, kept: GroupEntry) -> None:
-        if kept.armed_ms > self._timers.due_until_ms:
+        if kept.armed_ms > self._timers.deadline_cutoff_ms:
             return  # an earlier deadline took over and armed another one
         if kept.group.is_dead or kept.shard.is_lost:
             kept.armed_ms = NEVER  # a deletion in steps that is broken off arms it again
@@ -286,7 +286,7 @@ class GroupMetadataManager:
             return
         kept.armed_ms = NEVER
         self.carry_out_outcome(
-            kept, kept.group.expire_due_deadlines(self.env, self.clock.now(), self._timers.due_until_ms)
+            kept, kept.group.expire_due_deadlines(self.env, self.clock.now(), self._timers.deadline_cutoff_ms)
         )
 
     # --- deleting and expiring ---
@@ -372,7 +372,7 @@ class GroupMetadataManager:
     def _remove(self, kept: GroupEntry) -> None:
         kept.shard.remove(kept)
         try:
-            kept.shard.renew_begun_mark(kept.group_id, self.clock.wall_ms())
+            kept.shard.renew_begun_group_mark(kept.group_id, self.clock.wall_ms())
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 

@@ -14,7 +14,7 @@ from coordinator.partitions.adoption import MarkRecord, append_in_parts
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import BEGUN
 from coordinator.partitions.shard import Shard
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 MARKS_PER_STEP: Final = 50
 

@@ -7,10 +7,10 @@ from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.partitions.shard import Shard
 from protocol.placement import PartitionPlacementTally
 from storage.disk.filesystem import FileSystem
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import UnknownRecord
-from storage.format.transaction_replay import LogReplay, OpenTransactionSummary
-from storage.recovery.check import CheckedPartition, read_undamaged_batches
+from storage.format.transaction_replay import LogReplay, OpenTransactionCounts
+from storage.recovery.check import CheckedPartition, iter_all_whole_batches
 
 
 class OfflineLoadResult(NamedTuple):
@@ -18,15 +18,15 @@ class OfflineLoadResult(NamedTuple):
 
     shard: Shard
     unknown_records: int
-    open: OpenTransactionSummary
+    open: OpenTransactionCounts
 
 
 def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordDecoder) -> OfflineLoadResult:
-    """Apply all whole batches from the log's start on, also those after damage. Raises OSError."""
+    """Load a partition from all its whole batches, also those after damage, and return it. Raises OSError."""
     shard = Shard(checked.partition)
     replay = LogReplay(loader)
     unknown = 0
-    for batch in read_undamaged_batches(fs, checked):
+    for batch in iter_all_whole_batches(fs, checked):
         for record in replay.replay(batch):
             unknown += isinstance(record, UnknownRecord)
             shard.apply(record)
@@ -41,5 +41,5 @@ def tally_group_placement(shard: Shard, num_partitions: int) -> PartitionPlaceme
     placement = PartitionPlacementTally(shard.partition, num_partitions)
     for kept in shard.groups.values():
         if not is_nonexistent_group(kept.group, kept.offsets):
-            placement.add(kept.group_id)
+            placement.add_group(kept.group_id)
     return placement

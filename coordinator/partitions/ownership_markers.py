@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book of a partition: marks for its groups that were taken over from the cluster that a gateway stands before.
+"""The book of a partition: the marks of its groups that were taken over from the Kafka cluster behind a gateway.
 
 A mark must outlive its group: a group that is deleted, or expires, must not be taken over a second time, with the
 old offsets that the cluster still has. So a mark is a record of its own, an offset of a group that no client can have:
@@ -15,7 +15,7 @@ stored only if the count is still the one that was returned before the reading.
 from functools import lru_cache
 from typing import Final
 
-from protocol.named_types import BOOK_PREFIX, GroupId, Partition
+from protocol.newtypes import BOOK_PREFIX, GroupId, Partition
 from protocol.placement import partition_for
 
 ADOPTED: Final = 0

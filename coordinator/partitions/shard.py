@@ -14,7 +14,7 @@ from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Offset, Partition
 from protocol.placement import PartitionPlacementTally
 from storage.format.records import (
     GroupMetadataRecord,
@@ -33,7 +33,7 @@ CONFIRMED_ABSENT_MAX: Final = 1_000
 
 
 class GroupEntry:
-    """The entry of a partition for a group's id: the group, of any kind, its offsets, and the state of its runner."""
+    """The entry of a group in its partition: the group, of any kind, its offsets, newest ticket and armed deadline."""
 
     __slots__ = (
         "armed_ms",
@@ -140,7 +140,7 @@ class Shard:
             else:
                 self.absence_ticket = ticket
 
-    def append_offsets(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
+    def append_and_apply_offsets(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
 
         Raises RecordTooLarge before anything has changed.
@@ -277,16 +277,16 @@ class Shard:
             elif self.confirmed_absent[oldest] <= now_ms or len(self.confirmed_absent) > CONFIRMED_ABSENT_MAX:
                 del self.confirmed_absent[oldest]
 
-    def claim_absent_group(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def mark_group_begun_here(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
         if group_id in self.confirmed_absent:
-            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
             del self.confirmed_absent[group_id]
 
-    def renew_begun_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def renew_begun_group_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
         if self.get_mark(group_id) == BEGUN:
-            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
 
     def close_group(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
@@ -304,10 +304,11 @@ class Shard:
         kept.group.mark_dead_and_uncount()
         self.hidden[kept.group_id] = kept
 
-    def append_to_book_or_hidden(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
-        """Append records, all or none, in one batch, and apply them to the book and to a hidden group.
+    def append_hidden_group_records(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
+        """Append records, all or none, in one batch; apply them to the hidden group `kept`, or to the book.
 
-        Raises RecordTooLarge before anything has changed.
+        A record is for `kept` if it names that group, and for the book otherwise. Raises RecordTooLarge
+        before anything has changed.
         """
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append(records)

@@ -8,7 +8,7 @@ from typing import Final
 from coordinator.groups.outcome import Reply
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.timers import Deadlines
+from coordinator.runtime.timers import DeadlineScheduler
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.errors import ErrorCode
@@ -21,11 +21,11 @@ TURN_NS: Final = 10_000_000
 """The time after which the loop has turned for sure, or was blocked by other work, in nanoseconds."""
 
 
-class Unloading:
-    """The lost partitions that still have groups, which no longer change, as their shard is lost."""
+class PartitionUnloader:
+    """Unloads the groups of lost partitions; until then the groups do not change, as their shard is lost."""
 
     def __init__(
-        self, timers: Deadlines, clock: Clock, deliver: Callable[[Reply, DurabilityTicket], None]
+        self, timers: DeadlineScheduler, clock: Clock, deliver: Callable[[Reply, DurabilityTicket], None]
     ) -> None:
         """`deliver` sends replies to requests that wait in a group."""
         self._timers = timers

@@ -16,7 +16,7 @@ class BlockingCallQueue(Protocol):
     def submit_with_callback(
         self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]
     ) -> None:
-        """Run `call` off the event loop, then `on_done` on it with the result or the exception that `call` raised."""
+        """Run `call` off the event loop, then `on_done` on the loop with the result or the exception of `call`."""
 
 
 class BlockingCallThread(BlockingCallQueue, Protocol):

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def run_in_turns(steps: Generator[None, None, T]) -> T:
+async def run_step_per_turn(steps: Generator[None, None, T]) -> T:
     """Take all steps, each in a turn of its own, and return their result. Raises what they raise."""
     while True:
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coroutines that their caller runs, without a task and an event loop.
 
-A coroutine that needs no result from elsewhere ends within the call of `run_for_immediate_result`. Otherwise it awaits
+A coroutine that needs no result from elsewhere ends within the call of `run_until_next_wait`. Otherwise it awaits
 a promise, and its caller resumes it after the promise was resolved. A coroutine that was closed keeps nothing alive.
 """
 
@@ -46,7 +46,7 @@ class Promise(Generic[T]):
         return result
 
 
-def run_for_immediate_result(coroutine: Coroutine[Any, Any, T]) -> T | None:
+def run_until_next_wait(coroutine: Coroutine[Any, Any, T]) -> T | None:
     """Run a coroutine until it waits or ends; return its result, or None if it waits.
 
     The coroutine must not return None. Raises whatever the coroutine raises.

@@ -6,8 +6,8 @@ The work checks a clock after every step, and yields to the event loop once its 
     slices = Slices(clock.nanos)
     for group in groups:
         look_at(group)
-        if slices.over:
-            await slices.give_way()
+        if slices.is_over:
+            await slices.yield_to_event_loop()
 """
 
 import asyncio

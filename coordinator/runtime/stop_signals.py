@@ -31,6 +31,6 @@ def install_stop_handlers(loop: asyncio.AbstractEventLoop, stop: Callable[[], ob
 
 
 def ignore_stop_signals() -> None:
-    """Ignore stop signals after the stop, so that the process ends with its own status: only this lasts to its end."""
+    """Ignore stop signals until the process ends, so that none of them changes its exit status."""
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)

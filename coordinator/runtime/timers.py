@@ -30,11 +30,11 @@ class Loop(Protocol):
         """Call `callback` after `delay` seconds."""
 
 
-class Deadlines(Protocol):
+class DeadlineScheduler(Protocol):
     """The part of timers that groups need."""
 
     @property
-    def due_until_ms(self) -> int:
+    def deadline_cutoff_ms(self) -> int:
         """The moment up to which deadlines are due: all that clients had sent until then has been handled."""
 
     def call_at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
@@ -101,7 +101,7 @@ class Timers:
         return len(self._heap)
 
     @property
-    def due_until_ms(self) -> int:
+    def deadline_cutoff_ms(self) -> int:
         """The moment up to which deadlines are due, in monotonic milliseconds; a call is made no earlier."""
         return self._due_ms
 

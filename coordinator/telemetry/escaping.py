@@ -19,7 +19,7 @@ def escape_unprintable(text: str) -> str:
 
 
 def escape_unseen(json: str) -> str:
-    """Write as `\\uXXXX` the characters of JSON text that could steer a terminal or hide part of a line.
+    """Return JSON text with `\\uXXXX` for characters that could steer a terminal or hide part of a line.
 
     JSON itself escapes only the characters below a space.
     """

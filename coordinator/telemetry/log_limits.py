@@ -23,7 +23,7 @@ EVENTS_MAX: Final = 1_000
 
 
 def shorten_value(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
-    """Return the value with all long parts cut, and the number of characters or elements that were cut."""
+    """Return the value with long parts cut; a cut text or list ends with how many characters or elements were cut."""
     if isinstance(value, str | bytes):
         if len(value) <= characters_max:
             return value
@@ -83,7 +83,7 @@ class RateLimit:
             return False
 
     def count_if_suppressed(self, logger: str, event: str) -> bool:
-        """Return whether a line would be suppressed, and count it if so: it needs no call of `admit` then."""
+        """Return whether a line would be suppressed, and count it if so; such a line needs no `admit`."""
         now_s = self._clock()
         with self._lock:
             seen = self._seen.get((logger, event))

@@ -78,7 +78,8 @@ def configure(
     If several nodes write to the same stream, the `node` of each line names its writer.
 
     `form` and `level` are the settings log.format and log.level. A stream that cannot be written is no reason
-    to fail: its lines are lost. With `queued` no reader is waited for either: see `dropped_lines` and `drain`.
+    to fail: its lines are lost. With `queued` no writer waits for a slow reader: see
+    `dropped_line_count` and `drain`.
     `now_s` is the clock by which floods of one event are summed up.
     """
     stream = stream or sys.stderr

@@ -7,7 +7,7 @@ Compiled, because every request is counted here several times.
 from collections import Counter
 from typing import Final
 
-from coordinator.groups.progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 

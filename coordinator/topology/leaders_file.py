@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from coordinator.topology.view import NO_NODE, Leader
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import StorageError, is_unreadable, storage_error
@@ -74,11 +74,13 @@ def read_partition_leaders(fs: FileSystem, data_dir: Path, count: int) -> list[L
     return [Leader(each.node_id, max(each.epoch, epoch)) for each, epoch in zip(found, epochs, strict=True)]
 
 
-def assign_single_node_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
+def start_single_node_leadership(
+    fs: FileSystem, data_dir: Path, node_id: int, count: int
+) -> list[LeaderEpoch]:
     """Make a single node the leader of all partitions, and return its epochs. Blocks. Raises StorageError.
 
     If leaders were stored before, for several nodes, each epoch is raised by one and stored. Otherwise nothing is
-    stored, and the epochs are always the same, except those that a broker has written meanwhile.
+    stored, and an epoch is the same at each start unless a Kafka broker has written to the partition meanwhile.
     """
     if read(fs, data_dir) is None:
         return _epochs_of_the_log(fs, data_dir, count)

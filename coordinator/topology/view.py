@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from protocol.named_types import GroupId, LeaderEpoch
+from protocol.newtypes import GroupId, LeaderEpoch
 from protocol.placement import partition_for
 
 NO_NODE: Final = -1
@@ -32,7 +32,7 @@ class Leader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """The view that the supervisor sends to all nodes: serving nodes by id, and leaders of `__consumer_offsets`."""
+    """The view that the supervisor sends to all nodes: serving nodes ordered by id, leaders of `__consumer_offsets`."""
 
     brokers: tuple[Broker, ...]
     leaders: tuple[Leader, ...]
@@ -60,7 +60,7 @@ class ClusterTopology:
 
     @property
     def brokers(self) -> Sequence[Broker]:
-        """All nodes that serve, by id."""
+        """All nodes that serve, in the order of their ids."""
         return self._view.brokers
 
     @property

@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from coordinator.upstream.adoption import (
-    GroupOffsetsReading,
-    OwnershipMarker,
+    FetchedGroupOffsets,
+    LocalOwnershipState,
     StoreAttemptOutcome,
     make_adoption_topic_structs,
 )
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
-NOTHING_READ = GroupOffsetsReading({}, OwnershipMarker(is_adopted=False))
+NOTHING_READ = FetchedGroupOffsets({}, LocalOwnershipState(is_adopted=False))
 
 
 def build_adopt_request(
     make: Any,
     group: GroupId,
-    reading: GroupOffsetsReading | None,
+    reading: FetchedGroupOffsets | None,
     collect: Callable[[Iterator[Any]], Iterable[Any]] = list,
 ) -> Any:
     """Return the request, of class `make`; without a reading it only asks for the mark.
@@ -40,12 +40,14 @@ def build_adopt_request(
     )
 
 
-def get_marker_from_response(answer: Any) -> OwnershipMarker:
+def get_marker_from_response(answer: Any) -> LocalOwnershipState:
     """Return the group's mark in a response."""
-    return OwnershipMarker(bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms)
+    return LocalOwnershipState(
+        bool(answer.adopted), bool(answer.confirmed_absent), answer.epoch, answer.asked_ms
+    )
 
 
-def parse_store_result(answer: Any, reading: GroupOffsetsReading) -> StoreAttemptOutcome | None:
+def parse_store_result(answer: Any, reading: FetchedGroupOffsets) -> StoreAttemptOutcome | None:
     """Return the outcome of storing a reading; None if the response has another error."""
     if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH:
         return StoreAttemptOutcome.STALE

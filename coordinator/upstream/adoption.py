@@ -51,7 +51,7 @@ from enum import Enum
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, Protocol
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 ATTEMPTS_MAX: Final = 10
 """The most attempts to give back a group that goes on committing, or to adopt one that comes and goes."""
@@ -80,7 +80,7 @@ Offsets = Mapping[TopicPartition, TransferredOffset]
 
 
 def make_adoption_topic_structs(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
-    """Yield offsets in the form of AdoptGroup and GiveBackGroup: a `row` for each, in `kind`s of one topic.
+    """Yield the topic structs of AdoptGroup and GiveBackGroup: each is a `kind` with a `row` for each offset.
 
     A topic is yielded several times if it has many rows, or if these are apart in `offsets`.
     """
@@ -115,7 +115,7 @@ class ClusterGroupState:
         return cls("", "Dead", 0)
 
     @property
-    def is_known(self) -> bool:
+    def is_present_in_cluster(self) -> bool:
         """True if the cluster has anything of the group, even if that is only offsets."""
         return bool(self.kind)
 
@@ -154,7 +154,7 @@ class AdoptStatus(Enum):
         return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)
 
 
-class GiveBackStatus(Enum):
+class GiveBackAttemptOutcome(Enum):
     """The outcome of an attempt to give a group back."""
 
     GIVEN = "given back"
@@ -174,7 +174,7 @@ class GiveBackReadiness(Enum):
     LIVE = "it has members"
 
 
-class GiveBackOutcome(Enum):
+class GroupRemovalOutcome(Enum):
     """A coordinator's response when asked to let a group go to the cluster."""
 
     GONE = "mark and offsets are gone, durably"
@@ -183,8 +183,8 @@ class GiveBackOutcome(Enum):
     LIVE = "it has members"
 
 
-class OwnershipMarker(NamedTuple):
-    """A coordinator's statement on a group, made once it is durable."""
+class LocalOwnershipState(NamedTuple):
+    """A coordinator's statement whether it has adopted a group; an adoption is reported only once it is durable."""
 
     is_adopted: bool
     is_confirmed_absent: bool = False
@@ -195,11 +195,11 @@ class OwnershipMarker(NamedTuple):
     """When the coordinator made the statement, in milliseconds of its clock."""
 
 
-class GroupOffsetsReading(NamedTuple):
+class FetchedGroupOffsets(NamedTuple):
     """The offsets of one group as read from the cluster."""
 
     offsets: Offsets
-    mark: OwnershipMarker
+    mark: LocalOwnershipState
     """The coordinator's statement from before the reading."""
     is_unknown: bool = False
     """True if the cluster knows nothing of the group."""
@@ -217,11 +217,11 @@ class StoreAttemptOutcome(Enum):
 class AdoptionTarget(Protocol):
     """The coordinator here, as far as moving a group in needs it. Its methods raise if it cannot be reached."""
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
         """Return the coordinator's statement on the group."""
 
     async def store_adopted_offsets(
-        self, group: GroupId, reading: GroupOffsetsReading
+        self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
         """Store offsets and mark in one turn, unless the mark exists or the reading is too old."""
 
@@ -233,7 +233,7 @@ class LocalCoordinator(AdoptionTarget, Protocol):
         """Return whether the group could go to the cluster now. Changes nothing."""
 
     async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        """Return the same as `fetch_give_back_readiness`; for some seconds clients cannot change a READY group."""
+        """Close a READY group to changes by clients for some seconds; return the readiness, whichever it is."""
 
     async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again. Never raises: if this fails, the group opens by itself."""
@@ -241,7 +241,7 @@ class LocalCoordinator(AdoptionTarget, Protocol):
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets of the group here; only called for a group that could go."""
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
 
 
@@ -285,7 +285,7 @@ class GiveBackResult:
     """The result for one group, done or predicted: `offsets` are those from here, `refused` Kafka's error codes."""
 
     group: GroupId
-    outcome: GiveBackStatus
+    outcome: GiveBackAttemptOutcome
     offsets: Offsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     rest: Sequence[TopicPartition] = ()
@@ -304,7 +304,9 @@ async def adopt_group(
     take_live: bool = False,
     dry_run: bool = False,
 ) -> AdoptResult:
-    """Move a group in, or predict that. Raises what the ports raise; then the group is not adopted, or that is unknown.
+    """Move a group in; with `dry_run` only predict the result.
+
+    Raises what the ports raise: the group is then not adopted, or it is unknown whether it is.
 
     `take_live` also takes a group with members at the cluster: what they commit there from now on is lost. Nothing of
     a share group is taken, as it has no committed offsets: it goes on there, and a group of the same id exists here.
@@ -327,7 +329,7 @@ async def _adopt_once(
     stays = None if take_live else _stays_there(state)
     if stays is not None:
         return AdoptResult(group, stays, state=state)
-    if state.is_known:
+    if state.is_present_in_cluster:
         await there.wait_for_open_transactions(group)
         mark = await here.fetch_local_ownership_marker(
             group
@@ -339,13 +341,13 @@ async def _adopt_once(
     stays = None if take_live else _stays_there(state)
     if stays is not None:
         return AdoptResult(group, stays, state=state)
-    is_unknown = not offsets and not state.is_known
+    is_unknown = not offsets and not state.is_present_in_cluster
     if dry_run:
         return AdoptResult(
             group, AdoptStatus.CONFIRMED_ABSENT if is_unknown else AdoptStatus.ADOPTED, offsets, state
         )
     outcome = _ADOPTED[
-        await here.store_adopted_offsets(group, GroupOffsetsReading(offsets, mark, is_unknown))
+        await here.store_adopted_offsets(group, FetchedGroupOffsets(offsets, mark, is_unknown))
     ]
     if outcome is None:
         return None
@@ -374,7 +376,9 @@ async def give_back_group(
     delete_rest: bool = False,
     dry_run: bool = False,
 ) -> GiveBackResult:
-    """Move a group out, or predict that. Raises what the ports raise; then the group is still here, or that is unknown.
+    """Move a group out; with `dry_run` only predict the result.
+
+    Raises what the ports raise: the group is then still here, or it is unknown whether it is.
 
     If the cluster refuses a partition (of a topic that is gone), its offset does not move, and the group stays here.
     `delete_rest` deletes the group's other offsets at the cluster: those that were deleted here would count again
@@ -392,7 +396,7 @@ async def give_back_group(
             error.add_note(MAY_BE_WRITTEN)
         await giving.reopen()
         raise
-    if result.outcome is not GiveBackStatus.GIVEN:
+    if result.outcome is not GiveBackAttemptOutcome.GIVEN:
         await giving.reopen()
     return result
 
@@ -419,7 +423,7 @@ class _GivingBack:
         if stays is not None:
             return stays
         rest = () if self._delete_rest else await self._rest()
-        return self._result(GiveBackStatus.GIVEN, rest=rest)
+        return self._result(GiveBackAttemptOutcome.GIVEN, rest=rest)
 
     async def run(self) -> GiveBackResult:
         """Write the group's offsets to the cluster, and have the group removed here. Return the result."""
@@ -427,7 +431,7 @@ class _GivingBack:
             result = await self._once()
             if result is not None:
                 return result
-        return self._result(GiveBackStatus.BUSY)
+        return self._result(GiveBackAttemptOutcome.BUSY)
 
     async def _once(self) -> GiveBackResult | None:
         """Write the offsets there and remove them here; return None if they have changed meanwhile."""
@@ -443,7 +447,7 @@ class _GivingBack:
         if rest and self._delete_rest and not refused:
             refused, rest = await there.delete_offsets(group, rest), ()
         if refused:
-            return self._result(GiveBackStatus.REFUSED, refused=refused)
+            return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused)
         outcome = _OUTCOMES[await here.remove_given_back_group(group, self._offsets)]
         return None if outcome is None else self._result(outcome, rest=rest)
 
@@ -468,11 +472,11 @@ class _GivingBack:
         self._offsets = await self._here.fetch_all_offsets(self._group)
         state = await self._there.fetch_group_state(self._group)
         if state.is_live:
-            return self._result(GiveBackStatus.LIVE_THERE, state=state)
+            return self._result(GiveBackAttemptOutcome.LIVE_THERE, state=state)
         if state.is_share:
-            return self._result(GiveBackStatus.SHARE_THERE, state=state)
+            return self._result(GiveBackAttemptOutcome.SHARE_THERE, state=state)
         refused = await self._there.probe_commit(self._group, self._offsets) if self._offsets else {}
-        return self._result(GiveBackStatus.REFUSED, refused=refused) if refused else None
+        return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:
         """Write the offsets to the cluster, and return those that it refused."""
@@ -488,23 +492,23 @@ class _GivingBack:
 
     def _result(
         self,
-        outcome: GiveBackStatus,
+        outcome: GiveBackAttemptOutcome,
         *,
         refused: Mapping[TopicPartition, int] | None = None,
         rest: Sequence[TopicPartition] = (),
         state: ClusterGroupState | None = None,
     ) -> GiveBackResult:
-        written = () if outcome is GiveBackStatus.GIVEN else tuple(sorted(self._written))
+        written = () if outcome is GiveBackAttemptOutcome.GIVEN else tuple(sorted(self._written))
         return GiveBackResult(self._group, outcome, self._offsets, refused or {}, rest, written, state)
 
 
 _STAYS: Final = {
-    GiveBackReadiness.LIVE: GiveBackStatus.LIVE_HERE,
-    GiveBackReadiness.UNKNOWN: GiveBackStatus.NOTHING,
+    GiveBackReadiness.LIVE: GiveBackAttemptOutcome.LIVE_HERE,
+    GiveBackReadiness.UNKNOWN: GiveBackAttemptOutcome.NOTHING,
 }
 _OUTCOMES: Final = {
-    GiveBackOutcome.GONE: GiveBackStatus.GIVEN,
-    GiveBackOutcome.UNKNOWN: GiveBackStatus.NOTHING,
-    GiveBackOutcome.LIVE: GiveBackStatus.LIVE_HERE,
-    GiveBackOutcome.CHANGED: None,
+    GroupRemovalOutcome.GONE: GiveBackAttemptOutcome.GIVEN,
+    GroupRemovalOutcome.UNKNOWN: GiveBackAttemptOutcome.NOTHING,
+    GroupRemovalOutcome.LIVE: GiveBackAttemptOutcome.LIVE_HERE,
+    GroupRemovalOutcome.CHANGED: None,
 }

@@ -16,7 +16,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
 from coordinator.config import Address, ConfigError
-from coordinator.runtime.one_step_per_turn import run_in_turns
+from coordinator.runtime.one_step_per_turn import run_step_per_turn
 from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import ReadFile, UpstreamConfig
 from coordinator.upstream.connect_errors import EXPECTED, describe_reason, probe_connect_error
@@ -31,8 +31,8 @@ from coordinator.upstream.errors import (
 )
 from coordinator.upstream.request import RequestOverAiokafka, choose_version
 from protocol.apis import ApiKey, VersionRange
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
+from protocol.message_codecs import find_message_codec
 
 CLIENT_ID: Final = "groupkeeper"
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
@@ -131,7 +131,7 @@ class BrokerConnection:
             self._connection.close()
             raise Unreachable(self.address, f"the connection was lost ({describe_reason(error)})") from None
         self.used = True
-        return request.parse_response(frame)
+        return request.find_response_body(frame)
 
     async def _check(self) -> None:
         """Raise if the broker is too old or refuses us: found now, not when the first group is moved."""
@@ -141,7 +141,7 @@ class BrokerConnection:
 
     async def _offers(self) -> dict[int, VersionRange]:
         """Return the broker's api versions, by a new request: with SASL only one is allowed before the login."""
-        from protocol.messages import ApiVersionsRequest
+        from protocol.kafka_python_messages import ApiVersionsRequest
 
         asked = UpstreamRequest(
             ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
@@ -164,7 +164,7 @@ class BrokerConnection:
 def decode_upstream_answer(answer: UpstreamResponse, address: Address | str) -> Any:
     """Return the decoded message of a response. Raises UpstreamNotKafka if the bytes hold none."""
     try:
-        return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
+        return find_message_codec(answer.api, answer.version).decode_response(answer.frame, answer.start)
     except ProtocolError as error:
         raise make_not_kafka_error(answer, address, error) from None
 
@@ -176,10 +176,10 @@ async def decode_answer_in_turns(answer: UpstreamResponse, address: Address | st
     """
     if len(answer.frame) <= LONG_BYTES:
         return decode_upstream_answer(answer, address)
-    from protocol.messages import decode_response_in_steps
+    from protocol.kafka_python_messages import decode_response_in_steps
 
     try:
-        return await run_in_turns(
+        return await run_step_per_turn(
             decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
         )
     except ProtocolError as error:

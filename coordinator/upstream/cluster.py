@@ -32,7 +32,7 @@ from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.messages import MetadataResponse
+    from protocol.kafka_python_messages import MetadataResponse
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class UpstreamCluster:
         self, topics: list[str] | None, *, node_id: int | None = None
     ) -> UpstreamResponse:
         """Return the response of `fetch_metadata`, but not decoded: `decode_and_note_brokers` decodes it."""
-        from protocol.messages import MetadataRequest
+        from protocol.kafka_python_messages import MetadataRequest
 
         def build(_version: int) -> MetadataRequest:
             kind = MetadataRequest.MetadataRequestTopic
@@ -199,7 +199,7 @@ class UpstreamCluster:
         return await self._ask_at(broker.address, question)
 
     async def send_and_decode(self, question: UpstreamRequest, *, node_id: int | None = None) -> Any:
-        """Send a request as `send_request` does, and return the decoded response."""
+        """Send a request to broker `node_id`, or to any, and return the decoded response. Raises UpstreamError."""
         return await decode_answer_in_turns(
             await self.send_request(question, node_id=node_id), self.last_answering_address
         )
@@ -309,7 +309,7 @@ class UpstreamCluster:
 
     async def _find_coordinators(self, groups: list[str]) -> Sequence[Any]:
         """Ask a broker for the coordinators of groups, and remember them. Raises UpstreamError."""
-        from protocol.messages import FindCoordinatorRequest
+        from protocol.kafka_python_messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
         response = await self.send_and_decode(
@@ -341,7 +341,7 @@ class UpstreamCluster:
 
 
 def raise_for_code(code: int, message: str | None, doing: str) -> None:
-    """Return for NONE; raise RetryLater for a retriable error, and PermissionDenied for all others."""
+    """Return for NONE; raise RetryLater for a retriable error, and UpstreamRequestRefused for all others."""
     if code in PATIENCE:
         raise RetryLater(code)
     if code != ErrorCode.NONE:

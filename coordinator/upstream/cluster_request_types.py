@@ -56,6 +56,6 @@ class UpstreamResponse:
     start: int
 
     @property
-    def body_bytes(self) -> memoryview:
+    def encoded_body(self) -> memoryview:
         """The bytes of the body, for comparisons."""
         return memoryview(self.frame)[self.start :]

@@ -9,6 +9,7 @@ from typing import Final
 import aiokafka.errors as kafka_errors
 
 from coordinator.config import Address
+from coordinator.upstream.address_probe import diagnose_address
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import (
     CA,
@@ -19,7 +20,6 @@ from coordinator.upstream.errors import (
     UpstreamError,
     UpstreamNotKafka,
 )
-from coordinator.upstream.protocol_probe import diagnose_address
 
 EXPECTED: Final = (
     OSError,
@@ -39,7 +39,7 @@ async def probe_connect_error(
     context: ssl.SSLContext | None,
     timeout_ms: int,
 ) -> Exception:
-    """Return what is wrong, and probe the address once more if the error itself explains too little."""
+    """Return the error to raise for a failed connection; probe the address if `error` itself explains too little."""
     if isinstance(error, UpstreamError) and not isinstance(error, Unreachable):
         return error
     known = _refusal(error, address)

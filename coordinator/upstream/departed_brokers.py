@@ -12,7 +12,7 @@ REASON: Final = "it has gone from the cluster's metadata: it is dead, or was tak
 
 
 class DepartedBrokers:
-    """Remembers the brokers that have gone for MISSED_S, so that a dead broker can be seen."""
+    """Remembers each broker for MISSED_S after it has gone, so that operators can see a dead broker."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         """`now_s` is a monotonic clock, in seconds."""

@@ -14,7 +14,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.messages import ListOffsetsResponse
+    from protocol.kafka_python_messages import ListOffsetsResponse
 
     AnsweredEnd = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
 
@@ -61,7 +61,7 @@ class UpstreamEnds:
         return found
 
     async def _find_leaders(self, partitions: Collection[TopicPartition]) -> None:
-        from protocol.messages import topics_by_name
+        from protocol.kafka_python_messages import topics_by_name
 
         for place in partitions:
             self._leaders.pop(place, None)
@@ -110,7 +110,7 @@ class UpstreamEnds:
 
 
 def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamRequest:
-    from protocol.messages import ListOffsetsRequest
+    from protocol.kafka_python_messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
     by_topic: defaultdict[str, list[ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition]] = defaultdict(

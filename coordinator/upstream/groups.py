@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from coordinator.upstream.adoption import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
+from coordinator.upstream.cluster_partitions import ClusterPartitionLister, Named
 from coordinator.upstream.cluster_request_types import UpstreamRequest
 from coordinator.upstream.errors import UpstreamTooOld
-from coordinator.upstream.transactional_partitions import ClusterPartitionLister, Named
-from protocol import named_types
+from protocol import newtypes
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -21,7 +21,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 OFFSETS_PER_COMMIT: Final = 1_000
@@ -90,7 +90,7 @@ class UpstreamGroups:
         A broker reports first ones only for partitions that are named, so all are named that the node's user may
         describe. Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
-        for named in await self._all.fetch_portions():
+        for named in await self._all.fetch_partition_portions():
             await self._cluster.call_with_retries(
                 f"reading the offsets of group {group}", partial(self._committed, group, True, named)
             )
@@ -98,7 +98,8 @@ class UpstreamGroups:
     async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
 
-        Raises UpstreamError: PermissionDenied if the group has members (UNKNOWN_MEMBER_ID) or the user lacks the right.
+        Raises UpstreamError: UpstreamRequestRefused if the group has members (UNKNOWN_MEMBER_ID) or the user lacks
+        the right.
         """
         return await self._in_parts(group, offsets, self._commit)
 
@@ -131,8 +132,8 @@ class UpstreamGroups:
     ) -> dict[TopicPartition, int]:
         """Delete offsets of a group without members, and return the partitions that were refused, with their errors.
 
-        A missing offset is no error. Raises UpstreamError: PermissionDenied if the group has members, or the user
-        lacks the right.
+        A missing offset is no error. Raises UpstreamError: UpstreamRequestRefused if the group has members, or the
+        user lacks the right.
         """
         refused: dict[TopicPartition, int] = {}
         for start in range(0, len(places), self._offsets_per_commit):
@@ -145,7 +146,7 @@ class UpstreamGroups:
     # --- one attempt each ---
 
     async def _list_at(self, node_id: int) -> list[ListedGroup]:
-        from protocol.messages import ListGroupsRequest
+        from protocol.kafka_python_messages import ListGroupsRequest
 
         doing = f"listing the groups of broker {node_id}"
 
@@ -168,7 +169,7 @@ class UpstreamGroups:
         return await self._cluster.call_with_retries(doing, ask)
 
     async def _state(self, group: GroupId) -> ClusterGroupState:
-        from protocol.messages import DescribeGroupsRequest
+        from protocol.kafka_python_messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
         question = UpstreamRequest.from_fixed_message(ApiKey.DESCRIBE_GROUPS, request)
@@ -186,7 +187,7 @@ class UpstreamGroups:
 
     async def _state_of_newer(self, group: GroupId) -> ClusterGroupState:
         """Return the state of a group that DescribeGroups does not know: one of KIP-848, KIP-1071 or KIP-932."""
-        from protocol.consumer_groups import ConsumerGroupDescribeRequest
+        from protocol.consumer_group_messages import ConsumerGroupDescribeRequest
         from protocol.streams_and_share_groups import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
 
         for kind, api, request in (
@@ -196,7 +197,7 @@ class UpstreamGroups:
         ):
             asked = request(group_ids=[group], include_authorized_operations=False)
             state = await self._state_of_kind(group, kind, api, asked)
-            if state.is_known:
+            if state.is_present_in_cluster:
                 return state
         return ClusterGroupState.none()
 
@@ -257,7 +258,7 @@ class UpstreamGroups:
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=0,
-            member_id=named_types.MemberId(STRANGER),
+            member_id=newtypes.MemberId(STRANGER),
             topics=_topics(offsets),
         )
         refused = await self._refused(group, request, _WHOLE_GROUP - _STRANGERS)
@@ -281,7 +282,7 @@ class UpstreamGroups:
         return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
 
     async def _remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        from protocol.messages import OffsetDeleteRequest
+        from protocol.kafka_python_messages import OffsetDeleteRequest
 
         kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
         topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
@@ -342,7 +343,7 @@ def _topics(offsets: Mapping[TopicPartition, TransferredOffset]) -> list[OffsetC
         by_topic.setdefault(place.topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=place.partition,
-                committed_offset=named_types.Offset(offset.offset),
+                committed_offset=newtypes.Offset(offset.offset),
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )

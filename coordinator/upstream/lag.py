@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 Detail = Literal["off", "group", "topic", "partition"]
 """The level of detail of the lag metrics (`metrics.lag`)."""

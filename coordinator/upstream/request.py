@@ -7,9 +7,9 @@ from coordinator.config import Address
 from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import UpstreamNotKafka, UpstreamTooOld
 from protocol.apis import ApiKey, VersionRange
-from protocol.codecs import codec_for
 from protocol.errors import ProtocolError
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.message_codecs import find_message_codec
 from protocol.wire import skip_tags
 
 
@@ -35,18 +35,18 @@ class RequestOverAiokafka:
 
     def build_request_header(self, correlation_id: int, client_id: str) -> "_EncodedHeader":
         header = RequestHeader(self.API_KEY, self._version, correlation_id, client_id)
-        flexible = codec_for(self.API_KEY, self._version).flexible
+        flexible = find_message_codec(self.API_KEY, self._version).flexible
         return _EncodedHeader(encode_request_header(header, flexible=flexible))
 
     def encode(self) -> bytes:
         message = self._question.build(self._version)
-        return codec_for(self.API_KEY, self._version).encode_request(message)
+        return find_message_codec(self.API_KEY, self._version).encode_request(message)
 
     def parse_response_header(self, frame: io.BytesIO) -> "_ResponseHeader":
         return _ResponseHeader(int.from_bytes(frame.read(4), "big", signed=True))
 
-    def parse_response(self, rest: bytes) -> UpstreamResponse:
-        flexible = codec_for(self.API_KEY, self._version).flexible
+    def find_response_body(self, rest: bytes) -> UpstreamResponse:
+        flexible = find_message_codec(self.API_KEY, self._version).flexible
         try:
             start = skip_tags(rest, 0) if has_flexible_response_header(self.API_KEY, flexible) else 0
         except (ProtocolError, IndexError):

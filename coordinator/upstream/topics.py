@@ -11,7 +11,7 @@ from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicSnap
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.messages import MetadataResponse
+    from protocol.kafka_python_messages import MetadataResponse
 
 NAMES_PER_QUESTION: Final = 500
 
@@ -33,11 +33,11 @@ class UpstreamTopics:
 
     async def fetch_all_topics(self) -> TopicSnapshot:
         """Return all topics that the node's user may describe, as some broker knows them. Raises UpstreamError."""
-        from protocol.messages import topics_by_name
+        from protocol.kafka_python_messages import topics_by_name
 
         answer = await self._cluster.fetch_encoded_metadata(None)
         last = self._last
-        if last is not None and answer.body_bytes == last.body:
+        if last is not None and answer.encoded_body == last.body:
             return last.look
         response = await decode_answer_in_turns(answer, self._cluster.last_answering_address)
         self._cluster.note_brokers(response)
@@ -48,7 +48,7 @@ class UpstreamTopics:
                 if topic.error_code == ErrorCode.NONE
             }
         )
-        self._last = _LastLook(bytes(answer.body_bytes), 0, look)
+        self._last = _LastLook(bytes(answer.encoded_body), 0, look)
         return look
 
     async def fetch_topics_by_name(
@@ -59,7 +59,7 @@ class UpstreamTopics:
         ABSENT stands only for UNKNOWN_TOPIC_OR_PARTITION; for a topic that the node's user may not describe, a broker
         returns only TOPIC_AUTHORIZATION_FAILED, so it is UNSURE.
         """
-        from protocol.messages import topics_by_name
+        from protocol.kafka_python_messages import topics_by_name
 
         found: dict[str, Verdict] = {}
         for start in range(0, len(names), NAMES_PER_QUESTION):

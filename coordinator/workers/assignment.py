@@ -6,7 +6,7 @@ an epoch that was never used before; the partition has no owner again only after
 the node's process has ended and its journal has been settled. The caller must have the epochs on disk before it
 sends a `LeadOrder`, and must be certain that a process has ended before it calls `record_worker_death`.
 
-The other methods change the state; `decide_next_orders` returns the orders that follow, and takes them for sent.
+Most methods change the state; then `decide_next_orders` returns the orders that follow, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.topology.view import NO_NODE, Leader
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 
 
 class LeadOrder(NamedTuple):
@@ -81,7 +81,7 @@ class Assignment:
             self._spread({partition: self._wanted(place) for partition, place in self._numbered()})
 
     def record_release(self, node: int, partition: Partition, epoch: LeaderEpoch) -> bool:
-        """Note that a node has released a partition; return False, and change nothing, if it does not fit."""
+        """Note that a node has released a partition; return False, changing nothing, unless it was ordered to."""
         place = self.places[partition]
         if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
             return False
@@ -89,7 +89,10 @@ class Assignment:
         return True
 
     def record_worker_death(self, node: int) -> list[Partition]:
-        """Note that a node's process has ended; return its partitions: its own until `free_lost_node_partitions`."""
+        """Note that a node's process has ended; return its partitions.
+
+        The node stays their owner until `free_lost_node_partitions`.
+        """
         self.up.discard(node)
         self.expected.discard(node)
         had = [partition for partition, place in self._numbered() if place.owner == node]
@@ -98,7 +101,10 @@ class Assignment:
         return had
 
     def free_lost_node_partitions(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
-        """Free the partitions of a lost node with a settled journal: they wait if it comes back, or go to others."""
+        """Free the partitions of a lost node once its journal is settled.
+
+        They wait for the node if it comes back; otherwise, or if they have another target, they go to other nodes.
+        """
         if comes_back and node not in self.draining:
             self.expected.add(node)
         for partition, place in self._numbered():
@@ -114,7 +120,7 @@ class Assignment:
         return ((Partition(number), place) for number, place in enumerate(self.places))
 
     def move(self, partition: Partition, to: int) -> None:
-        """Let another node lead a partition. Raises Unmovable if that cannot be done."""
+        """Let another node lead a partition. Raises OrderRefused if that cannot be done."""
         if not 0 <= partition < len(self.places):
             raise OrderRefused(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
         if to in self.draining:
@@ -129,7 +135,7 @@ class Assignment:
         place.target = to
 
     def drain(self, node: int) -> None:
-        """Take all partitions from a node. Raises Unmovable if it does not serve, or no other node does."""
+        """Take all partitions from a node. Raises OrderRefused if the node does not serve, or no other node does."""
         others = self.up - self.draining - {node}
         if node not in self.up:
             raise OrderRefused(
@@ -141,7 +147,7 @@ class Assignment:
             )
         self.draining.add(node)
 
-    def has_no_partitions(self, node: int) -> bool:
+    def is_node_without_partitions(self, node: int) -> bool:
         """Return whether a node owns no partition."""
         return all(place.owner != node for place in self.places)
 

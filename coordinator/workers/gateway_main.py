@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gateway's process, which `subprocesses` starts as `python -m ... SOCKET PULSE PARENT NUMBER`.
 
-It ends when its supervisor does; its clients connect to the next one.
+The process ends when its supervisor does; its clients then connect to a gateway of the next supervisor.
 """
 
 import asyncio
 import sys
 
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.runtime.allocator import fix_mmap_threshold
 from coordinator.workers.gateway_process import GatewayProcess
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
@@ -17,7 +17,7 @@ from coordinator.workers.worker_main import SeparateProcessHooks, main
 def make_process(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _number: int
 ) -> GatewayProcess:
-    """Return the gateway of a process; the supervisor sends its number."""
+    """Return the gateway of this process; the supervisor sends the gateway's number later, in GatewayStart."""
     return GatewayProcess(loop, machine, SeparateProcessHooks(pulse))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway under its supervisor: the channel to that, and the Gateway that carries out its messages."""
+"""A gateway's process: the channel to its supervisor, and the Gateway that carries out the messages from there."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
 from coordinator.gateway.readiness import GatewayReadiness
 from coordinator.gateway.routing_types import ClientSession, Route
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -38,7 +38,7 @@ log = get_logger("gateway")
 
 
 class GatewayParts(NamedTuple):
-    """The parts of a gateway's process; without adoption only commands take groups over, if anything does."""
+    """The parts of a gateway's process; without `adoption` the gateway takes no groups over, and only commands can."""
 
     gateway: Gateway
     readiness: GatewayReadiness
@@ -66,9 +66,9 @@ def make_gateway(
         gateway = Gateway(config, loop, machine, discovered=discovered)
         return GatewayParts(gateway, _readiness(gateway, config, machine))
     from coordinator.gateway.cluster_groups import ClusterGroupAnswerer
+    from coordinator.upstream.batched_group_requests import BatchedGroupRequester
     from coordinator.upstream.cluster import UpstreamCluster  # which imports a client's library
     from coordinator.upstream.config import config_from
-    from coordinator.upstream.group_questions import GroupQuestions
     from coordinator.upstream.groups import UpstreamGroups
 
     cluster = UpstreamCluster(
@@ -95,7 +95,7 @@ def make_gateway(
         take_live=settings.gateway_adopt_live_groups,
     )
     cluster_groups = ClusterGroupAnswerer(
-        GroupQuestions(cluster),
+        BatchedGroupRequester(cluster),
         adoption.is_known_as_ours,
         gateway.offloader,
         gateway.tasks,
@@ -137,7 +137,7 @@ async def start_admin(
     return admin
 
 
-def import_parts(settings: Settings) -> None:
+def preload_gateway_modules(settings: Settings) -> None:
     """Import all modules that a gateway of these settings imports at its start."""
     if settings.gateway_adopt != "off":
         import coordinator.gateway.cluster_groups
@@ -152,7 +152,7 @@ async def _nothing() -> None:
 
 
 class GatewayProcess:
-    """A gateway's process: connect `channel`, await `ended`, the exit status, then call `close`."""
+    """A gateway's process: connect `channel`, await `ended`, the exit status, then call `close_channel`."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class GatewayProcess:
     def _got(self, message: messages.ToGateway) -> None:
         match message:
             case messages.GatewayStandBy():
-                import_parts(message.settings)
+                preload_gateway_modules(message.settings)
             case messages.GatewayStart():
                 self._welcome(message)
             case messages.UpdateGatewayView():
@@ -226,7 +226,7 @@ class GatewayProcess:
         )
 
     def _discovered(self, node_id: int, _address: Address) -> None:
-        self.channel.send(messages.UnknownBroker(node_id))
+        self.channel.send(messages.UnknownBrokerSeen(node_id))
 
     async def _stop(self) -> None:
         if self._admin is not None:

@@ -14,8 +14,8 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
-from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
+from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import gateway_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
@@ -70,7 +70,7 @@ class GatewayProcessPool:
         self._stopping = False
 
     async def start(self) -> None:
-        """Start all processes and return once they listen. Raises GatewayFailed if one cannot, and OSError."""
+        """Start all processes and return once they listen. Raises GatewayStartFailed if one cannot, and OSError."""
         self._starting = {
             index: self._loop.create_future() for index in range(self._settings.gateway_workers)
         }
@@ -163,7 +163,7 @@ class GatewayProcessPool:
             case messages.ProcessCannotServe():
                 log.error("a gateway cannot serve", gateway=index, reason=message.reason)
                 self._started(index, GatewayStartFailed(message.reason))
-            case messages.UnknownBroker():
+            case messages.UnknownBrokerSeen():
                 self._on_broker_seen()
 
     def _started(self, index: int, error: GatewayStartFailed | None) -> None:

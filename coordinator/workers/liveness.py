@@ -48,7 +48,7 @@ class LivenessVerdict(enum.Enum):
 
 
 class Liveness:
-    """The signs of life of one worker; `pinged` is to be called once for each ping, every `interval_ms`."""
+    """The signs of life of one worker; the owner calls `count_ping_and_judge` for each ping, every `interval_ms`."""
 
     def __init__(self, timeout_ms: int, stuck_timeout_ms: int) -> None:
         self.interval_ms = timeout_ms / PINGS_PER_TIMEOUT

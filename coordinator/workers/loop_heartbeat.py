@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.workers.launcher import ANSWER
+from coordinator.workers.process_launcher import ANSWER
 
 BEAT_S: Final = 0.05
 """The seconds between the counted turns of the loop; well below the least `worker.timeout.ms`."""

@@ -14,7 +14,7 @@ from coordinator.config import Settings
 from coordinator.node import EndsByTopic
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 
 
@@ -92,7 +92,7 @@ class TopicsChanged(_Message, frozen=True):
     changes: Changes
 
 
-class TopicChangeResult(_Message, frozen=True):
+class TopicChangeReply(_Message, frozen=True):
     """The response to a ChangeTopics, which counts once the worker's topics are of `version`.
 
     `conflict` is True if the topics were not as the worker believed.
@@ -119,7 +119,7 @@ class RelayedCommittedOffsetsReply(_Message, frozen=True):
 
 
 class UpstreamEndOffsetsReply(_Message, frozen=True):
-    """The response to an AskClusterEnds: by topic and partition the high watermark and the last stable offset.
+    """The response to UpstreamEndOffsetsQuery: high watermark and last stable offset by topic and partition.
 
     Partitions that the cluster does not report now are left out; `ends` is None if the cluster cannot be asked.
     """
@@ -179,7 +179,7 @@ class GatewayListening(_Message, frozen=True):
     """Reports that the gateway listens on its ports."""
 
 
-class UnknownBroker(_Message, frozen=True):
+class UnknownBrokerSeen(_Message, frozen=True):
     """Reports that the cluster has named to a client a broker that is not in the view."""
 
     node_id: int
@@ -213,8 +213,8 @@ class PartitionLoadResult(_Message, frozen=True):
 class OffsetsDropped(_Message, frozen=True):
     """Reports that these partitions, durably, hold no offsets in topics that were deleted up to this version.
 
-    The same holds for the topics of TopicsDeleted that came before a partition's LeadPartition. `number` is that of
-    the message, which OffsetsDroppedAck answers.
+    The same holds for the topics of PendingOffsetDrops that came before a partition's LeadPartition. `number` is the
+    number of this message; OffsetDropReportStored answers it.
     """
 
     version: int
@@ -238,7 +238,7 @@ class ChangeTopics(_Message, frozen=True):
 
 
 class AskTopics(_Message, frozen=True):
-    """Asks for AllTopics because the worker has missed a change."""
+    """Asks for all topics (AllTopicsPiece) because the worker has missed a change."""
 
 
 class GroupGivenBack(_Message, frozen=True):
@@ -247,7 +247,7 @@ class GroupGivenBack(_Message, frozen=True):
     group_id: str
 
 
-class RefreshTopics(_Message, frozen=True):
+class AskTopicRefresh(_Message, frozen=True):
     """Asks for a refresh because a client names a topic that the worker lacks: the cluster may have it."""
 
 
@@ -267,7 +267,7 @@ class UpstreamEndOffsetsQuery(_Message, frozen=True):
 
 
 class CommittedOffsetsReply(_Message, frozen=True):
-    """The response to an EndOffsetsQuery; `ends` is None if the node does not serve the group."""
+    """The response to a CommittedOffsetsQuery; `ends` is None if the node does not serve the group."""
 
     request: int
     ends: EndsByTopic | None
@@ -282,7 +282,7 @@ FromSupervisor = (
     | ViewUpdate
     | AllTopicsPiece
     | TopicsChanged
-    | TopicChangeResult
+    | TopicChangeReply
     | CommittedOffsetsQuery
     | RelayedCommittedOffsetsReply
     | UpstreamStatus
@@ -297,11 +297,11 @@ FromWorker = (
     | PartitionReleased
     | ChangeTopics
     | AskTopics
-    | RefreshTopics
+    | AskTopicRefresh
     | GroupGivenBack
     | RelayCommittedOffsetsQuery
     | UpstreamEndOffsetsQuery
     | CommittedOffsetsReply
 )
 ToGateway = GatewayStandBy | GatewayStart | UpdateGatewayView | ForgetGroup | GatewayStopAccepting | Stop
-FromGateway = GatewayListening | ProcessCannotServe | UnknownBroker
+FromGateway = GatewayListening | ProcessCannotServe | UnknownBrokerSeen

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.workers.messages import FromWorker, OffsetDropReportStored, OffsetsDropped
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 
 class OffsetsDroppedReporter:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from coordinator.runtime.sockets import PATH_BYTES_MAX
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from storage.errors import StorageError
 
 FILE_NAME: Final = "control.sock"

@@ -25,7 +25,7 @@ from coordinator.workers.operator_orders import (
     PartitionState,
     socket_path,
 )
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.supervisor import Supervisor
@@ -34,7 +34,7 @@ log = get_logger("control")
 
 
 class ControlSocket:
-    """Takes orders for a supervisor; because that holds the data directory's lock, no other such socket exists."""
+    """Takes orders for a supervisor; the supervisor holds the data directory's lock, so no other such socket exists."""
 
     def __init__(self, supervisor: "Supervisor", data_dir: Path) -> None:
         self._supervisor = supervisor

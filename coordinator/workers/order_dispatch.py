@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from coordinator.catalogue.deletions import DeletedTopic
+from coordinator.catalogue.deletions import TopicDeletionBatch
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
@@ -23,7 +23,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem
 from storage.recovery.shared_directory import SharedDirectory
 
@@ -76,7 +76,7 @@ class WorkerOrderSender:
         self._waiting: dict[int, deque[Command]] = {}
         """By node, the commands that wait until deleted topics have been sent."""
 
-    def send(self, commands: Iterable[Command]) -> None:
+    def enqueue_orders(self, commands: Iterable[Command]) -> None:
         """Send these commands after all that were queued before."""
         self._outbox += commands
         self._send_next()
@@ -141,7 +141,7 @@ class WorkerOrderSender:
                 await channel.wait_until_writable()
                 await asyncio.sleep(0)
 
-    def _gone(self, partition: Partition, sent: int) -> list[DeletedTopic]:
+    def _gone(self, partition: Partition, sent: int) -> list[TopicDeletionBatch]:
         return self._store.deletions.undropped_deletions_after(partition, sent)
 
     def _is_wanted(self, command: Command) -> bool:
@@ -170,7 +170,7 @@ class WorkerOrderSender:
             channel.send(order)
 
 
-def _portions(gone: Iterable[DeletedTopic]) -> Iterator[Sequence[str]]:
+def _portions(gone: Iterable[TopicDeletionBatch]) -> Iterator[Sequence[str]]:
     """Yield the names of deleted topics in portions of about NAMES_PER_MESSAGE."""
     names: list[str] = []
     for each in gone:

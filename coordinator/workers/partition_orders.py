@@ -19,13 +19,15 @@ from coordinator.workers.messages import (
     PendingOffsetDrops,
     ResignPartition,
 )
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
 
 class PartitionOrderHandler:
-    """Carries out LeadPartition and ResignPartition; of one partition a lead comes only after PartitionReleased.
+    """Carries out LeadPartition and ResignPartition.
+
+    A partition's next LeadPartition comes only after its PartitionReleased.
 
     A release waits in the io thread behind the work of a load that was just cancelled.
     """

@@ -19,7 +19,7 @@ from coordinator.workers.messages import (
     AskTopics,
     ChangeTopics,
     FromWorker,
-    TopicChangeResult,
+    TopicChangeReply,
     TopicsChanged,
 )
 from storage.errors import StorageError
@@ -54,14 +54,14 @@ class CatalogueReplica(CatalogueWriter):
         """The version of the topics that are being taken over."""
         self.on_version: Callable[[int], None] = lambda _version: None
         """Called with each version once the catalogue has its topics."""
-        self._inbox: deque[AllTopicsPiece | TopicsChanged | TopicChangeResult] = deque()
+        self._inbox: deque[AllTopicsPiece | TopicsChanged | TopicChangeReply] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
-        self._answer: TopicChangeResult | None = None
+        self._answer: TopicChangeReply | None = None
         self.arrived = asyncio.Event()
         """Set once the catalogue has all topics."""
 
-    def queue_message(self, message: AllTopicsPiece | TopicsChanged | TopicChangeResult) -> None:
+    def queue_message(self, message: AllTopicsPiece | TopicsChanged | TopicChangeReply) -> None:
         """Queue a message about topics from the supervisor.
 
         The message waits for another turn, because many may come at once; while edits are tried on a draft, because the
@@ -75,7 +75,7 @@ class CatalogueReplica(CatalogueWriter):
             self.later(self._read)
 
     def replace_offsets_topic(self, topic_id: bytes, partitions: int) -> None:
-        """Use the cluster's `__consumer_offsets`, for clients that commit offsets in it."""
+        """Give `__consumer_offsets` the id and partitions that it has at the cluster, where clients see them."""
         topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=partitions)
         for catalogue in (self._catalogue, self._incoming):
             if catalogue is not None and catalogue.offsets_topic != topic:
@@ -97,13 +97,13 @@ class CatalogueReplica(CatalogueWriter):
         self._read()
         return announced
 
-    def _handle(self, message: AllTopicsPiece | TopicsChanged | TopicChangeResult) -> Drops:
+    def _handle(self, message: AllTopicsPiece | TopicsChanged | TopicChangeReply) -> Drops:
         match message:
             case AllTopicsPiece():
                 yield from self._all_topics(message)
             case TopicsChanged():
                 yield from self._changed(message)
-            case TopicChangeResult():
+            case TopicChangeReply():
                 self._answer = message
 
     def _not_taken_over(self) -> None:

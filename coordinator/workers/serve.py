@@ -10,16 +10,16 @@ from typing import Final
 from coordinator.catalogue.startup_checks import raise_if_data_unfit
 from coordinator.config import ConfigError, Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.host import HostResources, real_machine
+from coordinator.host_resources import HostResources, real_machine
 from coordinator.runtime.allocator import PAGE_WISE
 from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger, write_last_line
+from coordinator.workers.dead_worker_journals import log_takeover_result
 from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
-from coordinator.workers.journal_takeover import log_takeover_result
-from coordinator.workers.launcher import Launcher
 from coordinator.workers.messages import WorkerListening
 from coordinator.workers.operator_socket import ControlSocket
+from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.subprocesses import WORKER_MODULE, SubprocessLauncher, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta

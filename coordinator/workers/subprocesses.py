@@ -33,7 +33,7 @@ class SubprocessLauncher:
     async def __call__(
         self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol
     ) -> "WorkerSubprocess":
-        """Start the process of a node, with a socket for each of the two. Raises OSError."""
+        """Start the process of a node, with one socket for `channel` and one for `pulse`. Raises OSError."""
         ours, theirs = socket.socketpair()
         our_pulse, their_pulse = socket.socketpair()
         with theirs, their_pulse:

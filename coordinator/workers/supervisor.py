@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -32,18 +32,18 @@ from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.channel import Channel
-from coordinator.workers.end_offsets_between_workers import EndOffsetQueries
+from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
+from coordinator.workers.dead_worker_journals import JournalTakeover
 from coordinator.workers.gateway_process_pool import GatewayProcessPool
-from coordinator.workers.journal_takeover import JournalTakeover
-from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.order_dispatch import WorkerOrderSender
+from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.topic_changes import WorkerChangeAssembler
-from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSender
+from coordinator.workers.supervisor_topic_changes import WorkerChangeAssembler
+from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
 from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from storage.recovery.shared_directory import SharedDirectory
 
@@ -97,7 +97,7 @@ class Supervisor:
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
-        self._subscriptions: dict[int, WorkerFeedSender] = {}
+        self._subscriptions: dict[int, WorkerFeedSubscription] = {}
         self._asked = WorkerChangeAssembler(self.store)
         self.serving: dict[int, messages.WorkerListening] = {}
         self.loaded: dict[Partition, messages.PartitionLoadResult] = {}
@@ -105,7 +105,7 @@ class Supervisor:
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
-        self.ends = EndOffsetQueries(self._send)
+        self.ends = CommittedOffsetsRelay(self._send)
         self.has_failed = False
         """True if a task of the supervisor has failed, so that the supervisor is to be stopped."""
         self.on_failed: Callable[[], None] = lambda: None
@@ -174,10 +174,10 @@ class Supervisor:
     # --- life
 
     async def start(self) -> None:
-        """Start all workers and return once they serve. Raises WorkerFailed if one cannot.
+        """Start all workers and return once they serve. Raises WorkerStartFailed if one cannot.
 
         Behind a gateway connect to the cluster first, and start the gateways last. Raises ClusterUnusable and
-        GatewayFailed.
+        GatewayStartFailed.
         """
         if self.upstream is not None:
             await self.upstream.connect()
@@ -301,7 +301,7 @@ class Supervisor:
 
     async def _reopen(self, partition: Partition) -> None:
         """Let a partition that could not be read at the start be led once it can be read."""
-        if await self._settling.recover_once_readable(partition):
+        if await self._settling.recover_unreadable_partition(partition):
             self.assignment.places[partition].failed = False
             self.apply_assignment()
 
@@ -343,7 +343,7 @@ class Supervisor:
                 self.ends.forward_reply(node, message)
             case messages.GroupGivenBack() if self.gateways is not None:
                 self.gateways.forget_group(message.group_id)
-            case messages.RefreshTopics() if self.upstream is not None:
+            case messages.AskTopicRefresh() if self.upstream is not None:
                 self.upstream.refresh_soon()
             case messages.UpstreamEndOffsetsQuery() if self.upstream is not None:
                 self._tasks.start(
@@ -375,7 +375,7 @@ class Supervisor:
             starting.exception()
 
     async def _released(self, node: int, message: messages.PartitionReleased) -> None:
-        await self._settling.store_release_position(message.partition, message.position)
+        await self._settling.save_released_partition_end(message.partition, message.position)
         if self.assignment.record_release(node, message.partition, message.leader_epoch):
             log.debug("released a partition", partition=message.partition, node=node)
             self.apply_assignment()
@@ -405,9 +405,9 @@ class Supervisor:
             version = self.feed.version
             # To this process, and no later one of the same node, which would take it for its own result.
             if isinstance(outcome, BaseException):
-                worker.send(messages.TopicChangeResult(version, conflict=False, error=str(outcome)))
+                worker.send(messages.TopicChangeReply(version, conflict=False, error=str(outcome)))
             else:
-                worker.send(messages.TopicChangeResult(version, conflict=not outcome))
+                worker.send(messages.TopicChangeReply(version, conflict=not outcome))
 
         self._asked.collect_piece_and_submit(node, message, done)
 
@@ -429,7 +429,7 @@ class Supervisor:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
         places, unread = self.assignment.places, self.shared.unread
-        self.store.store_drops(dropped, noted, lambda p: places[p].failed and p not in unread)
+        self.store.persist_finished_drops(dropped, noted, lambda p: places[p].failed and p not in unread)
 
     # --- who leads what
 
@@ -449,12 +449,12 @@ class Supervisor:
         for command in commands:
             if isinstance(command, LeadOrder):
                 self.loaded.pop(command.partition, None)
-        self._dispatch.send(commands)
+        self._dispatch.enqueue_orders(commands)
         if not self._view_changes:
             self._view_changes = True
             self.loop.call_soon(self._send_view)
         for node in self.assignment.draining & set(self.serving) - self._stop_requested:
-            if self.assignment.has_no_partitions(node):
+            if self.assignment.is_node_without_partitions(node):
                 self._stop_requested.add(node)
                 self._send(node, messages.Stop())
 

@@ -20,7 +20,7 @@ KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 class FeedChannel(Protocol):
-    """The channel that takes a worker's messages."""
+    """The channel over which the feed sends messages to a worker."""
 
     @property
     def is_open(self) -> bool:
@@ -41,7 +41,7 @@ class TopicFeed:
         self.version = 0
         self._kept: deque[bytes] = deque()  # the changes up to `version`
         self._kept_bytes = 0
-        self._subscriptions: dict[WorkerFeedSender, None] = {}  # a set that keeps its order
+        self._subscriptions: dict[WorkerFeedSubscription, None] = {}  # a set that keeps its order
 
     def publish_changes(self, changes: Changes) -> None:
         """Keep the changes of the catalogue as messages, and wake the subscriptions."""
@@ -69,19 +69,19 @@ class TopicFeed:
             yield encode(AllTopicsPiece(version, topics=piece))
         yield encode(AllTopicsPiece(version, is_last=True))
 
-    def subscribe(self, reader: FeedChannel) -> "WorkerFeedSender":
+    def subscribe(self, reader: FeedChannel) -> "WorkerFeedSubscription":
         """Return a subscription of `reader`, whose `send_until_closed` the caller must run."""
-        subscription = WorkerFeedSender(self, reader)
+        subscription = WorkerFeedSubscription(self, reader)
         self._subscriptions[subscription] = None
         return subscription
 
-    def unsubscribe(self, subscription: "WorkerFeedSender") -> None:
+    def unsubscribe(self, subscription: "WorkerFeedSubscription") -> None:
         """Remove the subscription of a reader that is gone."""
         self._subscriptions.pop(subscription, None)
         subscription.wake()
 
 
-class WorkerFeedSender:
+class WorkerFeedSubscription:
     """Sends the messages of a feed to one worker."""
 
     def __init__(self, feed: TopicFeed, reader: FeedChannel) -> None:

@@ -28,8 +28,8 @@ from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
 from coordinator.workers.gateway_process_pool import ClusterUnusable
-from coordinator.workers.topic_changes import apply_atomically_in_steps
-from coordinator.workers.topic_diff_conversion import compute_changes, with_left_out_topics
+from coordinator.workers.supervisor_topic_changes import apply_atomically_in_steps
+from coordinator.workers.topic_diff_to_changes import compute_changes, with_left_out_topics
 from storage.disk.filesystem import FileSystem, read_file
 from storage.errors import StorageError
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator.api.committed_end_offsets import find_group_committed_ends
+from coordinator.api.declared_end_offsets import find_group_committed_ends
 from coordinator.app import App
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
@@ -19,7 +19,7 @@ from coordinator.catalogue.names import NAME_LENGTH_MAX
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
@@ -31,12 +31,12 @@ from coordinator.topology.view import Broker, ClusterTopology
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
-from coordinator.workers.lag_watch import ConsumerLagWatch
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_orders import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
+from coordinator.workers.worker_lag_watch import ConsumerLagWatch
 from protocol.apis import ApiVersionRange
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -169,7 +169,7 @@ class WorkerApp(App):
         return found
 
     def record_loop_stall(self) -> None:
-        """Count a stall of the event loop, which lasted as long as the supervisor calls slow."""
+        """Count a stall of the event loop that lasted longer than `worker.timeout.ms`."""
         self.stats.loop_stalls += 1
 
     def open_listening_socket(self) -> tuple[socket.socket, int]:
@@ -183,7 +183,7 @@ class WorkerApp(App):
         except OSError as error:
             raise CannotStart(f"data.dir: {error.strerror}") from error
 
-    def lead_partitions(self) -> None:
+    def lead_initial_partitions(self) -> None:
         """Do nothing, because the supervisor sends the partitions to lead."""
 
     def open_catalogue(self) -> CatalogueWriter:
@@ -215,15 +215,15 @@ class WorkerApp(App):
         """Return the view of all nodes that the supervisor sends."""
         return self.cluster
 
-    def set_up_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return a node that asks the others what their groups have committed."""
-        node = super().set_up_node(broker, offers)
+        node = super().build_node(broker, offers)
         node.ends = self.ends
         return node
 
 
 class UnknownTopicRefresher:
-    """The topics that clients name and the catalogue lacks: the cluster may have them by now."""
+    """Asks for a refresh of the topics when clients name one that the catalogue lacks but the cluster may have."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class UnknownTopicRefresher:
         self._is_sent = True  # whether the supervisor knows of all missed topics
 
     def refresh_for_topic(self, topic: str | bytes) -> None:
-        """Ask for a refresh of the topics, unless this topic has caused one less than MISSED_AGAIN_S ago.
+        """Ask for a refresh of the topics, unless this topic has caused a refresh within the last MISSED_AGAIN_S.
 
         A name that is too long for a topic is ignored.
         """
@@ -257,7 +257,7 @@ class UnknownTopicRefresher:
 
     def _ask_for_topics(self) -> None:
         self._is_sent = True
-        self._send(messages.RefreshTopics())
+        self._send(messages.AskTopicRefresh())
 
 
 class CommittedOffsetRequests:
@@ -318,7 +318,7 @@ class Worker:
                 app.share.note_deleted_topics(message)
             case messages.OffsetDropReportStored():
                 app.deletion_acks.end_report_ticket(message)
-            case messages.AllTopicsPiece() | messages.TopicsChanged() | messages.TopicChangeResult():
+            case messages.AllTopicsPiece() | messages.TopicsChanged() | messages.TopicChangeReply():
                 app.catalogue_store.queue_message(message)
             case messages.Stop():
                 self._tasks.start(self._stop(app), "stop")

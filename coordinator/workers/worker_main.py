@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn, Protocol
 import uvloop
 
 from coordinator.config import Settings
-from coordinator.host import HostResources, real_machine
+from coordinator.host_resources import HostResources, real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
@@ -87,7 +87,7 @@ Run = Callable[[Coroutine[Any, Any, int]], int]
 def make_worker(
     loop: asyncio.AbstractEventLoop, machine: HostResources, pulse: LoopHeartbeat, _node_id: int
 ) -> Worker:
-    """Return the worker of a process; the supervisor sends its node id."""
+    """Return the worker of this process; the supervisor sends the worker's node id later, in WorkerStart."""
     return Worker(loop, machine, SeparateProcessHooks(pulse))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker as its supervisor handles it: a process, which is started only once, and the channel to it."""
+"""The supervisor's handle on one worker: its process, which is started only once, and the channel to it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,9 +11,9 @@ import msgspec
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.channel import Channel
-from coordinator.workers.launcher import ANSWER, PING, Launcher, Process
 from coordinator.workers.liveness import Liveness, LivenessVerdict
 from coordinator.workers.messages import FromWorker
+from coordinator.workers.process_launcher import ANSWER, PING, Launcher, Process
 
 Received = TypeVar("Received")
 
@@ -60,7 +60,7 @@ class WorkerProcess(Generic[Received]):
         self._pulse = HeartbeatReader(liveness)
 
     def set_node_id(self, node_id: int) -> None:
-        """Give the process the number whose work it does from now on."""
+        """Set the number of the node, or gateway, that the process serves from now on."""
         self.node_id = node_id
         self._log = log.bind(**{self._named: node_id})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m protocol.codegen [--check]`."""
+"""Generates the modules of `protocol.hot` from Kafka's schemas: `python -m protocol.codegen [--check]`."""
 
 import argparse
 import sys

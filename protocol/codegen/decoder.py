@@ -205,7 +205,7 @@ class DecoderWriter:
         if self._items_max is not None:
             line(f"items += {count}")
             with self._source.block(f"if items > {self._items_max}:"):
-                line(f'raise too_many_items_error("{field.name}", {self._items_max})')
+                line(f'raise item_limit_error("{field.name}", {self._items_max})')
         if not field.fields:
             with self._source.block(f"if {count} < len(UNPACK_INT32S):"):
                 line(f"{declared} = [*UNPACK_INT32S[{count}](buf, pos)]")

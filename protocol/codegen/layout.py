@@ -68,9 +68,9 @@ def encode_defaults(fields: tuple[Field, ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class FixedFieldsAndString:
-    """The layout of a struct with one string among fields of fixed size, as the offset of a partition.
+    """The layout of a struct with one string among fields of fixed size, such as a partition's committed offset.
 
-    The string is its metadata, which few clients set: with an empty string the struct has a fixed size.
+    There the string is the metadata, which few clients set: with an empty string the struct has a fixed size.
     """
 
     before: FixedFields
@@ -79,7 +79,7 @@ class FixedFieldsAndString:
 
 
 def find_row_fields(field: Field) -> FixedFields | None:
-    """Return the fields that rows of this array have (`protocol.rows`), those of its newest version; None for no rows.
+    """Return the fields in a row of this array (`protocol.rows`), by its newest version; None if it has no rows.
 
     Items can be rows if only their fields of fixed size have values: their one string, if they have one, is empty, and
     their error 0.
@@ -88,7 +88,7 @@ def find_row_fields(field: Field) -> FixedFields | None:
 
 
 def find_row_fields_in_version(field: Field, version: int) -> FixedFields | None:
-    """Return this version's fields of `find_row_fields` if they are the first ones, else None."""
+    """Return the row fields of this version if those of `find_row_fields` begin with them, else None."""
     rows = find_row_fields(field)
     run = None if rows is None else _shown(field, version)
     if rows is None or run is None or rows.fields[: len(run.fields)] != run.fields:
@@ -110,7 +110,7 @@ def _shown(field: Field, version: int) -> FixedFields | None:
 
 
 def match_one_string_layout(parts: list[Step]) -> FixedFieldsAndString | None:
-    """Return the parts of a struct that starts with a run and has one string, else None."""
+    """Return the layout if `parts` are fields of fixed size, one string, and perhaps more of fixed size, else None."""
     match parts:
         case [FixedFields() as before, Field(type="string", is_array=False) as string]:
             return FixedFieldsAndString(before, string, FixedFields(()))

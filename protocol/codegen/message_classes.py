@@ -25,7 +25,7 @@ NAMED: Final = {
     "leader": "MemberId",
     "member_id": "MemberId",
 }
-"""The types of `protocol.named_types` by the names of the fields that have them."""
+"""The types of `protocol.newtypes` by the names of the fields that have them."""
 
 
 def python_type(field: Field) -> str:
@@ -40,7 +40,7 @@ def value_type(field: Field) -> str:
 
 
 def find_newtype_of_field(field: Field) -> str | None:
-    """Return the type of `protocol.named_types` for a field; None if it has none, or may be null."""
+    """Return the type of `protocol.newtypes` for a field; None if it has none, or may be null."""
     return None if field.is_array or may_be_none(field) else NAMED.get(field.name)
 
 
@@ -66,19 +66,19 @@ def default(field: Field) -> str:
     return cast_to_named(field, str(int(field.default or 0)))
 
 
-def omitted_field_expression(field: Field) -> str:
+def non_row_field_expression(field: Field) -> str:
     """Return the value of a field that rows do not have: an empty string, or else the schema's default."""
     return '""' if field.type == "string" else default(field)
 
 
 def cast_to_named(field: Field, value: str) -> str:
-    """Return a value as the type in `protocol.named_types` of its field: mypyc omits that call."""
+    """Return the expression `value` with a call of its field's type in `protocol.newtypes`, which mypyc omits."""
     name = find_newtype_of_field(field)
     return value if name is None else f"{name}({value})"
 
 
 def render_classes(message: Message) -> Iterator[str]:
-    """Write the nested structs first, then the message."""
+    """Yield the source lines of a message's classes: those of the nested structs, then that of the message."""
     yield from _nested(message.fields)
     yield from _class(message.name, message.fields)
 
@@ -136,7 +136,7 @@ def _items_of_rows(field: Field) -> Iterator[str]:
     values = [
         cast_to_named(one, f"row[{places[one.name]}]")
         if one.name in places
-        else omitted_field_expression(one)
+        else non_row_field_expression(one)
         for one in field.fields
     ]
     yield "    @property"

@@ -20,10 +20,10 @@ HEADER = """\
 
 _WIRE = (
     "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "array_struct",
-    "bad_count_error", "bad_length_error", "pack_bytes", "pack_compact_bytes", "pack_compact_string", "pack_int32",
-    "pack_partition_error", "pack_string", "pack_tagged_partition_error", "pack_uvarint", "read_compact_bytes",
-    "read_compact_count", "read_compact_nullable_string", "read_compact_string", "skip_tags", "text_at",
-    "too_many_items_error",
+    "bad_count_error", "bad_length_error", "item_limit_error", "pack_bytes", "pack_compact_bytes",
+    "pack_compact_string", "pack_int32", "pack_partition_error", "pack_string", "pack_tagged_partition_error",
+    "pack_uvarint", "read_compact_bytes", "read_compact_count", "read_compact_nullable_string",
+    "read_compact_string", "skip_tags", "text_at",
 )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _imports(body: str) -> Iterator[str]:
     yield "from protocol.mypyc_shim import mypyc_attr"
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
-        yield f"from protocol.named_types import {', '.join(names)}"
+        yield f"from protocol.newtypes import {', '.join(names)}"
     rows = [name for name in ("EncodedRows", "read_rows_if_uniform") if name in used]
     if rows:
         yield f"from protocol.rows import {', '.join(rows)}"

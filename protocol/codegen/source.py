@@ -14,12 +14,12 @@ class StructFormats:
         self._packers: set[str] = set()
 
     def add_unpacker(self, fmt: str) -> str:
-        """Return the name of the function that unpacks this format."""
+        """Add a function that unpacks this format to the generated module; return its name."""
         self._unpackers.add(fmt)
         return f"_UNPACK_{_name(fmt)}"
 
     def add_packer(self, fmt: str) -> str:
-        """Return the name of the function that packs this format."""
+        """Add a function that packs this format to the generated module; return its name."""
         self._packers.add(fmt)
         return f"_PACK_{_name(fmt)}"
 

@@ -13,7 +13,7 @@ from protocol.compiled_struct import FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     UVARINT,

@@ -12,13 +12,14 @@ from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
@@ -31,7 +32,6 @@ from protocol.wire import (
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items_error,
 )
 
 _UNPACK_tB: Final[Callable[[bytes, int], tuple[bool, int]]] = Struct(">?B").unpack_from
@@ -168,7 +168,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
             raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items_error("protocols", 1000)
+            raise item_limit_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -230,7 +230,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
             raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items_error("protocols", 1000)
+            raise item_limit_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -311,7 +311,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
             raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items_error("protocols", 1000)
+            raise item_limit_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -384,7 +384,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
             raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items_error("protocols", 1000)
+            raise item_limit_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]
@@ -466,7 +466,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
             raise bad_count_error(protocols_count, "protocols", size - pos)
         items += protocols_count
         if items > 1000:
-            raise too_many_items_error("protocols", 1000)
+            raise item_limit_error("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]

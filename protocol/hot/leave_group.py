@@ -12,13 +12,14 @@ from protocol.codec import ApiSchema, Codec
 from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     pack_compact_string,
     pack_partition_error,
     pack_string,
@@ -28,7 +29,6 @@ from protocol.wire import (
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items_error,
 )
 
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
@@ -154,7 +154,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
             raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items_error("members", 10000)
+            raise item_limit_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -204,7 +204,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
             raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items_error("members", 10000)
+            raise item_limit_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -261,7 +261,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
             raise bad_count_error(members_count, "members", size - pos)
         items += members_count
         if items > 10000:
-            raise too_many_items_error("members", 10000)
+            raise item_limit_error("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]

@@ -13,7 +13,7 @@ from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.newtypes import GroupId, MemberId, Offset
 from protocol.rows import EncodedRows, read_rows_if_uniform
 from protocol.wire import (
     NULL_INT16,
@@ -22,6 +22,7 @@ from protocol.wire import (
     ZERO_UUID,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     pack_compact_string,
     pack_int32,
     pack_partition_error,
@@ -33,7 +34,6 @@ from protocol.wire import (
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items_error,
 )
 
 _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
@@ -207,7 +207,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -225,7 +225,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -287,7 +287,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -305,7 +305,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -361,7 +361,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -379,7 +379,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -444,7 +444,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -462,7 +462,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -530,7 +530,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -550,7 +550,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -637,7 +637,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -651,7 +651,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: EncodedRows | None = None
             if topic_partitions_count >= 10:
@@ -908,7 +908,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -926,7 +926,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -990,7 +990,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1008,7 +1008,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
@@ -1066,7 +1066,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1084,7 +1084,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
@@ -1152,7 +1152,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -1170,7 +1170,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
@@ -1241,7 +1241,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -1261,7 +1261,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
@@ -1351,7 +1351,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1365,7 +1365,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                 raise bad_count_error(topic_partitions_count, "partitions", size - pos)
             items += topic_partitions_count
             if items > 50000:
-                raise too_many_items_error("partitions", 50000)
+                raise item_limit_error("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)

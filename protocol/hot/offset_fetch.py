@@ -13,7 +13,7 @@ from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from protocol.rows import EncodedRows
 from protocol.wire import (
     NULL_INT16,
@@ -25,6 +25,7 @@ from protocol.wire import (
     array_struct,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     pack_compact_string,
     pack_int32,
     pack_string,
@@ -34,7 +35,6 @@ from protocol.wire import (
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items_error,
 )
 
 _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
@@ -269,7 +269,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetFetchRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -287,7 +287,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
                 raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
             items += topic_partition_indexes_count
             if items > 50000:
-                raise too_many_items_error("partition_indexes", 50000)
+                raise item_limit_error("partition_indexes", 50000)
             if topic_partition_indexes_count < len(UNPACK_INT32S):
                 topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
             else:
@@ -323,7 +323,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 (n,) = _UNPACK_h(buf, pos)
@@ -341,7 +341,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -388,7 +388,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -408,7 +408,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -454,7 +454,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -474,7 +474,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -512,7 +512,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -535,7 +535,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -555,7 +555,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -598,7 +598,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -633,7 +633,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -653,7 +653,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -696,7 +696,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -731,7 +731,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -745,7 +745,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -971,7 +971,7 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(topics_count, "topics", size - pos)
         items += topics_count
         if items > 50000:
-            raise too_many_items_error("topics", 50000)
+            raise item_limit_error("topics", 50000)
         topics: list[OffsetFetchRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -989,7 +989,7 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
             items += topic_partition_indexes_count
             if items > 50000:
-                raise too_many_items_error("partition_indexes", 50000)
+                raise item_limit_error("partition_indexes", 50000)
             if topic_partition_indexes_count < len(UNPACK_INT32S):
                 topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
             else:
@@ -1030,7 +1030,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 (n,) = _UNPACK_h(buf, pos)
@@ -1048,7 +1048,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -1100,7 +1100,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -1120,7 +1120,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -1171,7 +1171,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         else:
             items += topics_count
             if items > 50000:
-                raise too_many_items_error("topics", 50000)
+                raise item_limit_error("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -1191,7 +1191,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                 items += topic_partition_indexes_count
                 if items > 50000:
-                    raise too_many_items_error("partition_indexes", 50000)
+                    raise item_limit_error("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -1234,7 +1234,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1257,7 +1257,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -1277,7 +1277,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -1329,7 +1329,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1364,7 +1364,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -1384,7 +1384,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -1436,7 +1436,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             raise bad_count_error(groups_count, "groups", size - pos)
         items += groups_count
         if items > 50000:
-            raise too_many_items_error("groups", 50000)
+            raise item_limit_error("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -1471,7 +1471,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             else:
                 items += group_topics_count
                 if items > 50000:
-                    raise too_many_items_error("topics", 50000)
+                    raise item_limit_error("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -1485,7 +1485,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                         raise bad_count_error(topic_partition_indexes_count, "partition_indexes", size - pos)
                     items += topic_partition_indexes_count
                     if items > 50000:
-                        raise too_many_items_error("partition_indexes", 50000)
+                        raise item_limit_error("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:

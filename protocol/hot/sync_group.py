@@ -13,13 +13,14 @@ from protocol.compiled_struct import EMPTY, FieldsValue
 from protocol.errors import Truncated
 from protocol.fixed_integers import int32_at
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
     UVARINT,
     bad_count_error,
     bad_length_error,
+    item_limit_error,
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
@@ -33,7 +34,6 @@ from protocol.wire import (
     read_compact_string,
     skip_tags,
     text_at,
-    too_many_items_error,
 )
 
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
@@ -130,7 +130,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -200,7 +200,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -267,7 +267,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -360,7 +360,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -506,7 +506,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -581,7 +581,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -653,7 +653,7 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -751,7 +751,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             raise bad_count_error(assignments_count, "assignments", size - pos)
         items += assignments_count
         if items > 50000:
-            raise too_many_items_error("assignments", 50000)
+            raise item_limit_error("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]

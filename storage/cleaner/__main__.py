@@ -9,12 +9,12 @@ from functools import partial
 import msgspec
 
 from storage.cleaner.child import NICENESS, Answer, Failure, InheritedFileSystem, Request, Success
-from storage.cleaner.work import CleaningAborted, OffsetMapTooSmall, Throttle, clean
+from storage.cleaner.work import CleaningAborted, OffsetMapTooSmall, Throttle, write_cleaned_segments
 from storage.errors import CorruptLog
 
 
 def main() -> None:
-    """Clean a log, and report the result. Any error that is not a disk's is a bug, and leaves a traceback."""
+    """Clean a log, and report the result or the expected error; any other error is a bug, and leaves a traceback."""
     os.nice(NICENESS)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer: Answer
@@ -22,7 +22,7 @@ def main() -> None:
         job = request.job
         still_wanted = partial(_is_child_of, request.parent)
         throttle = Throttle(job.io_bytes_per_second, still_wanted, time.monotonic, time.sleep)
-        result = clean(InheritedFileSystem(request.files), job, throttle)
+        result = write_cleaned_segments(InheritedFileSystem(request.files), job, throttle)
         answer = Success(result)
     except CorruptLog as error:
         answer = Failure("corrupt", error.reason, path=error.path, position=error.position)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cleaning in a process of its own, so that it takes neither the event loop's lock nor its processor time.
 
-The parent creates the new files and passes them open to the child. A child whose parent has died can so do no
-harm: the next start removes the files' names, and later writes of the child are lost.
+The parent creates the new files and passes them open to the child. So a child that outlives
+its parent does no harm: the next start removes the files' names, and later writes of the child are lost.
 """
 
 import os
@@ -83,7 +83,7 @@ class ChildRunner:
     def __call__(self, job: CleaningJob) -> CleaningResult:
         """Clean a log in a child process.
 
-        Raises what `work.clean` does, and OSError with the child's last message if it failed otherwise.
+        Raises the errors of `work.clean`, and OSError with the child's last message if the child failed otherwise.
         """
         files: dict[str, int] = {}
         try:

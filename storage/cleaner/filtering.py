@@ -11,7 +11,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.format.batch import decompress_batch_body
 from storage.format.batch_format import (
     COMPRESSION_MASK,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the dirtiest log, has it cleaned, and swaps the result in (Kafka's LogCleaner).
 
-The offset up to which each log was cleaned is noted in `cleaner-offset-checkpoint`, as a broker does, so that
-either continues where the other has stopped.
+The cleaner notes the offset up to which each log was cleaned in `cleaner-offset-checkpoint`, the file that a
+broker's cleaner uses too, so that either continues where the other has stopped.
 """
 
 import contextlib
@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, find_cleanable_part, make_cleaning_job
 from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
-from storage.disk.checkpoint_file import TopicPartition, read_highest, write_offsets
+from storage.disk.checkpoint_file import TopicPartition, read_highest_offsets, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.log_manager import LogManager
@@ -86,7 +86,7 @@ class LogCleaner:
         now_ms, settings = self._now_ms(), self._settings
         found = [
             find_cleanable_part(rolled, self._offset(rolled.partition), settings, now_ms)
-            for rolled in self._manager.rolled_logs()
+            for rolled in self._manager.find_rolled_segments()
             if rolled.partition not in self.uncleanable and self._stuck.get(rolled.partition) != rolled.bound
         ]
         self.max_dirty_ratio = max((each.dirty_ratio for each in found), default=0.0)
@@ -154,7 +154,7 @@ class LogCleaner:
         """Return the highest offsets noted by us, by a broker, or by other nodes that had a partition."""
         data_dir = self._manager.data_dir
         directories = (data_dir, *journal_dirs(self._fs.listdir(data_dir), data_dir))
-        return read_highest(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})
+        return read_highest_offsets(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})
 
     def _note(self, partition: Partition, offset: Offset) -> None:
         assert self._noted is not None

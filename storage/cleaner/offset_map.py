@@ -3,14 +3,14 @@
 
 from typing import Final
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 
 _ENTRY_BYTES: Final = 33 + 32 + 104
 """The bytes of an entry without the key's own: its object, the offset's, and their place in a dict just grown."""
 
 
 class OffsetMap:
-    """Maps whole keys, and not hashes as Kafka's SkimpyOffsetMap does: no two keys are ever taken for one."""
+    """Maps each key to its newest offset. Holds whole keys, where Kafka's SkimpyOffsetMap holds only hashes."""
 
     __slots__ = ("_left", "_offsets", "latest_offset")
 
@@ -24,7 +24,7 @@ class OffsetMap:
         return len(self._offsets)
 
     def put(self, key: bytes, offset: Offset) -> bool:
-        """Note a record that follows all noted before; return False, and note nothing, if there is no room."""
+        """Set a key's newest offset, in the order of the log; return False, and change nothing, if there is no room."""
         if key not in self._offsets:
             size = len(key) + _ENTRY_BYTES
             if size > self._left:

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.cleaner.work import CleaningJob, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
-from storage.partition.rolled_log import RolledLog
+from storage.partition.rolled_segments import RolledSegments
 from storage.partition.segment import Segment
 
 LONG_MAX: Final = 2**63 - 1
@@ -29,7 +29,7 @@ class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Candidate(msgspec.Struct, frozen=True):
     """A log that could be cleaned."""
 
-    rolled: RolledLog
+    rolled: RolledSegments
     segments: Sequence[Segment]
     """The segments that may be cleaned, from the log's first on."""
     first_dirty_offset: Offset
@@ -41,12 +41,12 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def dirty_ratio(self) -> float:
-        """The share of the bytes that were appended since the last cleaning in all that can be cleaned."""
+        """The share of the cleanable bytes that were appended since the last cleaning, from 0 to 1."""
         return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
 
 
-def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
-    """Return the offset up to which a log was cleaned; its start if the note is of another log (cleanableOffsets)."""
+def first_dirty_offset(rolled: RolledSegments, noted: Offset | None) -> Offset:
+    """Return the offset up to which a log was cleaned; its start if `noted` is not within it (cleanableOffsets)."""
     start = rolled.segments[0].base_offset
     if noted is None or not start <= noted <= rolled.end_offset:
         return start
@@ -54,7 +54,7 @@ def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
 
 
 def find_cleanable_part(
-    rolled: RolledLog, noted: Offset | None, settings: CleanerSettings, now_ms: int
+    rolled: RolledSegments, noted: Offset | None, settings: CleanerSettings, now_ms: int
 ) -> Candidate:
     """Return the cleanable part of a log that was cleaned up to the offset `noted`. Raises OSError."""
     first_dirty = first_dirty_offset(rolled, noted)

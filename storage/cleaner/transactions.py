@@ -9,7 +9,7 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import Final
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.format.batch_format import Batch
 from storage.format.markers import ABORT, ENDS, marker_type
 
@@ -88,7 +88,7 @@ class CleanedTransactionMetadata:
         return not seen
 
     def is_last_of_producer(self, batch: Batch, now_ms: int) -> bool:
-        """Return whether a broker knows the producer's state from this batch, which therefore stays, even empty."""
+        """Return whether a broker restores the producer's state from this batch; if so it must stay, even empty."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or now_ms - producer.timestamp >= PRODUCER_EXPIRATION_MS:
             return False

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from protocol.compiled_struct import copy_with_fields
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.cleaner.filtering import encode_empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import CleanedTransactionMetadata
@@ -114,16 +114,18 @@ class Throttle:
                 self._sleep(early)
 
 
-def clean(fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> CleaningResult:
-    """Run a job. Its `.cleaned` files are on disk on return; the caller must sync their names.
+def write_cleaned_segments(
+    fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None
+) -> CleaningResult:
+    """Run a job. Its `.cleaned` files are on disk on return, but the caller must sync the directory.
 
     Without a `throttle` it runs at full speed. Raises CleaningAborted if the throttle reports that the result is not
     wanted any more, CorruptLog for damage, OffsetMapTooSmall, and OSError.
     """
-    return Cleaner(fs, job, throttle).run()
+    return CleanedSegmentsWriter(fs, job, throttle).write_all()
 
 
-class Cleaner:
+class CleanedSegmentsWriter:
     """Runs one job. `map` and `transactions` hold its knowledge of the log."""
 
     def __init__(self, fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> None:
@@ -136,8 +138,8 @@ class Cleaner:
         self.transactions = CleanedTransactionMetadata()
         self._horizon: int | None = None
 
-    def run(self) -> CleaningResult:
-        """Run the job; see `clean`."""
+    def write_all(self) -> CleaningResult:
+        """Run the job; see `write_cleaned_segments`."""
         groups = self._find_transactions()
         sources = [source for group in groups for source in group]
         if self._bound <= self._job.first_dirty_offset:

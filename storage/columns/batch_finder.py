@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch import find_whole_batch_start, read_checked_batch
 from storage.format.batch_format import (

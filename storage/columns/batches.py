@@ -84,7 +84,10 @@ class BatchColumns:
         self.producer_epoch[index] = message.producer_epoch
 
     def column(self, name: str, pieces: Longs, damages: Mapping[int, str]) -> pa.Array:
-        """Return a column of BATCH_COLUMNS for rows of these pieces; `damages` adds to those that the walk found."""
+        """Return a column of BATCH_COLUMNS, with one value for each of `pieces`.
+
+        `damages` are the errors of pieces that were found after the chunk was made.
+        """
         kind = BATCH_COLUMNS.field(name).type
         match name:
             case "position" | "batch_bytes":

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.columns.batch_finder import Chunk
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import BOUNDS, ChunkRows, ReadLimits, find_records
 from storage.columns.numbers import Bools, Longs
 from storage.columns.offsets import Keys, Values, offset_keys, offset_values, read_record_fields
 from storage.columns.record_by_record_decoder import Row, record_row
+from storage.columns.record_finder import BOUNDS, ChunkRows, ReadLimits, find_records
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
 from storage.disk.properties import encode_uuid
 

@@ -77,7 +77,10 @@ class BulkReader:
         return (value >> 1) ^ -(value & 1), end, good
 
     def strings(self, starts: Longs, sizes: Longs, where: Bools) -> pa.Array:
-        """Return `sizes` bytes from each start, as binary, if `where` is true, else null; they must not overlap."""
+        """Return a binary array: `sizes[i]` bytes from `starts[i]` if `where[i]` is true, else null.
+
+        The strings must not overlap.
+        """
         picked = np.flatnonzero(where)
         if not len(picked):
             return pa.nulls(len(where), pa.binary())

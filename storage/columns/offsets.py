@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads records in bulk: the envelope of each, and the keys and values of offsets in every version.
 
-An odd record is not `good`, and left to the slow way, which reports its error.
+A record that these functions cannot read is not `good`: `record_by_record_decoder` reads it, or reports its error.
 """
 
 import msgspec
@@ -52,7 +52,7 @@ class Values(msgspec.Struct):
 
 
 def read_record_fields(buffer: BulkReader, starts: Longs, ends: Longs) -> RecordFields:
-    """Read records, each from behind its size to its end."""
+    """Read the fields of records; `starts` are the positions behind their sizes, `ends` where they end."""
     timestamp_delta, position, good = buffer.signed_varints_at(starts + 1)
     offset_delta, position, fine = buffer.signed_varints_at(position)
     good &= fine

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
-from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
+from protocol.newtypes import Offset, Partition
+from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file_content
 from storage.disk.layout import LOG_START_FILE
 
 TopicPartition = tuple[str, Partition]
 
 
 class SegmentPosition(msgspec.Struct, frozen=True):
-    """The place of `offset`, present or next: this byte of the segment with this base offset."""
+    """The byte position of `offset` in the segment at `base_offset`; no batch need have the offset yet."""
 
     offset: Offset
     base_offset: Offset
@@ -29,8 +29,8 @@ class SegmentPosition(msgspec.Struct, frozen=True):
 def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | None:
     """Return the offsets in the file; None if it is missing or invalid.
 
-    The offsets only save work, or distinguish damage from a torn write, so that, as in Kafka, a node also
-    starts without the file. Raises OSError.
+    A node also starts without the file, as in Kafka: the offsets only save work, or distinguish damage from a
+    torn write. Raises OSError.
     """
     return parse_offsets(_contents(fs, path))
 
@@ -59,8 +59,10 @@ def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, SegmentPo
     }
 
 
-def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict[TopicPartition, Offset]:
-    """Return each partition's highest offset in the files of that name, all of which stay true. Raises OSError."""
+def read_highest_offsets(
+    fs: FileSystem, directories: Iterable[Path], name: str
+) -> dict[TopicPartition, Offset]:
+    """Return each partition's highest offset in the files `name` of these directories. Raises OSError."""
     highest: dict[TopicPartition, Offset] = {}
     for directory in directories:
         for key, offset in (read_offsets(fs, directory / name) or {}).items():
@@ -69,9 +71,12 @@ def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict
 
 
 def merge_node_offset_files(fs: FileSystem, data_dir: Path, directories: Iterable[Path], name: str) -> None:
-    """Copy the notes of nodes that are gone into the data directory's file. Raises OSError."""
+    """Write each partition's highest offset in the files `name` of all directories to the data directory's file.
+
+    `directories` belong to nodes that are gone. Raises OSError.
+    """
     before = read_offsets(fs, data_dir / name) or {}
-    highest = read_highest(fs, (data_dir, *directories), name)
+    highest = read_highest_offsets(fs, (data_dir, *directories), name)
     if highest != before:
         write_offsets(fs, data_dir / name, highest)
 
@@ -84,7 +89,7 @@ def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, O
 def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartition, SegmentPosition]) -> None:
     """Replace the file of positions, without a sync, because it is only a hint. Raises OSError."""
     rows = {key: (at.offset, at.base_offset, at.position) for key, at in positions.items()}
-    replace_file(fs, path, _text(rows))
+    replace_file_content(fs, path, _text(rows))
 
 
 def _contents(fs: FileSystem, path: Path) -> bytes:

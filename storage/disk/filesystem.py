@@ -52,7 +52,7 @@ class File(Protocol):
     def size(self) -> int:
         """Return the file's length in bytes."""
 
-    def is_path_present(self, path: Path) -> bool:
+    def is_any_file_at_path(self, path: Path) -> bool:
         """Return whether any file exists at `path`; cheaper than `is_still_at_path`, for a check after each write."""
 
     def is_still_at_path(self, path: Path) -> bool:
@@ -215,7 +215,7 @@ class RealFile:
         """Return the file's length in bytes."""
         return os.fstat(self._fd).st_size
 
-    def is_path_present(self, path: Path) -> bool:
+    def is_any_file_at_path(self, path: Path) -> bool:
         """Return whether any file is found under `path`.
 
         No stat: if a file's time was read since its last write, Linux gives the next write a time of its own
@@ -390,12 +390,12 @@ def atomic_write(fs: FileSystem, path: Path, data: bytes) -> None:
 
     Raises OSError; then the file keeps its old content.
     """
-    replace_file(fs, path, data, sync=True)
+    replace_file_content(fs, path, data, sync=True)
     fs.fsync_dir(path.parent)
 
 
-def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Replace the content of `path`: a reader sees the old or the new; without `sync` not after a power loss.
+def replace_file_content(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Replace the content of `path`: a reader sees the old or the new; after a power loss too only with `sync`.
 
     Raises OSError; then the file keeps its old content.
     """

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
@@ -89,7 +89,7 @@ def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
 
 
 def journal_list_path(directory: Path) -> Path:
-    """Return the file that lists the journals in use of this directory."""
+    """Return the path of the file that lists the journals in use in this directory of journals."""
     return directory.with_name(OPEN_JOURNALS_FILE + directory.name.removeprefix(JOURNAL_DIR))
 
 
@@ -105,7 +105,7 @@ def segment_name(base_offset: Offset, suffix: str = LOG_SUFFIX) -> str:
 
 
 def parse_segment(name: str) -> Offset | None:
-    """Return the base offset of the segment with this name, or None if it is no segment."""
+    """Return the base offset in the name of a segment's `.log` file, or None for any other name."""
     match = _SEGMENT.fullmatch(name)
     return Offset(int(match[1])) if match else None
 

@@ -45,8 +45,8 @@ class DirectoryLock:
         return lock
 
     @classmethod
-    def create_and_acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
-        """Lock `data_dir`, made if missing. Raises DirectoryLocked and StorageError."""
+    def create_directory_and_acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+        """Make `data_dir` if it is missing, and lock it. Raises DirectoryLocked and StorageError."""
         try:
             fs.mkdir(data_dir)
             return cls.acquire(fs, data_dir)

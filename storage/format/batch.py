@@ -9,7 +9,7 @@ from zlib import crc32
 
 from crc32c import crc32c
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_builder import BATCH_BYTES_MAX, BatchBuilder
 from storage.format.batch_format import (
@@ -113,7 +113,7 @@ def read_checked_batch(buffer: bytes, position: int = 0) -> Batch:
 def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> Iterator[Batch]:
     """Yield the batches from `position` to the end of the buffer; with `check`, verify their checksums.
 
-    Raises what `read_unchecked_batch` and `read_checked_batch` raise, after the batches before it.
+    Raises IncompleteBatch and CorruptBatch, after the batches before the damage.
     """
     read = read_checked_batch if check else read_unchecked_batch
     end = len(buffer)

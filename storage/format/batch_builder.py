@@ -4,16 +4,16 @@
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.named_types import LeaderEpoch, Offset
+from protocol.newtypes import LeaderEpoch, Offset
 from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
     OFFSET_TAIL_BYTES_MIN,
     PLAIN_VERSION,
     count_committed_offsets,
+    encode_partition_and_value,
     encode_plain_records,
     encode_plain_tail,
-    encode_record_tail,
     key_size_and_prefix,
 )
 from storage.format.record_body import (
@@ -154,7 +154,7 @@ class BatchBuilder:
                 if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
                     tail = encode_plain_tail(partition, value)
                 else:
-                    tail = encode_record_tail(partition, value, version)
+                    tail = encode_partition_and_value(partition, value, version)
                 size = size_field(len(start) + len(names) + len(tail))
                 parts.append(b"%b%b%b%b" % (size, start, names, tail))
                 delta += 1
@@ -168,7 +168,7 @@ class BatchBuilder:
         for record in records:
             if isinstance(record, OffsetCommitRecord):
                 key = key_size_and_prefix(record.group, record.topic)
-                tail = encode_record_tail(record.partition, record.value, version)
+                tail = encode_partition_and_value(record.partition, record.value, version)
             else:
                 key = encode_field(encode_record_key(record))
                 tail = encode_field(encode_record_value(record, version)) + NO_HEADERS

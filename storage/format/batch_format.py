@@ -27,7 +27,7 @@ from crc32c import crc32c
 from protocol.compiled_struct import FieldsValue
 from protocol.frozen_struct import FrozenStruct
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import LeaderEpoch, Offset
+from protocol.newtypes import LeaderEpoch, Offset
 from storage.format.compression import compress
 
 MAGIC: Final = 2
@@ -212,7 +212,10 @@ def batch_extent(data: bytes, pos: int) -> BatchExtent | None:
 
 
 def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
-    """Return the summary of the batch at `pos`, and at `position` in its file. Raises ValueError for no batch."""
+    """Return the summary of the batch at `pos` in `data`, which is at `position` in its file.
+
+    Raises ValueError if no batch starts there.
+    """
     left = len(data) - pos
     if left >= HEADER_BYTES:
         base_offset, length, epoch, magic, delta, timestamp = _UNPACK_SUMMARY(data, pos)

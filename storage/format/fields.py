@@ -16,7 +16,7 @@ _NULL_STRING: Final = b"\xff\xff"
 _LENGTHS: Final[tuple[bytes, ...]] = tuple(_SHORT.pack(size) for size in range(256))
 
 
-def short_length(name: str, size: int) -> bytes:
+def encode_short_length(name: str, size: int) -> bytes:
     """Encode the two length bytes of a STRING. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     if size < len(_LENGTHS):
         return _LENGTHS[size]
@@ -28,7 +28,7 @@ def short_length(name: str, size: int) -> bytes:
 def encode_short_string(name: str, value: str) -> bytes:
     """Encode a STRING: two length bytes and UTF-8. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     data = value.encode()
-    return short_length(name, len(data)) + data
+    return encode_short_length(name, len(data)) + data
 
 
 def encode_nullable_string(name: str, value: str | None) -> bytes:

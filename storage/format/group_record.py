@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from protocol.frozen_struct import FrozenStruct
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from storage.errors import CorruptRecord
 from storage.format.fields import (
     FieldReader,

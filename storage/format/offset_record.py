@@ -6,11 +6,11 @@
              commit time i64, expiry i64 (1 alone), tagged fields (4 alone: 0 is the topic's id)
 
 Kafka's classes are `OffsetCommitKey` and `OffsetCommitValue`; KIP-915 made version 4 of the value flexible. Versions 0
-to 4 of the value are read. Written are 3, or 4 if `offsets.value.version` asks for it, and 1 if a commit brought an
+to 4 of the value are read. We write version 3, or 4 if `offsets.value.version` asks for it, and 1 for a commit with an
 expiry of its own. To change the written form, add a version; never change the meaning of an old one.
 
-Nearly all offsets have value version 3 and no metadata. From the partition on their records have one form: PLAIN_TAIL
-packs that in one piece, for BatchBuilder and RecordLoader. Both must agree with `encode_offset_value` and
+Nearly all offsets have value version 3 and no metadata. From the partition on, their records have one form: PLAIN_TAIL
+packs that in one piece, for BatchBuilder and RecordDecoder. Both must agree with `encode_offset_value` and
 `decode_offset` (tests/storage/test_one_owner.py).
 """
 
@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from protocol.rows import EncodedRows
 from protocol.wire import array_struct
 from storage.errors import CorruptRecord
-from storage.format.fields import FieldReader, encode_compact_string, encode_short_string, short_length
+from storage.format.fields import FieldReader, encode_compact_string, encode_short_length, encode_short_string
 from storage.format.record_body import (
     NO_HEADERS,
     NO_TIMESTAMP_DELTA,
@@ -179,7 +179,10 @@ def offset_key_prefix(group: GroupId, topic: str) -> bytes:
     Raises RecordTooLarge if either name needs more than 32,767 bytes.
     """
     first, second = group.encode(), topic.encode()
-    first_length, second_length = short_length("group", len(first)), short_length("topic", len(second))
+    first_length, second_length = (
+        encode_short_length("group", len(first)),
+        encode_short_length("topic", len(second)),
+    )
     return b"%b%b%b%b%b" % (OFFSET_KEY, first_length, first, second_length, second)
 
 
@@ -212,7 +215,7 @@ def find_name_ends(key: bytes, pos: int) -> tuple[int, int]:
     return group_end, topic_end
 
 
-def decode_name(data: bytes) -> str:
+def decode_utf8_name(data: bytes) -> str:
     """Decode a name in a key; invalid UTF-8 as Java decodes it, so that it names the same group."""
     try:
         return data.decode()
@@ -227,7 +230,7 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
     if len(key) < topic_end + PARTITION_BYTES:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
     (partition,) = _INT.unpack_from(key, topic_end)
-    group, topic = decode_name(key[4:group_end]), decode_name(key[group_end + 2 : topic_end])
+    group, topic = decode_utf8_name(key[4:group_end]), decode_utf8_name(key[group_end + 2 : topic_end])
     return OffsetCommitRecord(
         GroupId(group), topic, partition, None if value is None else decode_offset(value)
     )
@@ -267,7 +270,7 @@ def choose_value_version(value: OffsetAndMetadata, version: int) -> int:
     return version if value.expire_timestamp is None else WITH_EXPIRY
 
 
-def encode_record_tail(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
+def encode_partition_and_value(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
     """Encode the end of an offset's record, behind the names: partition, size and value, and no headers.
 
     Raises RecordTooLarge for metadata of more than 32,767 bytes that the version cannot hold.
@@ -297,11 +300,11 @@ def encode_record_tail(partition: int, value: OffsetAndMetadata | None, version:
 
 
 def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
-    """Encode a tail as `encode_record_tail` does for version 3 and a value without metadata and expiry."""
+    """Encode a tail as `encode_partition_and_value` does for version 3 and a value without metadata and expiry."""
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def pack_offset_rows(values: dict[int, OffsetAndMetadata]) -> EncodedRows:
+def pack_offsets_into_rows(values: dict[int, OffsetAndMetadata]) -> EncodedRows:
     """Pack plain offsets into rows of PLAIN_ROW."""
     fields: list[Any] = [0] * (3 * len(values))
     at = 0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from protocol.named_types import LeaderEpoch, Offset
+from protocol.newtypes import LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_format import (
     LOG_APPEND_TIME,

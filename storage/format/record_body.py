@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from protocol.frozen_struct import FrozenStruct
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.errors import CorruptBatch
 from storage.format.batch_format import LOG_APPEND_TIME, Batch
-from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
+from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_signed_varint, read_zigzag
 
 RECORD_BYTES_MIN: Final = 7
 """The least size of a record: a byte each for size, attributes, two deltas, two sizes and number of headers."""
@@ -212,7 +212,11 @@ def check_end(batch: Batch, end: int, size: int) -> None:
 
 def encode_attributes_and_deltas(offset_delta: int) -> bytes:
     """Encode a record's attributes, a timestamp delta of 0, and its offset delta, which follow its size."""
-    return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + encode_zigzag(offset_delta)
+    return (
+        _STARTS[offset_delta]
+        if offset_delta < TABLE_SIZE
+        else b"\x00\x00" + encode_signed_varint(offset_delta)
+    )
 
 
 def encode_offset_deltas(first: int, count: int) -> bytes:
@@ -221,22 +225,25 @@ def encode_offset_deltas(first: int, count: int) -> bytes:
 
 
 def count_same_size_deltas(offset_delta: int) -> int:
-    """Return how many offset deltas from this one on have as many bytes, for deltas below TWO_BYTE_DELTAS."""
+    """Return how many offset deltas, from this one on, are encoded in as many bytes as this one.
+
+    `offset_delta` must be below TWO_BYTE_DELTAS.
+    """
     return (ONE_BYTE_DELTAS if offset_delta < ONE_BYTE_DELTAS else TWO_BYTE_DELTAS) - offset_delta
 
 
 def size_field(size: int) -> bytes:
     """Encode the size that precedes a record, a key or a value."""
-    return ZIGZAG[size] if size < TABLE_SIZE else encode_zigzag(size)
+    return ZIGZAG[size] if size < TABLE_SIZE else encode_signed_varint(size)
 
 
 def encode_field(content: bytes | None) -> bytes:
-    """Encode a key or a value after its size; null is a tombstone's value."""
+    """Encode the size of a key or a value, and then the key or value; null is a tombstone's value."""
     return b"\x01" if content is None else size_field(len(content)) + content
 
 
 def replace_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
     """Encode a body's record with another timestamp delta, and so perhaps another size."""
     _, pos = read_zigzag(body, record.start)
-    rest = body[pos : pos + 1] + encode_zigzag(delta) + body[record.after_timestamp : record.end]
+    rest = body[pos : pos + 1] + encode_signed_varint(delta) + body[record.after_timestamp : record.end]
     return size_field(len(rest)) + rest

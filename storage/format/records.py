@@ -8,7 +8,7 @@ A key's version gives the kind of record: 0 and 1 an offset (`offset_record`), 2
 from typing import Final, TypeAlias
 
 from protocol.frozen_struct import FrozenStruct
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader
 from storage.format.group_record import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays transactions in a log that a Kafka broker wrote: their offsets count from the commit marker on.
+"""Replays transactions in a log that a Kafka broker wrote: their offsets take effect at the commit marker.
 
 We write no transactions, but a log that we take over may hold them (KIP-98, KIP-447). This module reads such a
 log as Kafka's CoordinatorLoader and OffsetMetadataManager do (`replay`, `replayEndTransactionMarker`).
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from storage.errors import CorruptRecord
 from storage.format.batch import Batch, iter_records
-from storage.format.loader import RecordDecoder
 from storage.format.markers import COMMIT, marker_type
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetCommitRecord, Record, TopicOffsetCommits, decode_key_and_value
 
 NO_PRODUCER_ID: Final = -1
@@ -19,7 +19,7 @@ NO_PRODUCER_ID: Final = -1
 _Key = tuple[str, str, int]
 
 
-class OpenTransactionSummary(NamedTuple):
+class OpenTransactionCounts(NamedTuple):
     """The number of transactions with offsets but no marker, and the number of these offsets."""
 
     transactions: int
@@ -29,7 +29,7 @@ class OpenTransactionSummary(NamedTuple):
 class LogReplay:
     """Turns the batches of one partition, in the order of the log, into the records that count.
 
-    Several logs can share a RecordLoader, and so the names that it knows.
+    Several logs can share a RecordDecoder, and so the names that it knows.
     """
 
     __slots__ = ("_loader", "_pending")
@@ -56,10 +56,10 @@ class LogReplay:
         return self._hold(batch)
 
     @property
-    def open_transaction_counts(self) -> OpenTransactionSummary:
-        """The offsets that still wait for a marker, and so do not count yet."""
+    def open_transaction_counts(self) -> OpenTransactionCounts:
+        """The numbers of transactions and of offsets that still wait for a marker, and so have no effect yet."""
         waiting = [len(pending) for pending in self._pending.values() if pending]
-        return OpenTransactionSummary(len(waiting), sum(waiting))
+        return OpenTransactionCounts(len(waiting), sum(waiting))
 
     def _hold(self, batch: Batch) -> list[Record]:
         """Hold a transaction's offsets back; return all other records, which count at once, as in Kafka."""

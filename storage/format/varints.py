@@ -17,12 +17,12 @@ def encode_unsigned_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def encode_zigzag(value: int) -> bytes:
+def encode_signed_varint(value: int) -> bytes:
     """Encode a signed varint, the form of every length and delta in a batch's records."""
     return encode_unsigned_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
-ZIGZAG: Final = tuple(encode_zigzag(number) for number in range(TABLE_SIZE))
+ZIGZAG: Final = tuple(encode_signed_varint(number) for number in range(TABLE_SIZE))
 """The signed varints of the numbers below TABLE_SIZE."""
 
 

@@ -33,7 +33,7 @@ from crc32c import crc32c
 
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -143,7 +143,7 @@ class Journal:
             self._grow(-(-end // self._step) * self._step, durable=durable)
         if durable:
             self._file.pwrite_durable(frame, self._end)
-            if not self._file.is_path_present(self.path):
+            if not self._file.is_any_file_at_path(self.path):
                 raise self._gone()
         else:
             self.unsynced = True

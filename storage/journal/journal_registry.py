@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -81,7 +81,7 @@ def parse_registry_file(data: bytes, path: Path) -> JournalRegistryContents:
 
 
 def write_registry_file(fs: FileSystem, directory: Path, journals: Mapping[int, bytes]) -> None:
-    """Note that these journals of a directory are in use. Durable on return. Raises OSError."""
+    """Replace a directory's list of journals in use by these. Durable on return. Raises OSError."""
     atomic_write(
         fs, journal_list_path(directory), msgspec.json.encode(JournalRegistryContents(dict(journals)))
     )
@@ -105,7 +105,7 @@ class JournalRegistry:
 
 
 def mark_clean_stop(fs: FileSystem, data_dir: Path, directory: Path) -> None:
-    """Mark a clean stop, as a Kafka broker does, and so that a later use of the directory is noticed.
+    """Mark a clean stop in the file that Kafka uses; the mark's id shows whether the directory is used later.
 
     Raises OSError.
     """
@@ -116,7 +116,7 @@ def mark_clean_stop(fs: FileSystem, data_dir: Path, directory: Path) -> None:
     atomic_write(fs, data_dir / CLEAN_SHUTDOWN_FILE, msgspec.json.encode(mark))
 
 
-def begin_directory_use(fs: FileSystem, data_dir: Path) -> bool:
+def consume_clean_mark(fs: FileSystem, data_dir: Path) -> bool:
     """Begin to use a directory, and remove its mark of a clean stop.
 
     Returns whether no broker and no older version has written into the directory since this version stopped
@@ -132,18 +132,18 @@ def begin_directory_use(fs: FileSystem, data_dir: Path) -> bool:
 
 
 def remove_clean_mark(fs: FileSystem, data_dir: Path) -> None:
-    """Remove the mark of a clean stop from a directory under repair, and keep the list of journals true.
+    """Remove the mark of a clean stop from a directory under repair, and keep its list of journals valid.
 
     Raises OSError.
     """
     try:
-        begin_directory_use(fs, data_dir)
+        consume_clean_mark(fs, data_dir)
     except CorruptLog:  # the next start reports it
         fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
 
 
 def is_directory_unchanged(fs: FileSystem, data_dir: Path) -> bool:
-    """Return the result of `take_over`, and change nothing. Raises CorruptLog and OSError."""
+    """Return the result of `consume_clean_mark`, but change nothing. Raises CorruptLog and OSError."""
     note = read_registry_file(fs, data_dir / OPEN_JOURNALS_FILE)
     if note is None or note.closed is None:
         return note is not None
@@ -161,7 +161,7 @@ def is_matching_clean_mark(note: JournalRegistryContents, clean_mark: bytes) -> 
         return False
 
 
-def read_noted_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
+def find_journal_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     """Return the directories of journals that exist or should exist. Raises CorruptLog and OSError."""
     names = fs.listdir(data_dir)
     found = set(journal_dirs(names, data_dir))

@@ -6,7 +6,7 @@ from threading import Lock
 
 from storage.health import Health
 from storage.journal.journal import Entry, Journal, remove_or_recycle
-from storage.journal.log_directory import LogDirectory
+from storage.journal.node_data_directory import NodeDataDirectory
 
 
 class Journals:
@@ -28,7 +28,7 @@ class Journals:
         "sync_lock",
     )
 
-    def __init__(self, directory: LogDirectory, health: Health) -> None:
+    def __init__(self, directory: NodeDataDirectory, health: Health) -> None:
         self.lock = Lock()
         self.sync_lock = Lock()
         self.flush = 0

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.journal.journal import Entry
 
 
@@ -15,7 +15,7 @@ class PendingBatches:
     def __init__(self) -> None:
         self._queues: dict[Partition, list[bytes]] = {}
         self.size_bytes = 0
-        """The bytes of all waiting batches, including those taken and not yet `finish_segment_write`."""
+        """The bytes of all waiting batches; those taken count until `finish_segment_write`."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)

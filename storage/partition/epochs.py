@@ -11,7 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
-from protocol.named_types import LeaderEpoch, Offset
+from protocol.newtypes import LeaderEpoch, Offset
 from storage.disk.checkpoint_file import TopicPartition, read_offsets
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import LEADER_EPOCH_FILE, TAKEN_OVER_FILE, partition_dir

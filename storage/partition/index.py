@@ -15,7 +15,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import INDEX_SUFFIXES, segment_name
 from storage.format.batch_format import EXTENT_BYTES, BatchSummary, batch_extent, summarize
@@ -85,7 +85,7 @@ class SegmentIndex:
         self.sealed = self._thorough = False
 
     def distrust_files(self) -> None:
-        """Check the files again before they are used: the segment was cut, or a crash may have torn them."""
+        """Mark the files as doubtful, to be checked before their next use: the segment was cut, or a crash came."""
         self._ready = self.sealed = False
         self._thorough = True
 
@@ -185,7 +185,10 @@ class SegmentIndex:
         return self._top if self._top[0] >= 0 else (-1, Offset(-1))
 
     def offset_before_timestamp(self, timestamp: int) -> Offset:
-        """Return an offset up to whose batch all timestamps are smaller; call `find_max_timestamp` first."""
+        """Return an offset whose batch, and all before it, are older than `timestamp`; the base offset if unknown.
+
+        Call `find_max_timestamp` first.
+        """
         times = self._load(1) or b""
         if not self.sealed:
             times = times[: self._times_on_disk] + bytes(self._times)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import read_partition_log_start
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
@@ -143,10 +143,10 @@ class PartitionLog:
         return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
 
     def distrust_derived_files(self, offset: Offset) -> None:
-        """After a crash, check again the files derived from the log from `offset` on, which may be torn.
+        """Mark the files derived from the log from `offset` on as doubtful, since a crash may have torn them.
 
-        So may the index of the segment that ends at `offset`: that was the last segment when `offset` was noted,
-        and its files were not checked.
+        They are checked before their next use. So is the index of the segment that ends at `offset`: that was the
+        last segment when `offset` was noted, and its files were not checked.
         """
         for segment in self._reaching(Offset(max(offset - 1, 0))):
             segment.index.distrust_files()
@@ -355,7 +355,7 @@ class PartitionLog:
         self._epochs.truncate_in_memory(offset)
 
     def replace_with_cleaned(self, base_offsets: Sequence[Offset]) -> None:
-        """Replace the segments that a cleaned segment, which is on disk, was made from.
+        """Replace segments by the cleaned segment that was made from them, and is on disk.
 
         They must follow each other, and exclude the last one. Durable on return. After an OSError the log
         must be loaded again.

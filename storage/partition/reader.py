@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from protocol.frozen_struct import FrozenStruct
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import iter_records, read_unchecked_batch
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
@@ -104,7 +104,7 @@ NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 
 
 class LogReader:
-    """Remembers each log's ends of reads, and its transactions. For one thread at a time."""
+    """Reads logs; remembers where the reads of each ended, and its transactions. For one thread at a time."""
 
     def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self._read_bytes_max = read_bytes_max
@@ -207,7 +207,7 @@ class LogReader:
     def find_timestamp_and_offset(
         self, log: PartitionLog, sought: OffsetQuery
     ) -> TimestampAndOffset | EmptyReadReason:
-        """Find a place in a log, all -1 if there is none, or the client may not see it yet (Partition.scala).
+        """Return the place that a ListOffsets query seeks; all -1 if there is none, or it may not be seen yet.
 
         Raises CorruptLog and OSError.
         """

@@ -9,7 +9,7 @@ demands too much; a segment may be longer than listed. A broker does not maintai
 from collections.abc import Mapping
 from pathlib import Path
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import ROLLED_SEGMENTS_FILE, segment_name
 from storage.errors import CorruptLog

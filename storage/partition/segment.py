@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from protocol.frozen_struct import FrozenStruct
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
@@ -180,7 +180,7 @@ class Segment:
         return self.size_bytes
 
     def position_before(self, offset: Offset) -> int:
-        """Return the start of a batch not behind `offset`, by the index if the batch agrees with it, else 0."""
+        """Return the start of a batch at or before `offset`, from the index; 0 if the index has none, or is wrong."""
         position, last_offset = self.index.find(offset)
         if position:
             found = next(self.summaries(position), None)
@@ -207,7 +207,9 @@ class Segment:
                 position = following
                 size = min(4 * size, _SCAN_BYTES)
 
-    def scan(self, *, verify_from: Offset, gaps: bool, start: ScanResult | None = None) -> ScanResult:
+    def verify_batches(
+        self, *, verify_from: Offset, gaps: bool, start: ScanResult | None = None
+    ) -> ScanResult:
         """Walk over the batches; verify the checksum of those with offsets from `verify_from` on.
 
         Without `gaps` these must also follow each other offset by offset, as they were appended; before

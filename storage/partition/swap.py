@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -93,7 +93,7 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
 
 
 def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
-    """Return the segments' files by base offset that count after a `finish_swaps`; change nothing.
+    """Return the segments' files, by base offset, that `finish_swaps` would keep; change nothing.
 
     Raises OSError.
     """

@@ -9,7 +9,7 @@ transactions the walk starts again: a transaction whose marker is gone must not 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import read_unchecked_batch
 from storage.format.batch_format import (

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition, read_offsets, read_partition_log_start
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
@@ -26,7 +26,7 @@ from storage.disk.layout import (
 from storage.disk.lock import find_lock_conflict
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
 from storage.format.batch import Batch, find_whole_batch_start, iter_batches, read_checked_batch
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.journal.journal_registry import is_directory_unchanged
 from storage.partition.rolled_segments_file import read_required_segment_sizes
 from storage.partition.swap import current_segments
@@ -40,7 +40,7 @@ _TRIES: Final = 3
 class Damage(msgspec.Struct, frozen=True):
     """A range of bytes that hold no usable batch.
 
-    `offset` should be at its start; the log is whole again at `next_offset`, or not in this segment (None).
+    `offset` is expected at its start; the log is whole again at `next_offset`, or not in this segment (None).
     """
 
     path: Path
@@ -230,7 +230,7 @@ def _is_ours(fs: FileSystem, data_dir: Path) -> bool:
         return True  # a start reports the file
 
 
-def read_undamaged_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
+def iter_all_whole_batches(fs: FileSystem, checked: CheckedPartition) -> Iterator[Batch]:
     """Read the whole batches of a partition, also those behind damage, but none that ends before the log starts.
 
     Raises OSError.

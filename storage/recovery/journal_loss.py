@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import merge_node_offset_files
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
@@ -23,9 +23,9 @@ from storage.disk.layout import (
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.journal.journal_reader import JournalContents, read_journal
 from storage.journal.journal_registry import (
+    find_journal_directories,
     find_journal_errors,
     is_directory_unchanged,
-    read_noted_directories,
     read_registry_file,
     remove_clean_mark,
     remove_gone_nodes_journals,
@@ -86,7 +86,7 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
 
 
 def _directories(fs: FileSystem, data_dir: Path) -> list[Path]:
-    return list(dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)]))
+    return list(dict.fromkeys([journal_dir(data_dir, None), *find_journal_directories(fs, data_dir)]))
 
 
 def recover_despite_loss(
@@ -94,8 +94,8 @@ def recover_despite_loss(
 ) -> AcceptedLoss:
     """Continue without the journals' lost batches; the caller holds the directory's lock.
 
-    Raises StorageError, also if a partition is damaged, too, which must be repaired first. Can be called again
-    after any failure, and does nothing if the journals have no damage.
+    Raises StorageError, also if a partition's own log is damaged: the operator has to repair that log first. Can be
+    called again after any failure, and does nothing if the journals have no damage.
     """
     try:
         done = AcceptedLoss(find_damage(fs, data_dir, settings.topic))

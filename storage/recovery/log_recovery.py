@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX, LOG_START_FILE
@@ -53,11 +53,11 @@ def recover_log(
     clean: bool = False,
     as_left: bool = True,
 ) -> list[DiscardedRange]:
-    """Read one partition, on disk up to offset `point`, and append the batches in `entries` of journals.
+    """Recover one partition's log, which is on disk up to offset `point`, and append the journals' `entries`.
 
-    `as_left` says that the list of its segments is true: no broker has written to it since. A broker can leave gaps
-    anywhere, because batches copied from another replica may have been compacted by that. Returns the ranges that
-    had to be left out. Does not sync. Raises CorruptLog, with the log closed, and OSError.
+    With `as_left` no broker has written to the log since its list of segments was stored, so the list is true. A
+    broker can leave gaps anywhere, because it copies batches from another replica, which may have compacted them.
+    Returns the ranges that had to be left out. Does not sync. Raises CorruptLog and OSError, with the log closed.
     """
     cuts: list[DiscardedRange] = []
     try:
@@ -103,7 +103,7 @@ def _scan(
     if start is not None:
         log.set_search_bookmark(segments[index], durable, start.position)
     while True:
-        scan = segments[index].scan(verify_from=durable, gaps=gaps, start=start)
+        scan = segments[index].verify_batches(verify_from=durable, gaps=gaps, start=start)
         if scan.damage is not None or index + 1 == len(segments):
             return index, scan
         following = segments[index + 1].base_offset

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a node's logs, with the logs that `recovery` finds on disk, and leaves them clean at the end."""
+"""Opens a node's logs at its start, after their recovery (`recovery`), and removes its journals at a clean stop."""
 
 from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition, TopicPartition, merge_node_offset_files
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
 from storage.journal.journal import Journal, remove_or_recycle
 from storage.journal.journal_registry import (
+    find_journal_directories,
     mark_clean_stop,
-    read_noted_directories,
     remove_gone_nodes_journals,
     unlist_journals,
 )
-from storage.journal.log_directory import LogDirectory
+from storage.journal.node_data_directory import NodeDataDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, recover_log
 from storage.recovery.recovery import (
@@ -48,20 +48,20 @@ class OpenedPartitions(msgspec.Struct):
 
 
 def open_logs(
-    directory: LogDirectory,
+    directory: NodeDataDirectory,
     owned: Collection[Partition] | None,
     kept: Collection[Path],
     given: RecoveryAssumptions,
 ) -> OpenedPartitions:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
-    `owned` are a share's partitions, and `kept` the journals that it must not remove. Raises CorruptLog,
-    StorageError, and OSError.
+    `owned` are the partitions of a node that shares the directory with others, and None for a lone node. The journals
+    in `kept` are not removed. Raises CorruptLog, StorageError, and OSError.
     """
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
     if owned is None:  # several nodes may have shared the directory, the last time
-        others = [each for each in read_noted_directories(fs, data_dir) if each != directory.journal_dir]
+        others = [each for each in find_journal_directories(fs, data_dir) if each != directory.journal_dir]
     found = recover(
         fs,
         data_dir,
@@ -81,7 +81,7 @@ def open_logs(
 
 
 def _begin(
-    directory: LogDirectory,
+    directory: NodeDataDirectory,
     found: RecoveredDirectory,
     owned: Collection[Partition] | None,
     kept: Collection[Path],
@@ -127,7 +127,7 @@ def _begin(
 
 
 def _clear_away(
-    directory: LogDirectory, found: RecoveredDirectory, kept: Collection[Path], others: Collection[Path]
+    directory: NodeDataDirectory, found: RecoveredDirectory, kept: Collection[Path], others: Collection[Path]
 ) -> None:
     """Remove the journals, which the segments supersede, and the notes in `others`, except the `kept` journals."""
     fs = directory.fs
@@ -139,8 +139,11 @@ def _clear_away(
     remove_gone_nodes_journals(fs, others, kept)
 
 
-def open_adopted(
-    directory: LogDirectory, partition: Partition, recovery_point: Offset, position: SegmentPosition | None
+def open_handed_over_partition(
+    directory: NodeDataDirectory,
+    partition: Partition,
+    recovery_point: Offset,
+    position: SegmentPosition | None,
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that another node has left whole in its segments; return also the ranges left out.
 
@@ -159,7 +162,7 @@ def open_adopted(
 
 
 def recover_skipped_partition(
-    directory: LogDirectory, partition: Partition, by: PartitionRecoveryInputs
+    directory: NodeDataDirectory, partition: Partition, by: PartitionRecoveryInputs
 ) -> tuple[PartitionLog, list[DiscardedRange]]:
     """Open a partition that the disk could not read at the start, and make it durable; return also the ranges left out.
 
@@ -180,7 +183,7 @@ def recover_skipped_partition(
     return log, cuts
 
 
-def remove_journals_at_stop(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
+def remove_journals_at_stop(directory: NodeDataDirectory, kept: Collection[Path], *, mark: bool) -> None:
     """Remove the journals, which the segments supersede, and with `mark` mark a clean stop, as a Kafka broker does.
 
     Sets no mark while journals are `kept`. Raises OSError.

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import (
     SegmentPosition,
     TopicPartition,
@@ -56,14 +56,15 @@ NO_POINT: Final = Offset(-1)
 
 
 class RecoveryAssumptions(msgspec.Struct, frozen=True):
-    """The facts about a directory that are not in it.
+    """The facts about a directory that recovery cannot read from the directory itself.
 
-    `last_flush` is the last flush that was accepted, if known, and `in_use` the salts, by number, of the journals
-    that must exist, if the process that has them open gives them instead of the file: both for the first directory
-    of journals. `clean`: it was left cleanly, and files derived from the segments are trusted. `as_left`: only
-    programs that keep the lists have written to it. `at_start`: no retry follows soon: a partition that the disk
-    cannot read counts as damaged, and the others serve. `leniently`: the journals' losses have been accepted, and
-    all readable frames count.
+    - `last_flush`: the last flush that was accepted, if known; only for the first directory of journals
+    - `in_use`: the salts, by number, of the journals that must exist in the first directory of journals, from the
+      process that has them open; None to take them from the list on disk
+    - `clean`: the directory was left cleanly, so the files derived from the segments are trusted
+    - `as_left`: only programs that keep the lists of segments and journals have written to the directory
+    - `at_start`: a partition that the disk cannot read counts as damaged, and the others serve; no retry follows soon
+    - `leniently`: the operator has accepted the journals' losses, so all readable frames count
     """
 
     last_flush: int | None = None
@@ -129,7 +130,7 @@ class RecoveredDirectory(msgspec.Struct):
         self.recovery_points.setdefault(key, Offset(0) if self.has_points else NO_POINT)
 
     def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
-        """Sync the recovered logs; with `seal`, their derived files, too. `at_start`: see `recover`.
+        """Sync the recovered logs; with `seal`, their derived files, too. `at_start`: see `RecoveryAssumptions`.
 
         Raises OSError.
         """
@@ -145,9 +146,9 @@ class RecoveredDirectory(msgspec.Struct):
                 self.mark_partition_failed((topic, log.partition), _damage(log, error, at_start=at_start))
 
     def note_broker_writes(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
-        """Note up to where a broker wrote, perhaps with gaps, and under which leader epochs; see `recover`.
+        """Store the end offset and the leader epochs of each partition that a broker was the last to write.
 
-        Durable on return. Raises OSError.
+        A failed partition gets UNKNOWN_END. `at_start`: see `RecoveryAssumptions`. Durable on return. Raises OSError.
         """
         for log in [self.logs[partition] for partition in self.foreign & self.logs.keys()]:
             try:
@@ -403,7 +404,7 @@ def _by_partition(
 
 
 def store_broker_end_offsets(fs: FileSystem, data_dir: Path, ends: Mapping[TopicPartition, Offset]) -> None:
-    """Note up to where a broker wrote partitions, or UNKNOWN_END. Durable on return. Raises OSError."""
+    """Store, by partition, the offset up to which a broker wrote, or UNKNOWN_END. Durable on return. Raises OSError."""
     known = read_offsets(fs, data_dir / TAKEN_OVER_FILE) or {}
     noted = {key: end for key, end in {**known, **ends}.items() if end}
     if noted != known:

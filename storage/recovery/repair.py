@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     LOG_SUFFIX,
@@ -27,7 +27,7 @@ from storage.disk.layout import (
 from storage.errors import StorageError, storage_error
 from storage.format.batch import iter_records, read_unchecked_batch
 from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetCommitRecord,
@@ -41,7 +41,7 @@ from storage.recovery.check import (
     CheckedSegment,
     Damage,
     check_partition,
-    read_undamaged_batches,
+    iter_all_whole_batches,
 )
 
 K = TypeVar("K")
@@ -217,7 +217,7 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> GroupDataLoss:
     replay = LogReplay(RecordDecoder())
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
     groups: dict[GroupId, bool] = {}
-    for batch in read_undamaged_batches(fs, checked):
+    for batch in iter_all_whole_batches(fs, checked):
         # The records that a marker brings into effect lie before it, at an unknown distance.
         certain = batch.base_offset > last.offset and not batch.is_control
         for record in replay.replay(batch):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import (
     SegmentPosition,
     TopicPartition,
@@ -36,9 +36,9 @@ from storage.disk.layout import (
 from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, storage_error
 from storage.journal.journal_registry import (
-    begin_directory_use,
+    consume_clean_mark,
+    find_journal_directories,
     mark_clean_stop,
-    read_noted_directories,
     read_registry_file,
     remove_gone_nodes_journals,
     write_registry_file,
@@ -56,7 +56,7 @@ from storage.settings import LogSettings
 
 
 class TakeoverResult(msgspec.Struct, frozen=True):
-    """The result of settling journals: partitions that cannot be used, and the ranges left out."""
+    """The result of writing journals into the segments: partitions that cannot be used, and the ranges left out."""
 
     failed: dict[Partition, CorruptLog]
     cuts: Sequence[DiscardedRange]
@@ -72,7 +72,7 @@ class SharedDirectory:
         self.failed: dict[Partition, CorruptLog] = {}
         """The partitions that no node may adopt: their logs, or their batches in journals, are damaged."""
         self.unread: dict[Partition, PartitionRecoveryInputs] = {}
-        """The failed partitions that the disk could not read at the opening: `recover_unread_partition` tries again."""
+        """The failed partitions that the disk could not read at the opening: `retry_partition_recovery` tries again."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
@@ -82,17 +82,19 @@ class SharedDirectory:
     def open(
         cls, data_dir: Path, settings: LogSettings, fs: FileSystem
     ) -> tuple["SharedDirectory", TakeoverResult]:
-        """Lock the directory (made if missing), and settle all journals that nodes have left in it.
+        """Lock the directory (made if missing), and write the journals that nodes have left in it into the segments.
 
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError.
         """
-        lock = DirectoryLock.create_and_acquire(fs, data_dir)
+        lock = DirectoryLock.create_directory_and_acquire(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:
             shared.topic_id = find_or_generate_topic_id(fs, data_dir, settings.topic)
-            as_left = begin_directory_use(fs, data_dir)
+            as_left = consume_clean_mark(fs, data_dir)
             # The directory of a lone node counts even if it is gone; its list also shows who used the directory last.
-            directories = dict.fromkeys([journal_dir(data_dir, None), *read_noted_directories(fs, data_dir)])
+            directories = dict.fromkeys(
+                [journal_dir(data_dir, None), *find_journal_directories(fs, data_dir)]
+            )
             given = RecoveryAssumptions(as_left=as_left, at_start=True)
             settled = shared._settle(list(directories), None, given)
             shared._note_use()
@@ -133,7 +135,7 @@ class SharedDirectory:
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
-    def recover_unread_partition(self, partition: Partition) -> TakeoverResult:
+    def retry_partition_recovery(self, partition: Partition) -> TakeoverResult:
         """Try again to read a partition of `unread`; if that succeeds any node may adopt it. Durable on return.
 
         Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
@@ -223,7 +225,10 @@ class SharedDirectory:
             raise storage_error(self.data_dir, error, "noting recovery points") from error
 
     def close(self, *, clean: bool) -> None:
-        """Unlock the directory; `clean` says that every node has released all its partitions and is settled."""
+        """Unlock the directory, and mark a clean stop if `clean` and if no partition failed and no journal is left.
+
+        With `clean` every node has released all its partitions, and the journals of dead nodes have been replayed.
+        """
         try:
             if clean and not self.failed and not journal_dirs(self._fs.listdir(self.data_dir), self.data_dir):
                 mark_clean_stop(self._fs, self.data_dir, journal_dir(self.data_dir, None))

@@ -8,7 +8,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.lag_from_declared_ends import OFFSETS_PER_STEP, sum_group_lag
 from coordinator.runtime.slices import SLICE_NS, Slices
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.groups.harness import Cluster
 
 GROUPS = 20

@@ -15,7 +15,7 @@ from coordinator.admin.reference import (
     offset_metrics,
     request_metrics,
 )
-from coordinator.admin.reference.metric_help import MetricHelp, list_metric_help
+from coordinator.admin.reference.metric_help_types import MetricHelp, list_metric_help
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 METRICS = [metric for section in metrics_markdown_page.SECTIONS for metric in section.metrics]

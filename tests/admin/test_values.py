@@ -17,12 +17,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator.admin.reference.metrics_markdown_page import heading
-from coordinator.api import part_errors
+from coordinator.api import part_error_counting
 from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, find_message_classes
-from protocol.named_types import GroupId, LeaderEpoch, Partition
+from protocol.kafka_python_messages import DeleteGroupsRequest, OffsetDeleteRequest, find_message_classes
+from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import Space
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
@@ -518,7 +518,7 @@ def test_the_parts_whose_errors_are_counted_are_where_the_schema_has_errors(api:
 
 async def test_good_answers_of_members_are_not_looked_through(running: Running) -> None:
     client = await running.client()
-    with calls_of("record_part_errors", part_errors) as looked:
+    with calls_of("record_part_errors", part_error_counting) as looked:
         await client.commit("g", 0, 1)
         await client.fetch("g")
         await client.ask(requests.fetch_groups("g"))

@@ -32,10 +32,10 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, DurabilityTicket
 from coordinator.topology.view import Broker, ClusterTopology
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import api_version_prefix
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -214,7 +214,7 @@ class FakeNode:
     def start(self, answers: "Answers", request: Any) -> RequestContext:
         """Hand a request in; its answer is in `answers`, now or later."""
         key, version = answers.key, answers.version
-        codec = codec_for(key, version)
+        codec = find_message_codec(key, version)
         decoded = codec.decode_request(codec.encode_request(request), 0)
         ctx = RequestContext(
             sink=answers,
@@ -241,11 +241,11 @@ class Answers:
         self.version = version
         self.bodies: list[bytes] = []
 
-    def claim_first_use(self, api_key: int) -> bool:
+    def claim_first_api_use(self, api_key: int) -> bool:
         return not self.bodies
 
     def answer_parked_request(self, ctx: RequestContext, response: Any) -> None:
-        self.bodies.append(codec_for(self.key, self.version).encode_response(response))
+        self.bodies.append(find_message_codec(self.key, self.version).encode_response(response))
 
     def run_in_slices(self, ctx: RequestContext, work: Work) -> None:
         try:
@@ -257,12 +257,12 @@ class Answers:
     @property
     def only(self) -> Any:
         assert len(self.bodies) == 1, f"{len(self.bodies)} answers to one request"
-        return codec_for(self.key, self.version).decode_response(self.bodies[0], 0)
+        return find_message_codec(self.key, self.version).decode_response(self.bodies[0], 0)
 
 
-def takeover_errors_for(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
+def error_response_of(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
     """What `error_response` says, after the codec."""
-    codec = codec_for(key, version)
+    codec = find_message_codec(key, version)
     decoded = codec.decode_request(codec.encode_request(request), 0)
     response = APIS[key].error_response(decoded, error, version)
     return codec.decode_response(codec.encode_response(response), 0)

@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.api import api_versions
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.messages import ApiVersionsRequest
+from protocol.kafka_python_messages import ApiVersionsRequest
+from protocol.message_codecs import find_message_codec
 from tests.api.asking import CLUSTER_ID, FakeNode, versions
 from tests.support.apis import SUPPORTED
 
@@ -67,7 +67,10 @@ def test_unsupported_versions_are_answered_in_version_0_with_this_api_alone(node
     refuse: Callable[..., Any] = api_versions.unsupported_version_response
     response = refuse(node)
     # the bytes that Kafka 4.4 sends after the correlation id
-    assert codec_for(KEY, 0).encode_response(response) == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x05"
+    assert (
+        find_message_codec(KEY, 0).encode_response(response)
+        == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x05"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,4 +109,4 @@ def test_who_means_another_node_is_told_so(
 
 def test_an_invalid_request_has_the_bytes_that_kafka_sends(node: FakeNode) -> None:
     response = api_versions.error_response(request(), ErrorCode.INVALID_REQUEST, 4)
-    assert codec_for(KEY, 4).encode_response(response) == b"\x00\x2a\x01\x00\x00\x00\x00\x00"
+    assert find_message_codec(KEY, 4).encode_response(response) == b"\x00\x2a\x01\x00\x00\x00\x00\x00"

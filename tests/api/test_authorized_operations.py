@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from coordinator.authorization.permissions import Decisions, Operation, Permission
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeClusterRequest, DescribeGroupsRequest, MetadataRequest
+from protocol.kafka_python_messages import DescribeClusterRequest, DescribeGroupsRequest, MetadataRequest
 from tests.api.asking import FakeNode
 
 

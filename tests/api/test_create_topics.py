@@ -10,9 +10,9 @@ from coordinator.catalogue.configs import END_GROUP, TOPIC_CONFIGS
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import CreateTopicsRequest
+from protocol.kafka_python_messages import CreateTopicsRequest
 from storage.errors import StorageFull
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.CREATE_TOPICS
 KAFKAS = sorted(key.name for key in TOPIC_CONFIGS.values() if not key.ours)
@@ -219,7 +219,7 @@ def test_nothing_asked_is_nothing_told(node: FakeNode, version: int) -> None:
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert told(takeover_errors_for(KEY, version, request(topic("a"), topic("b")), error)) == [
+    assert told(error_response_of(KEY, version, request(topic("a"), topic("b")), error)) == [
         ("a", error),
         ("b", error),
     ]

@@ -9,9 +9,9 @@ import pytest
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteTopicsRequest
+from protocol.kafka_python_messages import DeleteTopicsRequest
 from storage.errors import StorageFull
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.DELETE_TOPICS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -136,7 +136,7 @@ def test_a_disk_that_fails_is_an_error_to_try_again_on(node: FakeNode, version: 
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    assert told(takeover_errors_for(KEY, version, by_name(version, "a", "b"), error)) == [
+    assert told(error_response_of(KEY, version, by_name(version, "a", "b"), error)) == [
         ("a", error),
         ("b", error),
     ]

@@ -12,8 +12,8 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Settings
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import CreateTopicsRequest, DescribeConfigsRequest
-from tests.api.asking import FakeNode, takeover_errors_for, versions
+from protocol.kafka_python_messages import CreateTopicsRequest, DescribeConfigsRequest
+from tests.api.asking import FakeNode, error_response_of, versions
 
 KEY = ApiKey.DESCRIBE_CONFIGS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -221,7 +221,7 @@ def test_a_kind_of_resource_that_is_none_spoils_the_request(node: FakeNode, vers
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_resource(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = takeover_errors_for(KEY, version, request((TOPIC, "a"), (BROKER, "7")), error)
+    response = error_response_of(KEY, version, request((TOPIC, "a"), (BROKER, "7")), error)
     assert [(each.error_code, each.resource_name) for each in response.results] == [
         (error, "a"),
         (error, "7"),

@@ -7,8 +7,8 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeClusterRequest, FindCoordinatorRequest
-from tests.api.asking import CLUSTER_ID, ENDPOINT, FakeNode, takeover_errors_for, versions
+from protocol.kafka_python_messages import DescribeClusterRequest, FindCoordinatorRequest
+from tests.api.asking import CLUSTER_ID, ENDPOINT, FakeNode, error_response_of, versions
 
 FIND = ApiKey.FIND_COORDINATOR
 CLUSTER = ApiKey.DESCRIBE_CLUSTER
@@ -79,7 +79,7 @@ def test_other_kinds_of_keys_are_an_invalid_request(node: FakeNode, version: int
 @pytest.mark.parametrize("version", versions(FIND))
 def test_a_refused_search_has_the_error_for_every_key(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = takeover_errors_for(FIND, version, find(version, "a", "b"), error)
+    response = error_response_of(FIND, version, find(version, "a", "b"), error)
     assert found(version, response) == [(error, NOWHERE)] * (2 if version >= 4 else 1)
 
 
@@ -129,5 +129,5 @@ def test_only_brokers_are_found_here(
 
 @pytest.mark.parametrize("version", versions(CLUSTER))
 def test_a_refused_description_is_empty(version: int) -> None:
-    response = takeover_errors_for(CLUSTER, version, describe(), ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = error_response_of(CLUSTER, version, describe(), ErrorCode.UNKNOWN_SERVER_ERROR)
     assert (response.error_code, response.brokers) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])

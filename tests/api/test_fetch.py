@@ -9,8 +9,8 @@ import pytest
 from coordinator.api.fetch import WAIT_MS_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from protocol.kafka_python_messages import FetchRequest
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.FETCH
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -208,7 +208,7 @@ def test_there_is_no_session_to_go_on_with(node: FakeNode, version: int, epoch: 
 @EVERY_VERSION
 def test_a_refused_poll_has_the_error_where_its_version_has_room_for_it(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = takeover_errors_for(
+    response = error_response_of(
         KEY, version, request(topic("a", STRANGER, partition(0), partition(1))), error
     )
     if version >= 7:

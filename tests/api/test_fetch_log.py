@@ -12,8 +12,8 @@ from coordinator.partitions.fetch_waiters import LOOK_MS
 from coordinator.topology.view import Broker, ClusterTopology, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.kafka_python_messages import FetchRequest
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.format.batch import iter_batches
 from storage.partition.reader import FetchQuery
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions

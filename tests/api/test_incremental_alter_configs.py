@@ -10,9 +10,9 @@ from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import IncrementalAlterConfigsRequest
+from protocol.kafka_python_messages import IncrementalAlterConfigsRequest
 from storage.errors import StorageFull
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.INCREMENTAL_ALTER_CONFIGS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -114,4 +114,4 @@ def test_a_full_disk_is_told_and_changes_nothing(node: FakeNode, version: int) -
 def test_a_refused_request_has_the_error_for_every_resource(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     asked = request(resource("a"), resource("7", kind=BROKER))
-    assert told(takeover_errors_for(KEY, version, asked, error)) == [("a", error), ("7", error)]
+    assert told(error_response_of(KEY, version, asked, error)) == [("a", error), ("7", error)]

@@ -3,12 +3,12 @@
 
 import pytest
 
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from protocol.kafka_python_messages import InitProducerIdRequest, InitProducerIdResponse
 from storage.disk.filesystem import RealFileSystem
-from tests.api.asking import FakeNode, takeover_errors_for, versions
+from tests.api.asking import FakeNode, error_response_of, versions
 from tests.groups.harness import FakeClock
 
 KEY = ApiKey.INIT_PRODUCER_ID
@@ -63,7 +63,7 @@ def test_transactions_are_refused(node: FakeNode, version: int, transactional_id
 
 @EVERY_VERSION
 def test_an_error_has_no_id(version: int) -> None:
-    response = takeover_errors_for(KEY, version, request(), ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = error_response_of(KEY, version, request(), ErrorCode.UNKNOWN_SERVER_ERROR)
     assert told(response) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 

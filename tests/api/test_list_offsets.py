@@ -11,9 +11,9 @@ from coordinator.node import EndOffset, EndsByTopic, Partitions
 from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import ListOffsetsRequest
-from protocol.named_types import Offset, Partition
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from protocol.kafka_python_messages import ListOffsetsRequest
+from protocol.newtypes import Offset, Partition
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.LIST_OFFSETS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -242,5 +242,5 @@ def test_clients_with_another_leader_epoch_are_told(
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_partition(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = takeover_errors_for(KEY, version, request("a", (0, LATEST), (3, LATEST)), error)
+    response = error_response_of(KEY, version, request("a", (0, LATEST), (3, LATEST)), error)
     assert told(response) == [(0, error, -1, -1, -1), (3, error, -1, -1, -1)]

@@ -8,7 +8,7 @@ import pytest
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import ListOffsetsRequest
+from protocol.kafka_python_messages import ListOffsetsRequest
 from tests.api.asking import FakeNode, versions
 from tests.api.test_fetch_log import commit, lead
 from tests.storage.cleaning import NOW, History

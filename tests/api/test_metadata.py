@@ -11,9 +11,9 @@ from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import MetadataRequest
+from protocol.kafka_python_messages import MetadataRequest
 from storage.errors import StorageFull
-from tests.api.asking import CLUSTER_ID, ENDPOINT, Answers, FakeNode, takeover_errors_for, versions
+from tests.api.asking import CLUSTER_ID, ENDPOINT, Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.METADATA
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -238,7 +238,7 @@ def test_one_request_creates_no_more_partitions_than_one_request_may(tmp_path: P
 @EVERY_VERSION
 def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
     error = ErrorCode.UNKNOWN_SERVER_ERROR
-    response = takeover_errors_for(KEY, version, request("a", "b"), error)
+    response = error_response_of(KEY, version, request("a", "b"), error)
     assert told(response) == [("a", error, 0), ("b", error, 0)]
     assert response.brokers == []
     assert response.error_code == (error if version >= 13 else 0)
@@ -246,5 +246,5 @@ def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
 
 @pytest.mark.parametrize("version", [v for v in versions(KEY) if v >= 1])
 def test_a_refused_request_for_all_topics_is_empty(version: int) -> None:
-    response = takeover_errors_for(KEY, version, MetadataRequest(topics=None), ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = error_response_of(KEY, version, MetadataRequest(topics=None), ErrorCode.UNKNOWN_SERVER_ERROR)
     assert response.topics == []

@@ -18,8 +18,8 @@ from protocol.hot.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from protocol.messages import OffsetDeleteRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import OffsetDeleteRequest
+from protocol.newtypes import GroupId, MemberId, Offset
 from tests.api.asking import Answers, FakeNode
 
 NO_NODE = MemberId("")

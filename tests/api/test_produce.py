@@ -9,8 +9,8 @@ import pytest
 from coordinator.api.produce import WHY
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import ProduceRequest
-from tests.api.asking import Answers, FakeNode, takeover_errors_for, versions
+from protocol.kafka_python_messages import ProduceRequest
+from tests.api.asking import Answers, FakeNode, error_response_of, versions
 
 KEY = ApiKey.PRODUCE
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -93,5 +93,5 @@ def test_without_acks_nobody_reads_an_answer(node: FakeNode, version: int) -> No
 @EVERY_VERSION
 def test_an_error_for_everything(version: int) -> None:
     wanted = request(topic("a", STRANGER, 0, 1), topic("b", STRANGER, 2))
-    response = takeover_errors_for(KEY, version, wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+    response = error_response_of(KEY, version, wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert told(response) == [(index, ErrorCode.UNKNOWN_SERVER_ERROR) for index in (0, 1, 2)]

@@ -11,7 +11,7 @@ from coordinator.catalogue.catalogue_writer import STEPS_PER_SLICE
 from coordinator.catalogue.steps import TOPICS_PER_STEP
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,

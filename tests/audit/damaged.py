@@ -6,7 +6,7 @@ from pathlib import Path
 from struct import Struct
 
 from coordinator.partitions.ownership_markers import markers_group_id
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import JOURNAL_DIR, OFFSETS_TOPIC

@@ -11,7 +11,7 @@ from crc32c import crc32c
 from audit.facts.inventory import LogInventory, join_directory_snapshots
 from audit.options import AuditOptions
 from audit.source.directory_snapshot import take_directory_snapshot
-from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder, read_unchecked_batch

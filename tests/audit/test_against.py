@@ -20,7 +20,7 @@ from audit.compared.live_state_reader import LiveGroup, LiveOffset, LiveState, r
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem

@@ -15,7 +15,7 @@ from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run.audit import audit
 from audit.run.reading import read_facts
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem

@@ -21,7 +21,7 @@ from audit.checks import FINDING_COLUMNS, all_checks
 from audit.options import AuditOptions, Severity
 from audit.report.model import is_at_least_as_severe
 from audit.run.audit import audit
-from protocol.named_types import BOOK_PREFIX, GroupId
+from protocol.newtypes import BOOK_PREFIX, GroupId
 from protocol.placement import partition_for
 from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit

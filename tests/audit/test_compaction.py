@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from audit.checks import query_findings
-from audit.facts.facts import Facts
+from audit.facts.log_facts import Facts
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
 from audit.run.reading import read_facts
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import Record
 from storage.journal.journal import Entry
@@ -68,7 +68,9 @@ def test_compaction_changes_neither_the_state_nor_the_verdict(spark: SparkSessio
     kept = [table.localCheckpoint() for table in state(before)]
     records_before = before.ranges.groupBy().sum("records").collect()[0][0]
     settings = CleanerSettings(min_cleanable_dirty_ratio=0.01)
-    cleaner = LogCleaner(manager, settings, lambda job: clean(manager.file_system, job), lambda: NOW)
+    cleaner = LogCleaner(
+        manager, settings, lambda job: write_cleaned_segments(manager.file_system, job), lambda: NOW
+    )
     assert cleaner.clean_dirtiest() is not None
     manager.close()
     after = looked_at(spark, tmp_path)

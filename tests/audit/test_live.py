@@ -36,7 +36,7 @@ for label in itertools.count():
     if label % 7 == 0:
         manager.write_behind(4_000)
     if label % 20 == 19:
-        manager.checkpoint()
+        manager.checkpoint_journal()
     if label % 50 == 49:
         sys.stdin.readline()
 """

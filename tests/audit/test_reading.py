@@ -15,7 +15,7 @@ from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part, skip_before_log_start
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.columns.batch_finder import Chunk, iter_segment_chunks
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem

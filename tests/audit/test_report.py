@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from audit.checks import all_checks
-from audit.facts.facts import RunSummary
+from audit.facts.log_facts import RunSummary
 from audit.options import Severity
 from audit.report.html import ROWS_SHOWN, html_page
 from audit.report.markdown import FINDINGS_SHOWN, render_markdown_report, verdict

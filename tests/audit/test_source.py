@@ -16,7 +16,7 @@ from audit.schema import SCHEMA, arrow_schema
 from audit.source import fold_log_dirs
 from audit.source.folding import FoldDefinition
 from audit.source.remote import FILE_BYTES_MAX
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord

@@ -49,7 +49,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.hot.sync_group import SyncGroupRequest
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -57,7 +57,7 @@ from protocol.messages import (
     ListGroupsResponse,
     OffsetDeleteRequest,
 )
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.newtypes import GroupId, MemberId, Offset
 
 NONE = ErrorCode.NONE
 NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED

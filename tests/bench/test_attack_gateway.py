@@ -16,8 +16,8 @@ from bench.attack.gateway import mix
 from bench.attack.gateway.attacker import KINDS
 from bench.attack.gateway.cli import GATEWAY, MIB, NODE, Outcome, Resident
 from bench.kafka import KafkaUnavailable, kafka_classpath
-from protocol.codecs import codec_for
 from protocol.headers import decode_request_header
+from protocol.message_codecs import find_message_codec
 from tests.support.missing import skip_or_fail
 
 MESSAGE_BYTES_MAX = 1 << 20
@@ -36,7 +36,7 @@ def whole(data: bytes) -> list[bytes]:
 
 def decoded(frame: bytes) -> Any:
     """The request in a frame, of which every byte belongs to it."""
-    codec = codec_for(*struct.unpack_from(">hh", frame))
+    codec = find_message_codec(*struct.unpack_from(">hh", frame))
     _, pos = decode_request_header(frame, codec.flexible)
     message = codec.decode_request(frame, pos)
     assert codec.encode_request(message) == frame[pos:]

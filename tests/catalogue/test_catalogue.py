@@ -155,7 +155,7 @@ def test_a_draft_of_many_topics_is_summed_up_and_undone_in_steps() -> None:
     mark = draft.get_savepoint()
     for number in range(2_000):
         draft.add_topic(f"t{number}", 1, topic_id=new_topic_id())
-    assert len(list(draft.changes_in_steps())) == 2_000 // COUNTED_PER_STEP
+    assert len(list(draft.collect_changes_in_steps())) == 2_000 // COUNTED_PER_STEP
     left = [len(draft.changes().created) for _ in draft.undo_in_steps(mark)]
     assert left == list(range(2_000 - UNDONE_PER_STEP, -1, -UNDONE_PER_STEP))
     assert not draft.changes()

@@ -2,7 +2,7 @@
 """Which offsets in deleted topics may still be where."""
 
 from coordinator.catalogue.deletions import Deletions, StoredDeletions
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 ONE, OTHER, DAMAGED = map(Partition, range(3))
 

@@ -20,12 +20,12 @@ from coordinator.catalogue.file_format import (
     decode_partition_count,
     encode_changes,
     encode_file_in_parts,
-    encode_offset_drops,
+    encode_finished_drops,
 )
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.properties import encode_uuid
 from tests.support.ids import new_topic_id
 
@@ -117,7 +117,7 @@ def test_the_file_looks_as_documented() -> None:
     made = b"".join(encode_file_in_parts(golden.offsets_topic, [orders, old]))
     made += encode_changes(Changes(grown=[PartitionsAdded(old.id, 1, 3)]))
     made += encode_changes(Changes(deleted=[old.id], created=[audit]))
-    made += encode_offset_drops({1: [Partition(0), Partition(2)]})
+    made += encode_finished_drops({1: [Partition(0), Partition(2)]})
     assert made == with_checksums(GOLDEN)
 
 

@@ -22,7 +22,7 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.errors import StorageError, StorageFull
 from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
@@ -308,7 +308,7 @@ def test_a_topic_that_cannot_be_made_anew_at_once_is_gone_and_may_be_made_later(
 def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:
     """Note that partitions have dropped what went; returns what is heard of it, later."""
     heard: list[bool] = []
-    bench.store.store_drops(dict.fromkeys(map(Partition, partitions), upto), heard.append)
+    bench.store.persist_finished_drops(dict.fromkeys(map(Partition, partitions), upto), heard.append)
     return heard
 
 
@@ -483,7 +483,7 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
     bench = Bench(tmp_path, UnsyncedFileSystem())
     store, everywhere = bench.store, list(map(Partition, range(50)))
     noted: list[bool] = []
-    store.on_topics_deleted = lambda _names: store.store_drops(
+    store.on_topics_deleted = lambda _names: store.persist_finished_drops(
         dict.fromkeys(everywhere, store.deletions.number), noted.append
     )
     longest = 0

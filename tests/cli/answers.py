@@ -14,14 +14,14 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DescribeGroupsResponse,
     FindCoordinatorResponse,
     ListGroupsResponse,
     ListOffsetsResponse,
     MetadataResponse,
 )
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from tests.cli.fake import FakeNode
 
 

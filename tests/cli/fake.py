@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
-from protocol.messages import ApiVersionsResponse
+from protocol.kafka_python_messages import ApiVersionsResponse
+from protocol.message_codecs import find_message_codec
 from tests.support.apis import SUPPORTED
 
 Answer = Callable[[Any, int], Any]
@@ -86,7 +86,7 @@ class FakeNode:
                 frame = stream.read(struct.unpack(">i", head)[0])
                 api_key, version = struct.unpack_from(">hh", frame)
                 api = ApiKey(api_key)
-                codec = codec_for(api, version)
+                codec = find_message_codec(api, version)
                 header, pos = decode_request_header(frame, codec.flexible)
                 request = codec.decode_request(frame, pos)
                 self.asked.append((header, request))

@@ -21,7 +21,7 @@ from coordinator.upstream.adoption import AdoptionTarget, ClusterCoordinator, Lo
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 QUESTIONS = {
     name

@@ -17,7 +17,7 @@ from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, Partiti
 from coordinator.cli.errors import CommandError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DescribeGroupsResponse,
     FindCoordinatorResponse,
     ListGroupsResponse,

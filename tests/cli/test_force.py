@@ -17,7 +17,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 from tests.cli.answers import Patience, described, member
 from tests.cli.conftest import PARTITIONS, Command, consuming
 from tests.cli.fake import FakeNode

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC

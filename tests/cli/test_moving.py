@@ -21,7 +21,7 @@ from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_ports
 from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
 from tests.support.newer_groups import LONG_SESSIONS, member_of

@@ -119,7 +119,7 @@ def shown_certificate(server: ssl.SSLContext, client: Security, host: str = "loc
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            with client.secure(
+            with client.wrap_in_tls(
                 socket.create_connection(listener.getsockname(), timeout=120), host
             ) as secured:
                 secured.recv(1)

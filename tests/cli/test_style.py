@@ -19,8 +19,8 @@ import typer
 from bench.installed import groupkeeper as installed
 from coordinator.cli.errors import CommandError
 from coordinator.cli.main import app
-from coordinator.cli.render import format_records
-from coordinator.cli.watch import show_repeatedly
+from coordinator.cli.render import format_rows_vertically
+from coordinator.cli.watch_option import show_repeatedly
 from protocol.apis import ApiKey
 from tests.cli.answers import committed, described, listed, member
 from tests.cli.conftest import Command
@@ -243,7 +243,7 @@ def test_every_value_of_a_description_is_on_a_line_of_its_own_where_it_is_narrow
 
 
 def test_records_are_lines_of_name_and_value() -> None:
-    text = format_records(["A", "LONGER"], [["1", "2"], ["3", "4"]])
+    text = format_rows_vertically(["A", "LONGER"], [["1", "2"], ["3", "4"]])
     assert text == "A       1\nLONGER  2\n\nA       3\nLONGER  4\n"
 
 

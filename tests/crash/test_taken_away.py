@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.command import groupkeeper

@@ -14,13 +14,13 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
-from coordinator.gateway.permission_gate import Adopt, skip_adoption
+from coordinator.gateway.permission_gate import Adopt, adopt_nothing
 from coordinator.gateway.routing_types import COORDINATOR, Ask, ClientSession, Route, Verdict
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
+from protocol.message_codecs import find_message_codec
 from tests.support.idle import idle
 
 BROKER_ID = 1
@@ -64,7 +64,7 @@ class Peer:
     async def ask(self, api: ApiKey, version: int, request: Any) -> Any:
         """Send a request of one of kafka-python's classes, and return the answer to it."""
         self.send(asked(api, version, request))
-        return decode_answer(codec_for(api, version), api, await self.frame())
+        return decode_answer(find_message_codec(api, version), api, await self.frame())
 
     async def close(self) -> None:
         """Close this side."""
@@ -80,13 +80,13 @@ class Peer:
 def asked(api: ApiKey, version: int, request: Any, correlation_id: int = 1) -> bytes:
     """A request as a client sends it."""
     header = RequestHeader(api, version, correlation_id, "a client")
-    return encode_request(codec_for(api, version), header, request)
+    return encode_request(find_message_codec(api, version), header, request)
 
 
 def read_request(frame: bytes) -> Any:
     """The request that has come to a broker, or to a node of ours."""
     api, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     return codec.decode_request(frame, decode_request_header(frame, codec.flexible)[1])
 
 
@@ -139,7 +139,7 @@ class Rig:
     """A gateway with one broker and one node of ours."""
 
     def __init__(self, work: Path, gate: Ask | None = passes, **chosen: Any) -> None:
-        self._adopt: Adopt = chosen.pop("adopt", skip_adoption)
+        self._adopt: Adopt = chosen.pop("adopt", adopt_nothing)
         self.base = free_port_run(OURS_AT + 1)
         self.broker = Accepting()
         self.coordinator = Accepting()

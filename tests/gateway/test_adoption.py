@@ -10,15 +10,15 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
-from coordinator.runtime.promise import run_for_immediate_result
+from coordinator.runtime.promise import run_until_next_wait
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
     ClusterGroupState,
-    GroupOffsetsReading,
+    FetchedGroupOffsets,
+    LocalOwnershipState,
     Offsets,
-    OwnershipMarker,
     StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
@@ -26,7 +26,7 @@ from coordinator.upstream.adoption import (
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.support.idle import idle
 from tests.support.log_lines import captured
 
@@ -55,7 +55,7 @@ class Played:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -65,10 +65,10 @@ class Played:
             self.at_once -= 1
         if self.error is not None:
             raise self.error
-        return OwnershipMarker(group in self.here, group in self.confirmed_absent, self.epoch)
+        return LocalOwnershipState(group in self.here, group in self.confirmed_absent, self.epoch)
 
     async def store_adopted_offsets(
-        self, group: GroupId, reading: GroupOffsetsReading
+        self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
@@ -139,7 +139,7 @@ class Asking:
     def go_on(self) -> None:
         """Look again."""
         if self.error is None:
-            self.error = run_for_immediate_result(self._asked)
+            self.error = run_until_next_wait(self._asked)
             self.has_waited = self.has_waited or self.error is None
 
     def end(self) -> None:

@@ -7,10 +7,10 @@ from typing import Any, Final
 import pytest
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header
-from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeRequest
+from protocol.kafka_python_messages import ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeRequest
+from protocol.message_codecs import find_message_codec
 from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed, read_request
 
 KEY: Final = ApiKey.API_VERSIONS
@@ -42,7 +42,7 @@ async def play_broker(broker: Peer, newest: int) -> list[int]:
         # Before Kafka 2.4 a refusal tells no range.
         keys = [] if error and newest < 3 else [offer]
         response = ApiVersionsResponse(version=told, error_code=int(error), api_keys=keys)
-        broker.answer(frame, codec_for(KEY, told).encode_response(response))
+        broker.answer(frame, find_message_codec(KEY, told).encode_response(response))
         if error is ErrorCode.NONE:
             return seen
 
@@ -57,7 +57,7 @@ async def answered(rig: Rig, client: Peer, version: int, wanted: ApiVersionsRequ
 async def read(client: Peer, version: int) -> Any:
     frame = await client.frame()
     assert frame[:4] == (77).to_bytes(4, "big")
-    return codec_for(KEY, version).decode_response(frame, 4)
+    return find_message_codec(KEY, version).decode_response(frame, 4)
 
 
 @BOTH

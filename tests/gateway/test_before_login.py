@@ -7,8 +7,7 @@ from typing import Any, Final
 import pytest
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -19,6 +18,7 @@ from protocol.messages import (
     MetadataResponse,
     OffsetDeleteRequest,
 )
+from protocol.message_codecs import find_message_codec
 from tests.gateway.rig import BROKER_ID, OUR_ID, asked, housed, read_request
 
 BROKER: Final = 4
@@ -75,7 +75,7 @@ async def test_what_needs_no_broker_is_answered_once_a_broker_has_answered_the_c
         assert type(read_request(question)).__name__ == "MetadataRequest"
         version = int.from_bytes(question[2:4], "big")
         answer = MetadataResponse(version=version, brokers=[], topics=[], authorized_operations=set())
-        broker.answer(question, codec_for(ApiKey.METADATA, version).encode_response(answer))
+        broker.answer(question, find_message_codec(ApiKey.METADATA, version).encode_response(answer))
         assert (await client.frame())[:4] == (1).to_bytes(4, "big")
         await client.ask(api, VERSIONS[api], request_)  # and from then on at once
         assert rig.broker.accepted == 1

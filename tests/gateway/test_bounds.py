@@ -28,9 +28,9 @@ from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.messages import FetchRequest
+from protocol.kafka_python_messages import FetchRequest
 from protocol.metadata_head import ListedBroker
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, RecordedIO, TestRoutes, answer, expected, request
 from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Rig, asked, housed, passes
 from tests.gateway.test_long_requests import LONG, Gate, described

@@ -22,15 +22,14 @@ from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
+from coordinator.upstream.batched_group_requests import BatchedGroupRequester
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
-from coordinator.upstream.group_questions import GroupQuestions
 from coordinator.upstream.request import choose_version
 from protocol.apis import ApiKey, VersionRange
 from protocol.client_frames import decode_answer
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header, encode_response, has_flexible_response_header
 from protocol.hot.offset_fetch import (
@@ -42,7 +41,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -50,7 +49,8 @@ from protocol.messages import (
     FindCoordinatorResponse,
     MetadataResponse,
 )
-from protocol.named_types import GroupId, Offset
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, Offset
 from tests.gateway.peers import RecordedIO
 from tests.gateway.rig import asked
 from tests.gateway.test_gate import frames
@@ -98,7 +98,7 @@ class Cluster(UpstreamCluster):
         api = question.api
         newest = self.newest.get(api, codec_versions(api))
         version = choose_version(ADDRESS, api, VersionRange(0, newest), question.versions)
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         request = codec.decode_request(codec.encode_request(question.build(version)), 0)
         self.asked.append((node_id, api, names_in(request)))
         await self.may_answer.wait()
@@ -240,7 +240,7 @@ class Play:
         self.thread = HandThread()
         offloader = Offloader(lambda: self.thread)
         groups = ClusterGroupAnswerer(
-            GroupQuestions(cluster), known.__contains__, offloader, self.tasks, lambda: self.now_ms
+            BatchedGroupRequester(cluster), known.__contains__, offloader, self.tasks, lambda: self.now_ms
         )
         self.groups: ClusterGroupAnswerer = groups if beside is None else beside.groups
         gate = PermissionGate(lambda _session: ALLOW_ALL, offloader, answer_absent=self.groups.answer)
@@ -271,11 +271,15 @@ class Play:
         while not self.io.client:
             await self.go_on()
         (frame,) = frames(self.io.client)
-        return decode_answer(codec_for(api, version), api, frame, LENGTH_BYTES)
+        return decode_answer(find_message_codec(api, version), api, frame, LENGTH_BYTES)
 
     def _answer(self, frame: bytes) -> bytes:
         api, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
-        codec = LOCATE_GROUPS.schema.codecs[0] if api == ApiKey.LOCATE_GROUPS else codec_for(api, version)
+        codec = (
+            LOCATE_GROUPS.schema.codecs[0]
+            if api == ApiKey.LOCATE_GROUPS
+            else find_message_codec(api, version)
+        )
         header, pos = decode_request_header(frame[4:], codec.flexible)
         request = codec.decode_request(frame[4:], pos)
         body = codec.encode_response(self._response(ApiKey(api), version, request))
@@ -387,7 +391,7 @@ async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_no
     await idle()
     (location,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
-    play.session.finish_gone_client_writes()
+    play.session.finish_gone_client_requests()
     (deletion,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
     assert play.session.is_client_input_finished

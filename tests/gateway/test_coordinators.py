@@ -17,17 +17,17 @@ from coordinator.partitions import adoption
 from coordinator.runtime.sockets import make_stream_socket
 from coordinator.upstream.adoption import (
     ROWS_AT_ONCE,
-    GroupOffsetsReading,
-    OwnershipMarker,
+    FetchedGroupOffsets,
+    LocalOwnershipState,
     StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
 )
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import decode_request_header, encode_response
-from protocol.messages import FindCoordinatorResponse
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import FindCoordinatorResponse
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId
 from protocol.stepwise_message_writer import ITEMS_PER_STEP
 
 T = TypeVar("T")
@@ -122,7 +122,9 @@ class PlayedNode:
             kind = FindCoordinatorResponse.Coordinator
             found = kind(version=FIND_COORDINATOR_VERSION, key=GROUP, node_id=NODE_ID, error_code=0)
             response = FindCoordinatorResponse(version=FIND_COORDINATOR_VERSION, coordinators=[found])
-            return codec_for(ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION).encode_response(response)
+            return find_message_codec(ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION).encode_response(
+                response
+            )
         codec = API.schema.codecs[0]
         request = codec.decode_request(frame, pos)
         self.got.append(request)
@@ -149,7 +151,7 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         async with coordinators(node) as here:
             with closing(Turns(offsets)) as turns:
                 stored = await here.store_adopted_offsets(
-                    GROUP, GroupOffsetsReading(offsets, OwnershipMarker(is_adopted=False))
+                    GROUP, FetchedGroupOffsets(offsets, LocalOwnershipState(is_adopted=False))
                 )
         assert stored is StoreAttemptOutcome.TAKEN
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1

@@ -24,8 +24,8 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import DeleteGroupsRequest, FindCoordinatorRequest
+from protocol.newtypes import GroupId, MemberId, Offset
 from tests.gateway.peers import AT_ONCE, RecordedIO
 from tests.gateway.rig import OUR_ID, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_relay import HEARTBEAT, proxied

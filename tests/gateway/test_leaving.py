@@ -21,8 +21,8 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import DeleteGroupsRequest, DescribeGroupsRequest
+from protocol.newtypes import GroupId, MemberId, Offset
 from tests.gateway.rig import OUR_ID, Peer, Rig, asked, housed
 from tests.gateway.test_gate import ALLOWED, DENIED, heartbeat_of_nobody, topic_may_be_read
 from tests.gateway.test_relay import FETCH, HEARTBEAT, proxied

@@ -13,21 +13,21 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
-from coordinator.gateway.permission_gate import Adopt, PermissionGate, skip_adoption
+from coordinator.gateway.permission_gate import Adopt, PermissionGate, adopt_nothing
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import encode_response
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     FetchRequest,
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from protocol.message_codecs import find_message_codec
 from tests.catalogue.disk import ManualThread
 from tests.gateway.peers import RecordedIO
 from tests.gateway.rig import asked, read_request
@@ -78,9 +78,9 @@ class Client:
 class Gate:
     """The routes of one kind of port, with a thread that is worked by hand."""
 
-    def __init__(self, *, ours: bool = True, adopt: Adopt = skip_adoption) -> None:
+    def __init__(self, *, ours: bool = True, adopt: Adopt = adopt_nothing) -> None:
         self.thread = HandThread()
-        self.takes_groups = adopt is skip_adoption
+        self.takes_groups = adopt is adopt_nothing
         offloader = Offloader(lambda: self.thread)
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
         self.routes = PortRoutes(
@@ -143,7 +143,7 @@ def described(request: bytes, denied: frozenset[str]) -> bytes:
         )
         for name in read_request(request).groups
     ]
-    body = codec_for(ApiKey.DESCRIBE_GROUPS, 0).encode_response(
+    body = find_message_codec(ApiKey.DESCRIBE_GROUPS, 0).encode_response(
         DescribeGroupsResponse(version=0, groups=groups)
     )
     return reply(request, body)
@@ -166,7 +166,7 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     assert not client.io.client
     process.settle(client)
     (answer,) = frames(client.io.client)
-    response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
+    response = find_message_codec(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [
         *GROUPS[::3],
         *(name for name in GROUPS if name not in DENIED),
@@ -184,7 +184,7 @@ def lists_groups(client: Client) -> bytes:
     kind = ListGroupsResponse.ListedGroup
     groups = [kind(version=0, group_id=name, protocol_type="consumer") for name in GROUPS]
     listed = ListGroupsResponse(version=0, error_code=0, groups=groups)
-    return reply(passed, codec_for(ApiKey.LIST_GROUPS, 0).encode_response(listed))
+    return reply(passed, find_message_codec(ApiKey.LIST_GROUPS, 0).encode_response(listed))
 
 
 def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
@@ -198,7 +198,7 @@ def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
     assert not client.io.client
     process.settle(client)
     (answer,) = frames(client.io.client)
-    response = codec_for(ApiKey.LIST_GROUPS, 0).decode_response(answer, 8)
+    response = find_message_codec(ApiKey.LIST_GROUPS, 0).decode_response(answer, 8)
     assert [group.group_id for group in response.groups] == [each for each in GROUPS if each not in DENIED]
     assert not process.thread.waiting
 

@@ -10,17 +10,17 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import TopicAuthorizationFailedError
 
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.offsets_topic import REFUSED, OffsetsTopicReadGuard
+from coordinator.gateway.offsets_topic_read_guard import REFUSED, OffsetsTopicReadGuard
 from coordinator.gateway.routes import FORWARDED, PortRoutes
 from coordinator.gateway.routing_types import BROKER
 from coordinator.gateway.session import Session
 from coordinator.telemetry.incidents import REMIND_MS
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_response, has_flexible_response_header
-from protocol.messages import FetchRequest, FetchResponse, MetadataRequest
+from protocol.kafka_python_messages import FetchRequest, FetchResponse, MetadataRequest
+from protocol.message_codecs import find_message_codec
 from tests.gateway.peers import AT_ONCE, RecordedIO
 from tests.gateway.rig import passes, read_request
 from tests.gateway.test_gate import frames
@@ -109,7 +109,7 @@ class Play:
         routes = PortRoutes(book, passes, AT_ONCE, ours=False, message_bytes_max=1 << 20, offsets_topic=topic)
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)
-        self.codec = codec_for(ApiKey.FETCH, version)
+        self.codec = find_message_codec(ApiKey.FETCH, version)
 
     def frame(self, request: Any) -> bytes:
         return encode_request(

@@ -55,7 +55,7 @@ class Probed:
 
     async def check(self) -> tuple[bool, bool]:
         """Check once; whether it is ready, and complete."""
-        await self.readiness.check()
+        await self.readiness.update_reachability()
         return self.now
 
     @property

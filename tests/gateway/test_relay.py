@@ -19,7 +19,7 @@ from coordinator.gateway.socket_stream import ENDS_AT_ONCE
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
     FetchRequest,
@@ -32,7 +32,7 @@ from protocol.messages import (
     find_message_classes,
 )
 from protocol.metadata_head import ListedBroker
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from protocol.proxy_header import Endpoint, decode_proxy_header
 from tests.gateway.rig import BROKER_ID, OUR_ID, OURS_AT, Peer, Rig, asked, housed, read_request
 from tests.gateway.test_rewriting import frame_of

@@ -18,11 +18,11 @@ from coordinator.gateway.offload import Change, rewrite_whole_response
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, compute_offers_for_broker
 from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
-from protocol.messages import find_message_classes
-from protocol.produce_endpoints import expects_response
+from protocol.kafka_python_messages import find_message_classes
+from protocol.message_codecs import find_message_codec
+from protocol.produce_proxying import expects_response
 from tests.protocol.schemas import Values, sample, to_kafka_python, values
 
 CORRELATION_ID = 77
@@ -50,7 +50,7 @@ def versions_of(api: ApiKey) -> range:
 def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
     """A response with these values, as a broker sends it."""
     cls = find_message_classes(api)[1]
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     body = codec.encode_response(to_kafka_python(cls, cls._struct, drawn, version))
     tags = b"\0" if has_flexible_response_header(api, codec.flexible) else b""
     return pack(">ii", 4 + len(tags) + len(body), CORRELATION_ID) + tags + body
@@ -250,7 +250,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
         message[field] = [{"name": name, low: 1, high: 1} for name in (*sorted(HIDDEN_FEATURES), kept)]
     frame = frame_of(ApiKey.API_VERSIONS, message, 4)
     got = rewritten(rewriting.make_api_versions_rewriter(OfferedVersions({}, {}), 4, 4), frame)
-    read: Any = codec_for(ApiKey.API_VERSIONS, 4).decode_response(got, 8)
+    read: Any = find_message_codec(ApiKey.API_VERSIONS, 4).decode_response(got, 8)
     assert [each.name for each in read.supported_features] == [kept]
     assert [each.name for each in read.finalized_features] == [kept]
 
@@ -308,7 +308,7 @@ def test_the_acks_of_a_produce_request_are_found_however_much_of_it_is_there(
     version: int, acks: int, transactional_id: str | None, client_id: str, data: st.DataObject
 ) -> None:
     cls = find_message_classes(ApiKey.PRODUCE)[0]
-    codec = codec_for(ApiKey.PRODUCE, version)
+    codec = find_message_codec(ApiKey.PRODUCE, version)
     header = RequestHeader(ApiKey.PRODUCE, version, 1, client_id)
     head = encode_request_header(header, flexible=codec.flexible)
     body = codec.encode_request(

@@ -10,16 +10,16 @@ from coordinator.gateway import answers
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.routes import FORWARDED, PortRoutes
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
-from protocol.consumer_groups import ConsumerGroupHeartbeatRequest
+from protocol.consumer_group_messages import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, api_version_prefix, encode_request_header
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
     SaslHandshakeRequest,
 )
+from protocol.message_codecs import find_message_codec
 from tests.gateway.peers import AT_ONCE
 from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.whole import Whole
@@ -158,7 +158,7 @@ async def test_a_node_of_ours_has_no_settings_for_tools_that_ask_every_node(tmp_
         client = await rig.client(OUR_ID)
         client.send(settings_of((BROKER, str(OUR_ID))))
         answer = await client.frame()
-        (result,) = codec_for(ApiKey.DESCRIBE_CONFIGS, 1).decode_response(answer, 4).results
+        (result,) = find_message_codec(ApiKey.DESCRIBE_CONFIGS, 1).decode_response(answer, 4).results
         told = (result.error_code, result.resource_type, result.resource_name, result.configs)
         assert told == (0, BROKER, str(OUR_ID), [])
 
@@ -183,7 +183,9 @@ async def test_only_to_take_settings_of_a_node_of_ours_away_succeeds(
         client = await rig.client(OUR_ID)
         client.send(asked(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
         answer = await client.frame()
-        (result,) = codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1).decode_response(answer, 5).responses
+        (result,) = (
+            find_message_codec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1).decode_response(answer, 5).responses
+        )
         assert (result.error_code, result.resource_type, result.resource_name) == (error, BROKER, str(OUR_ID))
         assert (result.error_message or "").startswith(f"{OUR_ID} is a node of a gateway" if error else "")
 

@@ -102,7 +102,7 @@ def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
     taken = (ends[-1] if ends else 0) - len(playing.requests)
     whole = sum(end <= taken for end in ends)
     playing.requests.clear()
-    playing.session.finish_gone_client_writes()
+    playing.session.finish_gone_client_requests()
     playing.run()
     assert playing.io.error is None
     assert not playing.io.has_failed
@@ -128,7 +128,7 @@ def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() 
     filtered = request(FILTERED, 2, b"")
     session.receive_from_client(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
-    session.finish_gone_client_writes()
+    session.finish_gone_client_requests()
     assert session.is_client_input_finished
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 

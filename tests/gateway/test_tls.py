@@ -13,10 +13,15 @@ import pytest
 from bench.ports import free_ports
 from coordinator.config import Address
 from coordinator.gateway.gateway import Gateway
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, ListOffsetsRequest, MetadataRequest, find_message_classes
+from protocol.kafka_python_messages import (
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    find_message_classes,
+)
 from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
 from tests.gateway.test_rewriting import frame_of

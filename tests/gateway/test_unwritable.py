@@ -11,9 +11,8 @@ from typing import Any, Final
 import pytest
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import encode_response
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     DescribeLogDirsRequest,
@@ -22,6 +21,7 @@ from protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from protocol.message_codecs import find_message_codec
 from tests.gateway.rig import BROKER_ID, OUR_ID, asked, housed
 from tests.support.log_lines import LogLines
 
@@ -69,7 +69,7 @@ async def test_metadata_that_claims_the_longest_length_closes_the_connection(
         client.send(asked(ApiKey.METADATA, 8, MetadataRequest(version=8, topics=None)))
         named = MetadataResponse.MetadataResponseBroker(version=8, node_id=1, host="b", port=1, rack=None)
         response = MetadataResponse(version=8, brokers=[named], topics=[], authorized_operations=set())
-        body = codec_for(ApiKey.METADATA, 8).encode_response(response)
+        body = find_message_codec(ApiKey.METADATA, 8).encode_response(response)
         request = await broker.frame()
         answer = encode_response(int.from_bytes(request[4:8], "big"), body, flexible=False)
         broker.send(MAX_INT32.to_bytes(4, "big") + answer[4:])

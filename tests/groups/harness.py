@@ -32,7 +32,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.records import (
@@ -80,7 +80,7 @@ class FakeTimers:
         self.tie = count()
 
     @property
-    def due_until_ms(self) -> int:
+    def deadline_cutoff_ms(self) -> int:
         return self.clock.mono_ms()
 
     def call_at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
@@ -231,7 +231,7 @@ class Call:
         self.response = response
         self.replies += 1
 
-    def claim_first_use(self, api_key: int) -> bool:
+    def claim_first_api_use(self, api_key: int) -> bool:
         """Nothing is said here that is said once."""
         return False
 

@@ -16,7 +16,7 @@ from coordinator.groups.outcome import Outcome
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetCommitRecord
 from tests.groups.harness import Cluster

@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 

@@ -7,7 +7,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import NodeMemoryLimits
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from tests.groups.harness import Call, Cluster
 
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE

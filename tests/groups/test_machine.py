@@ -16,7 +16,7 @@ from coordinator.groups.group_totals import GroupTotals, text_bytes
 from coordinator.groups.limits import NodeMemoryLimits
 from coordinator.partitions.shard import GroupEntry
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, MemberId, Partition
+from protocol.newtypes import GroupId, MemberId, Partition
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 

@@ -4,7 +4,7 @@
 from coordinator.groups.classic import shared_topic_sets
 from coordinator.partitions.shard import Shard
 from protocol.consumer_protocol import encode_subscription
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.groups.harness import Cluster
 
 SUBSCRIPTION = encode_subscription(["orders"])

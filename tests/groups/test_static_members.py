@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.groups.harness import Call, Cluster
 
 FENCED = ErrorCode.FENCED_INSTANCE_ID

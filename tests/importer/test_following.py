@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE
 from storage.journal.journal import Entry

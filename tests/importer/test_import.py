@@ -16,11 +16,11 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.startup_checks import STAGING, adapt_settings_to_data
 from coordinator.config import Settings
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.importer.source import read_broker_directories
 from coordinator.importer.survey import survey_partitions
 from coordinator.importer.target import DirectoryIdentity, ImportResult, import_data_directory
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import FileSystem, RealFileSystem

@@ -10,7 +10,7 @@ from pathlib import Path
 import confluent_kafka as ck
 import pytest
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.kafka.broker import KafkaBroker

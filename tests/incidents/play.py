@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.incidents.recording import Recording

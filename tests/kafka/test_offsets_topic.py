@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.errors import IncompleteBatch
 from storage.format.batch import Batch, iter_batches, iter_records

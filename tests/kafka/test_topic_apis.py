@@ -14,7 +14,7 @@ import pytest
 
 from coordinator.topology.view import Broker, ClusterTopology
 from protocol.apis import ApiKey
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,

@@ -10,7 +10,7 @@ from coordinator.partitions.group_log import GroupLog
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir

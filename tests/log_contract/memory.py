@@ -2,7 +2,7 @@
 """The log in memory under test."""
 
 from coordinator.partitions.group_log import GroupLog, LogUnavailable
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.running import eventually
 from tests.support.memory_log import MemoryLog, MemoryTopic

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from tests.groups.harness import WALL_START_MS
 

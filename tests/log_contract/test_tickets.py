@@ -8,7 +8,7 @@ import pytest
 from coordinator.partitions.group_log import LogError, LogFenced, wait_for_ticket_end
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets, find_later_ticket
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 
 class Waiter:

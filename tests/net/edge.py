@@ -33,7 +33,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from coordinator.topology.view import Broker, ClusterTopology
 from protocol.framing import FrameReader
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
 from storage.format.records import Record, TopicOffsetCommits

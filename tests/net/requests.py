@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -52,7 +52,7 @@ def header(api: int, version: int, correlation_id: int = 1, client_id: str | Non
 
 def request(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
     """A whole request frame."""
-    body = codec_for(api, version).encode_request(message)
+    body = find_message_codec(api, version).encode_request(message)
     return framed(header(api, version, correlation_id) + body)
 
 
@@ -187,6 +187,6 @@ def leave(group: str, *members: str) -> bytes:
 
 def answer(api: ApiKey, version: int, frame: bytes) -> Any:
     """The decoded response in a frame."""
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     flexible = codec.flexible and api is not ApiKey.API_VERSIONS
     return codec.decode_response(frame, 5 if flexible else 4)

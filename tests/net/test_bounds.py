@@ -10,10 +10,10 @@ from coordinator.api.table import Capabilities
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
-from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
-from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 from protocol.wire import pack_uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -84,16 +84,16 @@ def lists(size: int) -> list[tuple[ApiKey, int, Any]]:
 
 def test_as_many_items_as_allowed_are_decoded_and_not_one_more() -> None:
     for api, version, message in lists(ITEMS_MAX):
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         codec.decode_request(codec.encode_request(message), 0)
     for api, version, message in lists(ITEMS_MAX + 10):
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         with pytest.raises(TooManyItems):
             codec.decode_request(codec.encode_request(message), 0)
 
 
 def test_so_many_members_leave_at_once_and_no_more() -> None:
-    codec = codec_for(ApiKey.LEAVE_GROUP, 4)
+    codec = find_message_codec(ApiKey.LEAVE_GROUP, 4)
     for count, refused in ((LEAVING_MAX, False), (LEAVING_MAX + 1, True)):
         members = [hot.MemberIdentity(member_id=MemberId(name)) for name in names(count)]
         body = codec.encode_request(hot.LeaveGroupRequest(group_id=GroupId("g"), members=members))
@@ -105,7 +105,7 @@ def test_so_many_members_leave_at_once_and_no_more() -> None:
 
 
 def test_a_member_offers_a_bounded_number_of_protocols() -> None:
-    codec = codec_for(ApiKey.JOIN_GROUP, 6)
+    codec = find_message_codec(ApiKey.JOIN_GROUP, 6)
     for count, refused in ((PROTOCOLS_MAX, False), (PROTOCOLS_MAX + 1, True)):
         protocols = [hot.JoinGroupRequestProtocol(name=name) for name in names(count)]
         body = codec.encode_request(hot.JoinGroupRequest(group_id=GroupId("g"), protocols=protocols))
@@ -118,7 +118,7 @@ def test_a_member_offers_a_bounded_number_of_protocols() -> None:
 
 @pytest.mark.parametrize(("api", "version"), [(ApiKey.HEARTBEAT, 4), (ApiKey.FIND_COORDINATOR, 4)])
 def test_tagged_fields_are_bounded(api: ApiKey, version: int) -> None:
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     body = codec.encode_request(
         hot.HeartbeatRequest(group_id=GroupId("g"))
         if api is ApiKey.HEARTBEAT

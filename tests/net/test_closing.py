@@ -15,14 +15,14 @@ from coordinator.api.table import load_declared_apis
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     CreateTopicsRequest,
     DeleteGroupsRequest,
     FetchRequest,
     ListGroupsRequest,
     MetadataRequest,
 )
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.net.test_long_commits import committed, create, request, rows, wide

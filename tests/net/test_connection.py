@@ -14,8 +14,8 @@ from coordinator.net.connection import Connection
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest, FetchRequest
-from protocol.named_types import GroupId, MemberId
+from protocol.kafka_python_messages import DescribeGroupsRequest, FetchRequest
+from protocol.newtypes import GroupId, MemberId
 from storage.format.records import GroupMetadataRecord
 from tests.groups.harness import FakeClock
 from tests.net import requests

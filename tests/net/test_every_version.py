@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from protocol.apis import ApiKey
-from protocol.consumer_groups import ConsumerGroupHeartbeatRequest
+from protocol.consumer_group_messages import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
-from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, find_message_classes
+from protocol.kafka_python_messages import ApiVersionsRequest, DescribeConfigsRequest, find_message_classes
 from tests.support.raw import RawConnection, commit_offsets, create_topic
 from tests.support.service import Service, serving
 

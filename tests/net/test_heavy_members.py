@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
+from protocol.message_codecs import find_message_codec
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
 
@@ -58,7 +58,7 @@ async def test_it_is_what_one_piece_would_be(tmp_path: Path, version: int) -> No
     assert (frame[:4], behind[:4]) == (b"\0\0\0\2", b"\0\0\0\3")
     assert sorted(member.metadata[0] for member in joined.members) == list(range(MEMBERS))
     assert {len(member.metadata) for member in joined.members} == {METADATA_BYTES}
-    codec = codec_for(ApiKey.JOIN_GROUP, version)
+    codec = find_message_codec(ApiKey.JOIN_GROUP, version)
     assert codec.encode_response(joined) == frame[5 if codec.flexible else 4 :]
     assert edge.budget.total_bytes == 0
 

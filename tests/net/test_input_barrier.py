@@ -112,7 +112,7 @@ async def test_deadlines_are_judged_by_the_moment_of_the_question() -> None:
     judged: list[tuple[str, int]] = []
 
     def judge(name: str) -> None:
-        judged.append((name, timers.due_until_ms))
+        judged.append((name, timers.deadline_cutoff_ms))
 
     timers.call_at(10, judge, "first")
     timers.call_at(25, judge, "second")

@@ -13,7 +13,7 @@ from coordinator.tickets import DurabilityTicket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, MemberId, Offset, Partition
 from storage.format.records import TopicOffsetCommits
 from storage.journal.journal import Entry
 from tests.net import requests

@@ -18,9 +18,9 @@ import protocol.compiled_struct
 from coordinator.api import fetch_answers, metadata
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.compiled_struct import FieldsValue, fields_as_dict
 from protocol.headers import api_version_prefix, decode_request_header
+from protocol.message_codecs import find_message_codec
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.apis import SUPPORTED
@@ -119,7 +119,7 @@ async def test_requests_that_are_shared_are_as_they_were_read(edge: Edge) -> Non
     seen = set()
     for request, body, connection in await everything_asked(edge):
         for shared in connection._request_cache.requests.values():
-            codec = codec_for(request.api, request.version)
+            codec = find_message_codec(request.api, request.version)
             _, pos = decode_request_header(body, codec.flexible)
             assert codec.encode_request(shared) == body[pos:]
             seen.add(request)

@@ -16,7 +16,7 @@ from coordinator.node import EndOffset, EndsByTopic, Partitions
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FetchRequest,
@@ -27,7 +27,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Offset, Partition
 from protocol.stepwise_message_writer import PIECE_BYTES
 from storage.format.batch import iter_records
 from storage.format.records import OffsetAndMetadata, TopicOffsetCommits

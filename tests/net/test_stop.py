@@ -126,12 +126,12 @@ def test_a_signal_at_the_very_end_changes_nothing_either(tmp_path: Path) -> None
     """The event loop and its handlers are gone by then."""
     code = (
         "import atexit, os, signal, sys\n"
-        "from coordinator import standalone\n"
+        "from coordinator import single_node\n"
         "from coordinator.config import Address, Settings\n"
         "again = lambda *_: [os.kill(os.getpid(), n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]\n"
         "atexit.register(again)\n"
         "settings = Settings(data_dir=app.Path(sys.argv[1]), listen=Address('127.0.0.1', 0), metrics_listen=None)\n"
-        "sys.exit(standalone.serve(settings, again))"
+        "sys.exit(single_node.serve(settings, again))"
     ).replace("app.Path", "__import__('pathlib').Path")
     done = subprocess.run(  # noqa: PLW1510 - its status is what this is about
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120

@@ -15,7 +15,7 @@ from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.consumer_protocol import encode_subscription
-from protocol.named_types import GroupId, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, MemberId, Offset, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,

@@ -13,7 +13,7 @@ from coordinator.jobs.expiry_preview import (
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
 from protocol.consumer_protocol import encode_subscription
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from tests.groups.harness import WALL_START_MS, Cluster
 
 RETENTION_MS = 604_800_000

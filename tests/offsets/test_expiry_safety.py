@@ -12,7 +12,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord

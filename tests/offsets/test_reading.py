@@ -11,7 +11,7 @@ import confluent_kafka
 import kafka
 import pytest
 
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import OffsetCommitRecord, decode_key_and_value

@@ -15,7 +15,7 @@ from coordinator.groups.offsets.commits import (
 )
 from coordinator.groups.outcome import Instant
 from protocol.hot import OffsetCommitRequestPartition, OffsetCommitRequestTopic, OffsetFetchResponseTopics
-from protocol.named_types import GroupId, LeaderEpoch, Offset
+from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from protocol.rows import EncodedRows
 from storage.format.batch import BatchBuilder
 from storage.format.offset_record import PLAIN_ROW, OffsetAndMetadata, TopicOffsetCommits

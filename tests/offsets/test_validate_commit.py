@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.named_types import GroupId, MemberId, Partition
+from protocol.newtypes import GroupId, MemberId, Partition
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 

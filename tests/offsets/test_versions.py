@@ -9,8 +9,8 @@ import pytest
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import OffsetDeleteRequest
-from protocol.named_types import GroupId, Offset
+from protocol.kafka_python_messages import OffsetDeleteRequest
+from protocol.newtypes import GroupId, Offset
 from tests.groups.harness import WALL_START_MS
 from tests.net import requests
 from tests.net.edge import Client, Edge

@@ -40,7 +40,7 @@ assert session.CLASS_ARCHIVE.stat().st_size > 50 << 20
 assert list(session.CLASS_ARCHIVE.parent.iterdir()) == [session.CLASS_ARCHIVE]
 session.LOCAL_JAVA += f" -Xlog:class+load:file={sys.argv[1]}"
 session.QUIET = "-Xlog:cds=off"  # the other would take the line above back
-assert session.spark_session("local[1]").sql("select 6 * 7").collect()[0][0] == 42
+assert session.get_or_create_session("local[1]").sql("select 6 * 7").collect()[0][0] == 42
 """
 INSTALLING_S = 1200.0
 

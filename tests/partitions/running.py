@@ -10,13 +10,13 @@ from typing import Any
 from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.net.server import OpenConnection
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from storage.cleaner.log_cleaner import Runner
 from tests.net import requests
 from tests.partitions.disk import READS, Disk
@@ -54,7 +54,7 @@ class Running:
 
     async def loaded(self) -> None:
         """Wait until every partition serves."""
-        await eventually(lambda: self.app.leadership.is_ready, "all partitions to be loaded")
+        await eventually(lambda: self.app.leadership.has_loaded_all_partitions, "all partitions to be loaded")
 
     def group_in(self, partition: int) -> str:
         """A group id of this partition."""

@@ -32,13 +32,13 @@ from protocol.bounds import ITEMS_MAX
 from protocol.client_frames import encode_request
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.named_types import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
+from protocol.newtypes import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
 from storage.format.records import OffsetCommitRecord, decode_key_and_value

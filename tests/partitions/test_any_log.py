@@ -14,8 +14,8 @@ from coordinator.partitions.loader import Loader
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsRequest
-from protocol.named_types import GroupId, LeaderEpoch, MemberId, Partition
+from protocol.kafka_python_messages import ListGroupsRequest
+from protocol.newtypes import GroupId, LeaderEpoch, MemberId, Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -60,7 +60,7 @@ class Led:
 
     async def loaded(self) -> None:
         """Wait until all that is led is served."""
-        await eventually(lambda: self.leadership.is_ready, "all partitions to be loaded")
+        await eventually(lambda: self.leadership.has_loaded_all_partitions, "all partitions to be loaded")
 
     async def commit(self, client: Client, partition: int, offset: int) -> ErrorCode:
         """Commit, and wait for the answer."""
@@ -230,7 +230,7 @@ async def test_a_partition_whose_log_is_away_is_led_again_when_it_is_back(led: L
     for offset in (2, 3):
         assert await led.commit(client, 0, offset) is NOT_COORDINATOR
     assert await led.commit(client, 1, 1) is NONE
-    assert not led.leadership.is_ready
+    assert not led.leadership.has_loaded_all_partitions
     assert led.manager.waiting_partitions == {0}
     led.log.mend(P0)
     await led.loaded()

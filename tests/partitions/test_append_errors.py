@@ -10,7 +10,7 @@ from coordinator.partitions.append_errors import get_append_error_code, get_clie
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.errors import CorruptLog, RecordTooLarge, StorageError, StorageFailed, StorageFull
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node

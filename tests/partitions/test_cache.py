@@ -25,13 +25,13 @@ from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from coordinator.tickets import ReplyDependencies
 from protocol import hot
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.named_types import GroupId, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -94,7 +94,7 @@ def begun(cluster: Cluster) -> GroupEntry:
     """A new group, which is kept once there is something in it."""
     absent = cluster.group_access.look_up_group(ReplyDependencies(), GroupId("g"))
     assert isinstance(absent, AbsentGroup)
-    kept = cluster.group_access.create_group(absent)
+    kept = cluster.group_access.make_unstored_group(absent)
     assert isinstance(kept, GroupEntry)
     return kept
 

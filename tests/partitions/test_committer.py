@@ -11,10 +11,10 @@ from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, TopicOffsetCommits
 from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread

@@ -14,7 +14,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.outcome import Instant
 from coordinator.runtime.clock import SystemClock
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from tests.net import requests
 from tests.partitions.disk import WRITES

@@ -9,13 +9,13 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.net import requests
 from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node
 from tests.support.groups import classic

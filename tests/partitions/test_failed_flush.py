@@ -14,7 +14,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch
+from protocol.newtypes import GroupId, LeaderEpoch
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import (
@@ -153,7 +153,7 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
 
     assert before.state is GroupState.DEAD
     assert classic(running.app.manager, "g") is None
-    assert not running.app.leadership.is_ready
+    assert not running.app.leadership.has_loaded_all_partitions
     assert await writer.commit("g", 0, 1) is NOT_COORDINATOR
 
     running.disk.heal()

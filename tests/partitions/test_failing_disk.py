@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from storage.journal.journal import HEADER_BLOCK_BYTES
 from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
@@ -73,7 +73,8 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: P
         running.app.disk_jobs.sync(lambda _failed: None)
         await eventually(lambda: running.disk.failures, "the sync to fail")
         await eventually(
-            lambda: running.app.group_log.repairs == 1 and running.app.leadership.is_ready, "the repair"
+            lambda: running.app.group_log.repairs == 1 and running.app.leadership.has_loaded_all_partitions,
+            "the repair",
         )
         assert await client.fetch(group) == {0: 1}
         assert await client.fetch(other) == {0: 7}

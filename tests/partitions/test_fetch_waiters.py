@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.partitions.fetch_waiters import LOOK_MS, WOKEN_AT_ONCE, FetchWaiters
 from coordinator.runtime.timers import Timer
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.errors import NotOwned
 
 

@@ -18,7 +18,7 @@ from coordinator.tickets import DURABLE, ReplyDependencies
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.net.edge import Edge, settle

@@ -15,7 +15,7 @@ from coordinator.partitions.shard import GroupEntry
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from storage.format.records import OffsetCommitRecord, Record
 from tests.groups.harness import Call, Cluster
 

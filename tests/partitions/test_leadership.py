@@ -14,7 +14,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node
@@ -224,7 +224,7 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
         await client.fetch(group)
     assert await client.heartbeat(group, "m", 1) is NOT_COORDINATOR
     assert await client.commit(running.group_in(0), 0, 1) is NONE
-    assert running.app.leadership.is_ready  # what it leads is loaded
+    assert running.app.leadership.has_loaded_all_partitions  # what it leads is loaded
 
 
 async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 import random
 import uuid
 
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.member_ids import DRAWN_AT_ONCE, MemberIdSuffixes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.partitions.misplaced_group_texts import DIRECTORY_IN_WRONG_PLACE, PUT_IN_PLACE
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir

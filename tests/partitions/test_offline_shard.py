@@ -7,10 +7,10 @@ import pytest
 
 from coordinator.partitions.offline_shard import read_shard
 from coordinator.partitions.ownership_markers import ADOPTED, markers_group_id
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

@@ -13,7 +13,7 @@ from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -76,7 +76,7 @@ class Node:
 
     async def repaired(self) -> None:
         """Let the io thread do what it is given until the log takes appends again."""
-        available = asyncio.ensure_future(self.log.ensure_log_repaired(Partition(0)))
+        available = asyncio.ensure_future(self.log.wait_for_log_repair(Partition(0)))
         for _ in range(10):
             await turn()
             self.io.run_all()

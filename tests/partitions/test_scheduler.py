@@ -4,7 +4,7 @@
 import asyncio
 
 from coordinator.groups.outcome import Instant
-from coordinator.runtime.scheduler import End, Scheduler
+from coordinator.runtime.periodic_jobs import End, Scheduler
 from coordinator.runtime.timers import Timers
 
 

@@ -8,7 +8,6 @@ from struct import pack
 from typing import Any, Final
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.framing import FrameReader
 from protocol.headers import RequestHeader, decode_request_header, encode_request_header, encode_response
 from protocol.hot import (
@@ -31,7 +30,8 @@ from protocol.hot import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 
 GROUP: Final = GroupId("group-0001")
 MEMBER: Final = MemberId("consumer-group-0001-1-5f0c7e1e-8f3e-4e1b-9b57-1a2b3c4d5e6f")
@@ -87,7 +87,7 @@ def measure(name: str, call: Callable[[], object]) -> None:
 def measure_exchange(exchange: Exchange) -> None:
     """Print what the server does for one request: decode it and encode the answer."""
     note, api, version, request, response = exchange
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     body = codec.encode_request(request)
     measure(f"{api.name} v{version} request decode{note}", lambda: codec.decode_request(body, 0))
     measure(f"{api.name} v{version} response encode{note}", lambda: codec.encode_response(response))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codec import Codec
-from protocol.codecs import codec_for
 from protocol.errors import ProtocolError
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
+from protocol.message_codecs import find_message_codec
 from protocol.wire import ZERO_UUID, pack_uvarint
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def codec(self) -> Codec[Any, Any]:
-        return codec_for(self.api, self.version)
+        return find_message_codec(self.api, self.version)
 
     @property
     def decode(self) -> Callable[[bytes, int], Any]:

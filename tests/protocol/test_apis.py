@@ -11,7 +11,7 @@ from kafka.protocol.api_key import ApiKey as TheirApiKey
 from protocol.apis import PRIVATE_FROM, ApiKey
 from protocol.codec import NEVER_FLEXIBLE
 from protocol.errors import ErrorCode
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 # kafka-python's name → Kafka's, where they differ

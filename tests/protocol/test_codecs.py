@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kafka.protocol.api_message import ApiMessage
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for, schema_for
 from protocol.codegen.decoder import ITEMS_PER_STEP
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
+from protocol.message_codecs import find_message_codec, schema_for
 from protocol.wire import MAX_STRING_BYTES, pack_uvarint
 from tests.protocol.schemas import (
     COLD_APIS,
@@ -368,15 +368,15 @@ def test_the_versions_of_the_schema_have_a_codec_and_no_others(api: ApiKey) -> N
     versions = schema_for(api).versions
 
     for version in range(versions.min, versions.max + 1):
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         assert codec.flexible == (version >= FIRST_FLEXIBLE[api])
-        assert codec_for(api, version) is codec
+        assert find_message_codec(api, version) is codec
     for version in (versions.min - 1, versions.max + 1):
         with pytest.raises(KeyError):
-            codec_for(api, version)
+            find_message_codec(api, version)
 
 
 def test_an_api_without_a_schema_has_no_codec() -> None:
     for api_key in (-1, ApiKey.SHARE_FETCH, 9999):
         with pytest.raises(KeyError):
-            codec_for(api_key, 0)
+            find_message_codec(api_key, 0)

@@ -9,7 +9,9 @@ import pytest
 pytestmark = pytest.mark.process
 
 
-@pytest.mark.parametrize("module", ["protocol", "protocol.hot", "protocol.codecs", "protocol.headers"])
+@pytest.mark.parametrize(
+    "module", ["protocol", "protocol.hot", "protocol.message_codecs", "protocol.headers"]
+)
 def test_importing_the_hot_part_does_not_import_kafka_python(module: str) -> None:
     program = f"import sys, {module}; sys.exit(any(name.split('.')[0] == 'kafka' for name in sys.modules))"
 
@@ -17,7 +19,10 @@ def test_importing_the_hot_part_does_not_import_kafka_python(module: str) -> Non
 
 
 def test_the_first_message_that_is_not_hot_imports_kafka_python() -> None:
-    program = "import sys; from protocol.codecs import codec_for; codec_for(3, 9); sys.exit('kafka' not in sys.modules)"
+    program = (
+        "import sys; from protocol.message_codecs import find_message_codec; "
+        "find_message_codec(3, 9); sys.exit('kafka' not in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -40,7 +45,7 @@ def test_a_node_of_its_own_needs_no_aiokafka(module: str) -> None:
 
 def test_protocol_does_no_io_and_needs_nothing_of_ours() -> None:
     program = """
-import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.consumer_protocol
+import sys, protocol.message_codecs, protocol.framing, protocol.headers, protocol.consumer_protocol
 sys.exit(any(name.split('.')[0] in {'asyncio', 'storage', 'coordinator'} for name in sys.modules))
 """
 

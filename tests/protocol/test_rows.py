@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.codegen.decoder import ROWS_FROM_ITEMS
-from protocol.named_types import GroupId, Offset
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, Offset
 from protocol.rows import EncodedRows, read_rows_if_uniform
 
 Row = tuple[int, int, int]
@@ -38,7 +38,7 @@ def commit(version: int, offsets: Sequence[Row], last: str | None = "") -> bytes
     partitions[-1] = hot.OffsetCommitRequestPartition(index, Offset(offset), epoch, -1, last)
     topic = hot.OffsetCommitRequestTopic("orders", b"i" * 16, partitions)
     request = hot.OffsetCommitRequest(group_id=GroupId("group"), topics=[topic])
-    encoded: bytes = codec_for(ApiKey.OFFSET_COMMIT, version).encode_request(request)
+    encoded: bytes = find_message_codec(ApiKey.OFFSET_COMMIT, version).encode_request(request)
     return encoded
 
 
@@ -46,7 +46,7 @@ def commit(version: int, offsets: Sequence[Row], last: str | None = "") -> bytes
 @given(offsets=offsets)
 def test_a_commit_without_metadata_comes_as_rows(version: int, offsets: list[Row]) -> None:
     encoded = commit(version, offsets)
-    codec = codec_for(ApiKey.OFFSET_COMMIT, version)
+    codec = find_message_codec(ApiKey.OFFSET_COMMIT, version)
     (topic,) = codec.decode_request(encoded, 0).topics
     assert (topic.partition_rows is not None) == (len(offsets) >= ROWS_FROM_ITEMS)
     if version < 6:
@@ -70,7 +70,7 @@ def test_a_commit_without_metadata_comes_as_rows(version: int, offsets: list[Row
 @pytest.mark.parametrize("metadata", ["x", None])
 def test_a_commit_with_metadata_does_not(version: int, metadata: str | None) -> None:
     encoded = commit(version, [(index, 7, 8) for index in range(10)], last=metadata)
-    (topic,) = codec_for(ApiKey.OFFSET_COMMIT, version).decode_request(encoded, 0).topics
+    (topic,) = find_message_codec(ApiKey.OFFSET_COMMIT, version).decode_request(encoded, 0).topics
     assert topic.partition_rows is None
     assert [row.committed_metadata for row in topic.partitions] == [""] * 9 + [metadata]
 
@@ -93,7 +93,7 @@ def test_a_commit_is_answered_with_the_rows_that_came(
     def topic(**partitions: Any) -> hot.OffsetCommitResponseTopic:
         return hot.OffsetCommitResponseTopic("orders", b"i" * 16, **partitions)
 
-    codec = codec_for(ApiKey.OFFSET_COMMIT, version)
+    codec = find_message_codec(ApiKey.OFFSET_COMMIT, version)
     listed = topic(partitions=[hot.OffsetCommitResponsePartition(index, 0) for index, *_ in offsets])
     in_rows = topic(partition_rows=rows_of(offsets, row_bytes))
     encoded = codec.encode_response(hot.OffsetCommitResponse(topics=[in_rows]))
@@ -104,7 +104,7 @@ def test_a_commit_is_answered_with_the_rows_that_came(
 @pytest.mark.parametrize("version", range(1, 11))
 @given(offsets=offsets, row_bytes=row_bytes)
 def test_offsets_are_shown_as_rows(version: int, offsets: list[Row], row_bytes: int) -> None:
-    codec = codec_for(ApiKey.OFFSET_FETCH, version)
+    codec = find_message_codec(ApiKey.OFFSET_FETCH, version)
     rows = rows_of(offsets, row_bytes)
     if version < 8:
         old = [

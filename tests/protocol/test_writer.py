@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from coordinator.api.slices import cast_as_list
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import MessageTooLarge
-from protocol.messages import ListGroupsResponse, encode_response_in_steps
+from protocol.kafka_python_messages import ListGroupsResponse, encode_response_in_steps
+from protocol.message_codecs import find_message_codec
 from protocol.stepwise_message_writer import ITEMS_PER_STEP, PIECE_BYTES
 from tests.protocol.schemas import COLD_APIS, HOT_APIS, Case, cases, sample, to_kafka_python
 
@@ -88,7 +88,7 @@ def test_a_step_writes_a_bounded_number_of_items(count: int) -> None:
     message = ListGroupsResponse(version=4, groups=cast_as_list(iter(listed(count))))
     body, steps = written(encode_response_in_steps(ApiKey.LIST_GROUPS, 4, message, Counter()))
     whole = ListGroupsResponse(version=4, groups=listed(count))
-    assert body == codec_for(ApiKey.LIST_GROUPS, 4).encode_response(whole)
+    assert body == find_message_codec(ApiKey.LIST_GROUPS, 4).encode_response(whole)
     assert steps == 1 + count // ITEMS_PER_STEP
 
 

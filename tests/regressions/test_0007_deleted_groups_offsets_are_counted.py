@@ -2,7 +2,7 @@
 """Deleting a group counted none of its offsets as deleted: they were counted after they had gone."""
 
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.groups.harness import Cluster
 
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from protocol.apis import ApiKey
-from protocol.messages import ProduceRequest
+from protocol.kafka_python_messages import ProduceRequest
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.service import Service, serving

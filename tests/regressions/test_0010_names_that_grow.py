@@ -11,7 +11,7 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsRequest
+from protocol.kafka_python_messages import ListGroupsRequest
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.groups import classic

@@ -7,7 +7,7 @@ nobody looked at that segment again, and its index stayed without them.
 
 import random
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings

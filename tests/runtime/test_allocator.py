@@ -13,8 +13,8 @@ pytestmark = pytest.mark.process
 
 FREES = """
 from pathlib import Path
-from coordinator.runtime.allocator import map_large_buffers, trim_heap
-from coordinator.runtime.garbage import empty_free_lists
+from coordinator.runtime.allocator import fix_mmap_threshold, trim_heap
+from coordinator.runtime.garbage import free_interpreter_caches
 
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1])
@@ -36,7 +36,7 @@ print(begun, full, resident())
 @pytest.mark.parametrize(
     ("before", "after", "count", "size", "every", "stays"),
     [
-        ("map_large_buffers()", "", 2_000, 70_000, 1, "one * 600"),
+        ("fix_mmap_threshold()", "", 2_000, 70_000, 1, "one * 600"),
         ("", "trim_heap()", 2_000, 20_000, 1, "one * 600"),
         ("", "trim_heap()", 400_000, 100, 2_000, "one * 100"),
     ],
@@ -61,7 +61,7 @@ def test_what_the_interpreter_keeps_for_reuse_keeps_no_pages(count: int, made: s
 
     kept = left_over("stay.clear(); trim_heap()")
     assert kept > 400
-    assert left_over("stay.clear(); empty_free_lists(); trim_heap()") < kept / 4
+    assert left_over("stay.clear(); free_interpreter_caches(); trim_heap()") < kept / 4
 
 
 def _pages(**program: str | int) -> tuple[int, int, int]:

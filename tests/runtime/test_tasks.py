@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from coordinator.groups.outcome import Instant
-from coordinator.runtime.scheduler import Scheduler
+from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.runtime.tasks import Tasks
 from coordinator.runtime.timers import Timers
 from tests.support.idle import idle

@@ -12,7 +12,7 @@ from coordinator.api.private.close_group import CloseGroupStep
 from coordinator.partitions.adoption import CLOSED_MS
 from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.simulation.client import ONLY_ASKED, all_keys
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key, Write

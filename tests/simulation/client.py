@@ -13,7 +13,7 @@ from protocol.apis import ApiKey
 from protocol.compiled_struct import FieldsValue, fields_as_dict
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.newtypes import GroupId, MemberId, Offset
 from tests.net import requests
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -132,7 +132,7 @@ class Client:
         return self._end
 
     async def _find_coordinator(self) -> int:
-        from protocol.messages import FindCoordinatorRequest as Request
+        from protocol.kafka_python_messages import FindCoordinatorRequest as Request
 
         self._end = self.world.network.connect(self.world.any_port(self.rng))
         answer = await self.ask(ApiKey.FIND_COORDINATOR, Request(version=3, key=self.group, key_type=0))

@@ -79,7 +79,7 @@ class Committer(Client):
             self.note(writes, await self.answer(end, ApiKey.OFFSET_COMMIT, number), number)
 
     async def _delete_offset(self, key: Key) -> None:
-        from protocol.messages import OffsetDeleteRequest as Request
+        from protocol.kafka_python_messages import OffsetDeleteRequest as Request
 
         write = self.world.history.begin(key, NOTHING)
         topic = Request.OffsetDeleteRequestTopic
@@ -92,7 +92,7 @@ class Committer(Client):
             self.world.history.acknowledged(key, write)
 
     async def _delete_group(self) -> None:
-        from protocol.messages import DeleteGroupsRequest as Request
+        from protocol.kafka_python_messages import DeleteGroupsRequest as Request
 
         keys = [key for topic in (TOPIC, SIDE_TOPIC) for key in all_keys(self.group, topic)]
         writes = [self.world.history.begin(key, NOTHING) for key in keys]
@@ -194,7 +194,7 @@ class TopicKeeper(Client):
                 await self.pause(0.3)
 
     async def _create(self) -> None:
-        from protocol.messages import CreateTopicsRequest as Request
+        from protocol.kafka_python_messages import CreateTopicsRequest as Request
 
         topic = Request.CreatableTopic(
             version=5,
@@ -236,7 +236,7 @@ class TopicKeeper(Client):
             await asyncio.sleep(0.2)
 
     async def _delete(self) -> None:
-        from protocol.messages import DeleteTopicsRequest as Request
+        from protocol.kafka_python_messages import DeleteTopicsRequest as Request
 
         choice = self.rng.random()
         if choice < UNHEARD_SHARE:

@@ -14,12 +14,12 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.cleaner_task import cleaner_settings
 from coordinator.partitions.ownership_markers import OURS
 from coordinator.partitions.shard import GroupEntry, Shard
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.transaction_replay import LogReplay
 from storage.log_manager import LogManager
 from tests.simulation.history import Broken
@@ -154,7 +154,9 @@ class Inspector:
         settings = msgspec.structs.replace(
             cleaner_settings(world.settings), min_cleanable_dirty_ratio=0.0, delete_retention_ms=0
         )
-        cleaner = LogCleaner(log, settings, partial(clean, log.file_system), world.clock.wall_ms)
+        cleaner = LogCleaner(
+            log, settings, partial(write_cleaned_segments, log.file_system), world.clock.wall_ms
+        )
         rule = "replay(log) = replay(compacted log) = live state"
         for partition in map(Partition, range(world.settings.offsets_topic_num_partitions)):
             book = world.ledger.found(partition, log.end_offset(partition))

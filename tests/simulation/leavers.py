@@ -8,7 +8,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from tests.simulation.client import Client, all_keys
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -80,7 +80,7 @@ class Leaver(Client):
                 self.world.history.acknowledged(key, write)
 
     def _send_offset_delete(self, end: ClientEnd, keys: list[Key]) -> None:
-        from protocol.messages import OffsetDeleteRequest as Request
+        from protocol.kafka_python_messages import OffsetDeleteRequest as Request
 
         kind = Request.OffsetDeleteRequestTopic
         parts = [kind.OffsetDeleteRequestPartition(version=0, partition_index=key[2]) for key in keys]
@@ -88,7 +88,7 @@ class Leaver(Client):
         self.send(end, ApiKey.OFFSET_DELETE, Request(version=0, group_id=self.group, topics=[topic]))
 
     def _send_delete_groups(self, end: ClientEnd) -> None:
-        from protocol.messages import DeleteGroupsRequest as Request
+        from protocol.kafka_python_messages import DeleteGroupsRequest as Request
 
         self.send(end, ApiKey.DELETE_GROUPS, Request(version=2, groups_names=[self.group]))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.partitions.ownership_markers import UNDER_WAY, is_markers_group
 from protocol.consumer_protocol import decode_assignment
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

@@ -7,7 +7,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 from tests.simulation.client import WAIT, Client, all_keys
 from tests.simulation.history import Broken, Key
 from tests.simulation.network import Lost

@@ -40,7 +40,7 @@ MUTANTS: Final = (
         "    for each in stored:\n"
         "        for odd in (0, 1):\n"
         "            values = {key: each.values[key] for key in each.values if key % 2 == odd}\n"
-        "            decided.stored = [OffsetCommits(each.group, each.topic, values)]\n"
+        "            decided.stored = [TopicOffsetCommits(each.group, each.topic, values)]\n"
         "            error = _commit(node.group_access, request, ctx, decided, node.group_access.clock.now())\n"
         "            yield\n",
         seed=7,
@@ -80,7 +80,7 @@ MUTANTS: Final = (
         "            asyncio.create_task(self._write_on(manager.owned_partitions[partition]))\n"
         "            continue\n",
         (
-            "    @property\n    def is_ready(self)",
+            "    @property\n    def has_loaded_all_partitions(self)",
             "    async def _write_on(self, shard):\n"
             "        from coordinator.tickets import DURABLE\n"
             "        await self._log.wait_until_available(shard.partition)\n"
@@ -88,7 +88,7 @@ MUTANTS: Final = (
             "        shard.appender = claim.open_writer()\n"
             "        for group in shard.groups.values():\n"
             "            group.ticket = DURABLE\n\n"
-            "    @property\n    def is_ready(self)",
+            "    @property\n    def has_loaded_all_partitions(self)",
         ),
     ),
     Mutant(
@@ -346,14 +346,14 @@ MUTANTS: Final = (
     Mutant(
         "a group that begins gets no mark",
         "coordinator.partitions.shard",
-        "            self.append_to_book_or_hidden(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
+        "            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
         "            del self.confirmed_absent",
         "            del self.confirmed_absent",
     ),
     Mutant(
         "a node alone leaves journals of several alone",
         "storage.recovery.opening",
-        "        others = [each for each in read_noted_directories(fs, data_dir) if each != directory.journal_dir]\n",
+        "        others = [each for each in find_journal_directories(fs, data_dir) if each != directory.journal_dir]\n",
         "        others = []\n",
         seed=5,
     ),

@@ -16,9 +16,9 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
-from coordinator.host import HostResources
-from protocol.named_types import LeaderEpoch, Partition
-from storage.cleaner.work import CleaningJob, CleaningResult, clean
+from coordinator.host_resources import HostResources
+from protocol.newtypes import LeaderEpoch, Partition
+from storage.cleaner.work import CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
@@ -70,7 +70,7 @@ class Body:
 
     def _compact(self, fs: FileSystem, job: CleaningJob) -> CleaningResult:
         self.world.history.counts["compactions"] += 1
-        return clean(fs, job)
+        return write_cleaned_segments(fs, job)
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in the process; what it raises is a bug."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.simulation.client import Client, commit_message
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key
@@ -136,7 +136,7 @@ class WideCommitter(Committer):
         return ErrorCode(response.error_code)
 
     async def _delete_wide_offsets(self) -> None:
-        from protocol.messages import OffsetDeleteRequest as Request
+        from protocol.kafka_python_messages import OffsetDeleteRequest as Request
 
         keys = self._keys[: self.rng.randint(1, WIDE_PARTITIONS)]
         writes = {key: self.world.history.begin(key, NOTHING) for key in keys}
@@ -154,7 +154,7 @@ class WideCommitter(Committer):
                     self.world.history.acknowledged(key, writes[key])
 
     async def _delete_wide_group(self) -> None:
-        from protocol.messages import DeleteGroupsRequest as Request
+        from protocol.kafka_python_messages import DeleteGroupsRequest as Request
 
         writes = {key: self.world.history.begin(key, NOTHING) for key in self._keys}
         end = await self.connected()

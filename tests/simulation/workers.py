@@ -11,12 +11,12 @@ from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.workers.assignment import OrderRefused
 from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
-from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.process_launcher import ANSWER
 from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
 from coordinator.workers.worker import Worker
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
 from storage.recovery.shared_directory import SharedDirectory

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from coordinator.config import Settings
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 from storage.errors import CorruptLog
 from tests.simulation.adopters import Adopter, Mover

@@ -7,7 +7,7 @@ failed is in doubt; once its offsets can be used again, it must never be seen.
 
 import random
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.log_manager import LogManager
 from tests.storage.faulty import FaultyFileSystem

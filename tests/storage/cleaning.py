@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable, Mapping
 from struct import Struct
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.compression import compress
 from storage.format.markers import marker_type
-from storage.format.varints import encode_zigzag
+from storage.format.varints import encode_signed_varint
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from tests.storage.headers import with_header
@@ -43,11 +43,11 @@ def build(
     parts = []
     count = 0
     for key, value in pairs:
-        record = bytes(2) + encode_zigzag(count)
+        record = bytes(2) + encode_signed_varint(count)
         for field in (key, value):
-            record += encode_zigzag(-1) if field is None else encode_zigzag(len(field)) + field
+            record += encode_signed_varint(-1) if field is None else encode_signed_varint(len(field)) + field
         record += b"\0"
-        parts.append(encode_zigzag(len(record)) + record)
+        parts.append(encode_signed_varint(len(record)) + record)
         count += 1
     body = b"".join(parts)
     if attributes & 7:

@@ -398,7 +398,7 @@ class FaultyFile:
         self._check()
         return len(self._inode.data)
 
-    def is_path_present(self, path: Path) -> bool:
+    def is_any_file_at_path(self, path: Path) -> bool:
         """See File."""
         self._check()
         return self._fs.exists(path)

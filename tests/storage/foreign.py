@@ -6,7 +6,7 @@ from struct import pack_into
 
 from crc32c import crc32c
 
-from protocol.named_types import LeaderEpoch, Offset
+from protocol.newtypes import LeaderEpoch, Offset
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import CONTROL, CRC_START, TRANSACTIONAL
 from storage.format.records import Record, UnknownRecord

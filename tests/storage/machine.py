@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

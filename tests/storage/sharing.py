@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

@@ -3,7 +3,7 @@
 
 from hypothesis import strategies as st
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset
+from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
     GroupMetadataRecord,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset
+from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.format.batch import (
     Batch,
@@ -24,7 +24,7 @@ from storage.format.batch import (
 )
 from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
-from storage.format.offset_record import pack_offset_rows
+from storage.format.offset_record import pack_offsets_into_rows
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -34,7 +34,7 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
-from storage.format.varints import encode_zigzag, read_zigzag
+from storage.format.varints import encode_signed_varint, read_zigzag
 from tests.storage import strategies
 from tests.storage.headers import with_header
 
@@ -60,7 +60,7 @@ def kafka_python_batch(records: Sequence[Record], version: int) -> bytes:
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_varints_read_back(number: int) -> None:
-    data = encode_zigzag(number)
+    data = encode_signed_varint(number)
     assert read_zigzag(b"?" + data + b"?", 1) == (number, 1 + len(data))
 
 
@@ -148,7 +148,7 @@ def plain_offsets(
         for partition, (offset, epoch) in offsets.items()
     }
     return TopicOffsetCommits(
-        GroupId(group), topic, values, rows=pack_offset_rows(values) if values else None
+        GroupId(group), topic, values, rows=pack_offsets_into_rows(values) if values else None
     )
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import CleaningFailed, CompletedCleaning, LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -44,7 +44,7 @@ class Bench:
         return LogCleaner(self.manager, self.settings, self.run, lambda: self.now_ms)
 
     def run(self, job: CleaningJob) -> CleaningResult:
-        return clean(self.fs, job)
+        return write_cleaned_segments(self.fs, job)
 
     def clean(self) -> CompletedCleaning | None:
         self.manager.checkpoint_journal()
@@ -355,7 +355,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
 
     def run(job: CleaningJob) -> CleaningResult:
         jobs.append(job)
-        return clean(bench.fs, job)
+        return write_cleaned_segments(bench.fs, job)
 
     LogCleaner(bench.manager, CleanerSettings(min_cleanable_dirty_ratio=0), run, lambda: NOW).clean_dirtiest()
     assert jobs[0].first_dirty_offset == starts_at

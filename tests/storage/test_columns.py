@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import Offset
+from protocol.newtypes import Offset
 from storage.columns.batch_finder import Chunk
-from storage.columns.bodies import BOUNDS, ReadLimits
 from storage.columns.decode import decode
 from storage.columns.record_by_record_decoder import batch_rows
+from storage.columns.record_finder import BOUNDS, ReadLimits
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
 from storage.format.batch import iter_batches
 from storage.format.batch_format import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
@@ -27,7 +27,7 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
-from storage.format.varints import encode_zigzag
+from storage.format.varints import encode_signed_varint
 from tests.storage import strategies
 from tests.storage.headers import with_header
 from tests.storage.test_old_messages import message_set
@@ -38,10 +38,10 @@ NOW = 1_700_000_000_000
 
 def record(pair: Pair, offset_delta: int, timestamp_delta: int, headers: bytes = b"\0") -> bytes:
     """A record as it lies in a batch."""
-    body = b"\0" + encode_zigzag(timestamp_delta) + encode_zigzag(offset_delta)
+    body = b"\0" + encode_signed_varint(timestamp_delta) + encode_signed_varint(offset_delta)
     for field in pair:
-        body += encode_zigzag(-1) if field is None else encode_zigzag(len(field)) + field
-    return encode_zigzag(len(body + headers)) + body + headers
+        body += encode_signed_varint(-1) if field is None else encode_signed_varint(len(field)) + field
+    return encode_signed_varint(len(body + headers)) + body + headers
 
 
 def batch(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import Buffer, FileDescriptorCalls, RealFile, RealFileSystem, read_file
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

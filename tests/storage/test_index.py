@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import BatchBuilder, iter_batches, iter_records, read_checked_batch
 from storage.journal.journal import Entry

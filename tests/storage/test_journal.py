@@ -10,7 +10,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.journal.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, remove_or_recycle

@@ -10,11 +10,11 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.format.batch import BatchBuilder, iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

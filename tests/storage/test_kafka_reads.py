@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import GroupId, LeaderEpoch, MemberId, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.format.batch import iter_batches

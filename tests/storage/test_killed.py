@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
@@ -36,7 +36,7 @@ for label in itertools.count():
     if label % 7 == 0:
         manager.write_behind(4_000)
     if label % 50 == 49:
-        manager.checkpoint()
+        manager.checkpoint_journal()
 """
 
 

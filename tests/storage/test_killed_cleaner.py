@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -43,7 +43,7 @@ for number in itertools.count():
     manager.append([Entry(0, end, build(end, pairs))], sync=True)
     os.write(1, b"%d\\n" % number)
     if number % 20 == 0:
-        manager.checkpoint()
+        manager.checkpoint_journal()
 """
 
 

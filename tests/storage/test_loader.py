@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset
+from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BatchBuilder, iter_batches, iter_records, read_checked_batch
 from storage.format.batch_format import CONTROL, HEADER_BYTES
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,

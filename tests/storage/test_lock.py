@@ -106,6 +106,6 @@ def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_p
 def test_a_file_in_the_place_of_the_directory_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "afile").touch()
     with pytest.raises(StorageError, match="afile: this is a file, and a directory is needed here"):
-        DirectoryLock.create_and_acquire(RealFileSystem(), tmp_path / "afile")
+        DirectoryLock.create_directory_and_acquire(RealFileSystem(), tmp_path / "afile")
     with pytest.raises(StorageError, match="below: a part of this path is a file, and not a directory"):
-        DirectoryLock.create_and_acquire(RealFileSystem(), tmp_path / "afile" / "below")
+        DirectoryLock.create_directory_and_acquire(RealFileSystem(), tmp_path / "afile" / "below")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageError, StorageFull
 from storage.format.batch import BatchBuilder, find_whole_batch_start, iter_batches

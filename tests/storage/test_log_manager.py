@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
 from storage.format.batch import iter_batches
@@ -355,7 +355,7 @@ class SlowSyncFile:
         self.pread, self.pwrite, self.pwrite_durable = file.pread, file.pwrite, file.pwrite_durable
         self.allocate, self.truncate, self.size = file.allocate, file.truncate, file.size
         self.try_lock, self.close = file.try_lock, file.close
-        self.is_path_present, self.is_still_at_path = file.is_path_present, file.is_still_at_path
+        self.is_any_file_at_path, self.is_still_at_path = file.is_any_file_at_path, file.is_still_at_path
 
     def _wait(self) -> None:
         if not self._fs.go_on.is_set():

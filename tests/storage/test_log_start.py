@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import LOG_START_FILE, OPEN_JOURNALS_FILE, RECOVERY_POINT_FILE
@@ -23,7 +23,7 @@ from storage.partition.reader import (
     OffsetQuery,
     OffsetSpec,
 )
-from storage.recovery.check import Damage, check_partition, read_undamaged_batches
+from storage.recovery.check import Damage, check_partition, iter_all_whole_batches
 from storage.recovery.repair import plan_repair
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, build
@@ -91,7 +91,7 @@ def counts_from(start: int) -> list[int]:
 def test_a_load_begins_with_the_batch_that_holds_the_start(start: int) -> None:
     fs = a_log(start)
     checked = check_partition(fs, ROOT, P)
-    assert [one.base_offset for one in read_undamaged_batches(fs, checked)] == counts_from(start)
+    assert [one.base_offset for one in iter_all_whole_batches(fs, checked)] == counts_from(start)
     assert (checked.damages, checked.unsettled) == ([], [])
     for _ in range(2):
         manager = LogManager.open(ROOT, SETTINGS, fs)
@@ -122,7 +122,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_and_its_bytes_are_kept(bey
     start = END + beyond
     fs = a_log(start)
     before = segments(fs)
-    assert list(read_undamaged_batches(fs, check_partition(fs, ROOT, P))) == []
+    assert list(iter_all_whole_batches(fs, check_partition(fs, ROOT, P))) == []
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert (manager.log(P).start_offset, manager.end_offset(P)) == (start, start)
     assert manager.failed_partitions == {}

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.cleaner.log_cleaner import CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -64,7 +64,9 @@ class LogLife(RuleBasedStateMachine):
         options = CleanerSettings(
             min_cleanable_dirty_ratio=0, delete_retention_ms=RETENTION, dedupe_buffer_bytes=1_500
         )
-        self.cleaner = LogCleaner(self.manager, options, lambda job: clean(self.fs, job), lambda: self.now_ms)
+        self.cleaner = LogCleaner(
+            self.manager, options, lambda job: write_cleaned_segments(self.fs, job), lambda: self.now_ms
+        )
 
     def reopen(self, *, power_loss: bool) -> None:
         """Start again; a fault that is left over may strike meanwhile."""

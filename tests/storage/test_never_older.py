@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
@@ -286,7 +286,7 @@ def with_segments(*, cleaned: bool) -> tuple[FaultyFileSystem, Offsets, list[Pat
     manager.checkpoint_journal()
     if cleaned:
         settings = CleanerSettings(min_cleanable_dirty_ratio=0)
-        cleaner = LogCleaner(manager, settings, partial(clean, fs), lambda: CLEANED_AT)
+        cleaner = LogCleaner(manager, settings, partial(write_cleaned_segments, fs), lambda: CLEANED_AT)
         while cleaner.clean_dirtiest() is not None:
             for history in histories:
                 history.random(random.Random(history.partition), 20, transactions=False)
@@ -402,7 +402,7 @@ def test_a_compaction_that_was_interrupted_is_no_damage_to_a_check() -> None:
         cleaner = LogCleaner(
             manager,
             CleanerSettings(min_cleanable_dirty_ratio=0),
-            partial(clean, fs),
+            partial(write_cleaned_segments, fs),
             lambda: CLEANED_AT,
         )
         fs.fail(Fault.CRASH, after)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch import iter_batches, iter_records, read_checked_batch, read_unchecked_batch
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import encode_record_key, encode_record_value
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.journal.journal import Entry

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset
+from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import find_records
 from storage.columns.offsets import read_record_fields
+from storage.columns.record_finder import find_records
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format import batch_format, loader
+from storage.format import batch_format, record_decoder
 from storage.format.batch import (
     Batch,
     BatchBuilder,
@@ -41,13 +41,12 @@ from storage.format.batch_format import (
     record_count,
     summarize,
 )
-from storage.format.loader import RecordDecoder
 from storage.format.offset_record import (
     choose_value_version,
     decode_offset_record,
     encode_offset_key,
     encode_offset_value,
-    encode_record_tail,
+    encode_partition_and_value,
     find_name_ends,
     key_size_and_prefix,
 )
@@ -62,6 +61,7 @@ from storage.format.record_body import (
     replace_timestamp_delta,
     size_field,
 )
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
@@ -69,7 +69,7 @@ from storage.format.records import (
     TopicOffsetCommits,
     decode_key_and_value,
 )
-from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_zigzag, read_zigzag
+from storage.format.varints import TABLE_SIZE, ZIGZAG, encode_signed_varint, read_zigzag
 from tests.storage import strategies
 from tests.storage.headers import NOW, with_header
 from tests.storage.test_columns import batches, chunk_of, record
@@ -210,7 +210,7 @@ def test_the_fast_ways_are_taken() -> None:
     builder = BatchBuilder()
     builder.append_offsets([TopicOffsetCommits(GroupId("group"), "topic", values)])
     (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
-    with calls_of("_load_one", loader) as slow:
+    with calls_of("_load_one", record_decoder) as slow:
         runs = RecordDecoder().decode_with_joined_offsets(read_checked_batch(data))
     assert slow == []
     assert len(runs) <= 3  # a longer delta begins another run
@@ -241,8 +241,8 @@ def test_a_record_that_is_written_is_read(
 
 @given(st.integers(0, TABLE_SIZE - 1))
 def test_the_table_of_varints_has_what_would_be_computed(number: int) -> None:
-    assert ZIGZAG[number] == encode_zigzag(number) == size_field(number)
-    assert encode_attributes_and_deltas(number) == b"\0\0" + encode_zigzag(number)
+    assert ZIGZAG[number] == encode_signed_varint(number) == size_field(number)
+    assert encode_attributes_and_deltas(number) == b"\0\0" + encode_signed_varint(number)
 
 
 # --- offsets --------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_an_offset_is_written_as_its_key_and_value_are(one: OffsetCommitRecord, 
     value = None
     if one.value is not None:
         value = encode_offset_value(one.value, choose_value_version(one.value, version))
-    written = key_size_and_prefix(one.group, one.topic) + encode_record_tail(
+    written = key_size_and_prefix(one.group, one.topic) + encode_partition_and_value(
         one.partition, one.value, version
     )
     assert written == encode_field(key) + encode_field(value) + NO_HEADERS

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java_hash import java_string_hash
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import (
     PartitionPlacementTally,
     find_swapped_directories,
@@ -91,7 +91,7 @@ def placed(
     found = [PartitionPlacementTally(Partition(partition), now) for partition in range(now)]
     for group in groups:
         home = partition_for(group, by)
-        found[(moved or {}).get(home, home)].add(group)
+        found[(moved or {}).get(home, home)].add_group(group)
     return found
 
 
@@ -138,7 +138,7 @@ def test_a_few_groups_of_a_topic_that_has_got_more_partitions(before: int, after
 def test_strays_among_many_are_not_taken_for_missing_partitions(seed: int) -> None:
     found = placed(names(200), 50, 50)
     for number in range(2):
-        found[(seed * 7 + number) % 50].add(GroupId(f"stray-{seed}-{number}"))
+        found[(seed * 7 + number) % 50].add_group(GroupId(f"stray-{seed}-{number}"))
     assert infer_later_partition_count(found) is None
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.batch_format import TRANSACTIONAL
@@ -100,7 +100,9 @@ class Reading:
         """Clean what is not written to any more; returns whether there was something."""
         self.manager.checkpoint_journal()
         settings = CleanerSettings(delete_retention_ms=RETENTION, min_cleanable_dirty_ratio=0.0)
-        cleaner = LogCleaner(self.manager, settings, lambda job: clean(self.fs, job), lambda: NOW)
+        cleaner = LogCleaner(
+            self.manager, settings, lambda job: write_cleaned_segments(self.fs, job), lambda: NOW
+        )
         return cleaner.clean_dirtiest() is not None
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.compiled_struct import copy_with_fields
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.newtypes import GroupId, MemberId, Offset
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,

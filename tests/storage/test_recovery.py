@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, JOURNAL_DIR, TAKEN_OVER_FILE
 from storage.errors import CorruptLog, StorageError

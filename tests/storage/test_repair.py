@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.recovery.check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
 from tests.storage.cleaning import replay

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import read_file
 from storage.errors import StorageError
 from storage.format.batch import iter_batches

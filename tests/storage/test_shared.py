@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
@@ -208,7 +208,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     first.checkpoint_journal()
     options = CleanerSettings(min_cleanable_dirty_ratio=0.5)
     cleaning = LogCleaner(
-        first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000
+        first, options, lambda job: write_cleaned_segments(fs, job), lambda: 1_700_000_000_000
     ).clean_dirtiest()
     assert cleaning is not None
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) is None
@@ -219,7 +219,9 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         shared.note_release(Partition(3), first.release(Partition(3)))
         # Nothing may be swapped into a partition that is not this node's any more.
         assert (
-            LogCleaner(first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000).clean_dirtiest()
+            LogCleaner(
+                first, options, lambda job: write_cleaned_segments(fs, job), lambda: 1_700_000_000_000
+            ).clean_dirtiest()
             is None
         )
         first.close()

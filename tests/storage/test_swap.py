@@ -8,7 +8,7 @@ import pytest
 
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError
 from storage.log_manager import LogManager
@@ -25,7 +25,7 @@ SETTINGS = LogSettings(segment_bytes=1_500, index_interval_bytes=200, journal_st
 
 def cleaner_of(manager: LogManager, fs: FileSystem, now_ms: int = NOW) -> LogCleaner:
     settings = CleanerSettings(min_cleanable_dirty_ratio=0, delete_retention_ms=RETENTION)
-    return LogCleaner(manager, settings, lambda job: clean(fs, job), lambda: now_ms)
+    return LogCleaner(manager, settings, lambda job: write_cleaned_segments(fs, job), lambda: now_ms)
 
 
 def prepared(seed: int) -> tuple[FaultyFileSystem, LogManager, History]:
@@ -144,7 +144,7 @@ def test_a_log_that_was_opened_again_is_not_swapped_into() -> None:
         from storage.cleaner.work import CleaningJob
 
         assert isinstance(job, CleaningJob)
-        result = clean(fs, job)
+        result = write_cleaned_segments(fs, job)
         manager.recover_all_after_failure()
         return result
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import read_checked_batch
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,

@@ -3,7 +3,7 @@
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.partitions.manager import GroupMetadataManager
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 
 def classic(manager: GroupMetadataManager, group_id: str = "g") -> ClassicGroup | None:

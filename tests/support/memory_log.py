@@ -20,7 +20,7 @@ from coordinator.partitions.group_log import (
     wait_for_ticket_end,
 )
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
-from protocol.named_types import LeaderEpoch, Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_unchecked_batch
 from storage.format.records import Record, TopicOffsetCommits
@@ -222,7 +222,7 @@ class MemoryLog:
         self.topic.claim(partition, leader_epoch)
         return MemoryClaim(self, partition, leader_epoch)
 
-    async def ensure_log_repaired(self, partition: Partition) -> None:
+    async def wait_for_log_repair(self, partition: Partition) -> None:
         """Return once a partition is not broken."""
         while partition in self._broken:
             await self._broken[partition].wait()

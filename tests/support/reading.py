@@ -4,9 +4,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from protocol.messages import FetchRequest, ListOffsetsRequest
+from protocol.kafka_python_messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import Batch, iter_batches
-from storage.format.loader import RecordDecoder
+from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetCommitRecord, TopicOffsetCommits
 from storage.format.transaction_replay import LogReplay
 from tests.support.raw import NONE, RawConnection

@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.upstream.adoption import ClusterGroupState, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.cluster_partitions import split_into_portions
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds
 from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
@@ -19,9 +20,8 @@ from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicDiff
 from coordinator.upstream.topics import UpstreamTopics
-from coordinator.upstream.transactional_partitions import split_into_portions
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
@@ -345,7 +345,7 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
     try:
         await impatient.connect()
         state = await groups.fetch_group_state(name)
-        assert (state.is_known, state.is_live) == (True, False)
+        assert (state.is_present_in_cluster, state.is_live) == (True, False)
         assert await groups.fetch_committed_offsets(name) == {}, (
             "Kafka says nothing of it where all are asked for"
         )

@@ -25,8 +25,8 @@ from coordinator.upstream.errors import (
     UpstreamTooOld,
 )
 from protocol.apis import ApiKey, VersionRange
-from protocol.codecs import codec_for
 from protocol.headers import encode_response
+from protocol.message_codecs import find_message_codec
 from tests.kafka.cluster import MECHANISMS, USERS, KafkaCluster, unsecured_token
 from tests.upstream.servers import servers
 
@@ -221,7 +221,7 @@ async def serving(greeting: bytes | None) -> AsyncIterator[int]:
 @asynccontextmanager
 async def old_broker(offers: Any, node_id: int = 1) -> AsyncIterator[int]:
     """Answers ApiVersions with these apis, and Metadata with one broker."""
-    from protocol.messages import ApiVersionsResponse, MetadataResponse
+    from protocol.kafka_python_messages import ApiVersionsResponse, MetadataResponse
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("sockname")[1]
@@ -241,7 +241,7 @@ async def old_broker(offers: Any, node_id: int = 1) -> AsyncIterator[int]:
                 answer = MetadataResponse(
                     throttle_time_ms=0, brokers=[broker], cluster_id="c", controller_id=1, topics=[]
                 )
-            codec = codec_for(key, version)
+            codec = find_message_codec(key, version)
             flexible = codec.flexible and key != ApiKey.API_VERSIONS
             correlation_id = int.from_bytes(frame[4:8], "big")
             writer.write(encode_response(correlation_id, codec.encode_response(answer), flexible))

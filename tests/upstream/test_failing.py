@@ -17,7 +17,7 @@ from coordinator.upstream.end_offsets import UpstreamEnds
 from coordinator.upstream.errors import Unreachable, UpstreamError
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.kafka.cluster import KafkaCluster
 from tests.upstream.servers import servers
 

@@ -14,10 +14,10 @@ from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamError, UpstreamRequestRefused, UpstreamTooOld
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.apis import ApiKey, VersionRange
-from protocol.consumer_groups import ConsumerGroupDescribeResponse
+from protocol.consumer_group_messages import ConsumerGroupDescribeResponse
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsResponse
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import DescribeGroupsResponse
+from protocol.newtypes import GroupId
 from protocol.streams_and_share_groups import ShareGroupDescribeResponse, StreamsGroupDescribeResponse
 from tests.upstream.test_odd_clusters import read
 

@@ -22,7 +22,7 @@ from coordinator.upstream.lag import (
     TopicLag,
     empty_in_steps,
 )
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 ROOT = Path(__file__).parents[2]
 G, H = GroupId("g"), GroupId("h")

@@ -15,18 +15,18 @@ from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
-from protocol import named_types
+from protocol import newtypes
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
-from protocol.codecs import codec_for
 from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from protocol.messages import FindCoordinatorResponse
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import FindCoordinatorResponse
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId
 from protocol.stepwise_message_reader import ITEMS_PER_STEP
 
 COUNT = 10_000
@@ -54,7 +54,7 @@ class Large(UpstreamCluster):
             response: Any = _coordinator(version, key)
         else:
             response = _offsets(version)
-        body = codec_for(question.api, version).encode_response(response)
+        body = find_message_codec(question.api, version).encode_response(response)
         return UpstreamResponse(question.api, version, body, 0)
 
 
@@ -75,7 +75,7 @@ def _offsets(_version: int) -> OffsetFetchResponse:
             partitions=[
                 OffsetFetchResponsePartitions(
                     partition_index=each,
-                    committed_offset=named_types.Offset(number if each % 2 else -1),
+                    committed_offset=newtypes.Offset(number if each % 2 else -1),
                     committed_leader_epoch=each,
                     metadata="m" if each % 3 else None,
                 )

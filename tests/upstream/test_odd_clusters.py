@@ -17,8 +17,8 @@ from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import TopicDiff
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
+from protocol.message_codecs import find_message_codec
 from tests.partitions.running import eventually
 from tests.support.log_lines import LogLines
 
@@ -68,7 +68,7 @@ def metadata(topics: Sequence[Any] = (), brokers: int = 1) -> UpstreamResponse:
         topics=list(topics),
     )
     return UpstreamResponse(
-        ApiKey.METADATA, VERSION, codec_for(ApiKey.METADATA, VERSION).encode_response(response), 0
+        ApiKey.METADATA, VERSION, find_message_codec(ApiKey.METADATA, VERSION).encode_response(response), 0
     )
 
 

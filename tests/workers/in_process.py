@@ -10,9 +10,9 @@ from itertools import count
 from typing import Any
 
 from coordinator.config import Settings
-from coordinator.host import HostResources
-from coordinator.workers.launcher import ANSWER
+from coordinator.host_resources import HostResources
 from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.process_launcher import ANSWER
 from coordinator.workers.worker import Worker
 
 KILLED = -9

@@ -10,9 +10,9 @@ from pathlib import Path
 from bench.installed import groupkeeper
 from bench.ports import free_port_run
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partitions import send_order_to_supervisor
+from coordinator.cli.partition_commands import send_order_to_supervisor
 from coordinator.workers.operator_orders import Answer, Drain, ListPartitions, Move
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.processes import ServerProcess

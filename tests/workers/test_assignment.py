@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.topology.view import NO_NODE, Leader
 from coordinator.workers.assignment import Assignment, LeadOrder, OrderRefused, ResignOrder
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 
 PARTITIONS = 7
 NODES = (1, 2, 3, 4)
@@ -215,7 +215,7 @@ def test_a_drained_node_gives_everything_to_the_others() -> None:
     cluster = started(3)
     cluster.machine.drain(1)
     cluster.rest()
-    assert cluster.machine.has_no_partitions(1)
+    assert cluster.machine.is_node_without_partitions(1)
     assert counts(cluster) == [0, 3, 4]
     cluster.machine.drain(2)
     with pytest.raises(OrderRefused, match="node 3 is the last one that serves"):

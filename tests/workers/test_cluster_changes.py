@@ -6,7 +6,7 @@ from coordinator.catalogue.changes import Changes, PartitionsAdded
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
-from coordinator.workers.topic_diff_conversion import compute_changes, with_left_out_topics
+from coordinator.workers.topic_diff_to_changes import compute_changes, with_left_out_topics
 
 
 def topic(name: str, number: int, partitions: int = 1) -> Topic:

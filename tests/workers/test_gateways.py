@@ -185,9 +185,9 @@ async def test_once_no_client_is_let_in_none_counts() -> None:
 IMPORTS = """
 import asyncio, sys
 from coordinator.config import Address, Settings
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.workers import gateway_main
-from coordinator.workers.gateway_process import import_parts, make_gateway, start_admin
+from coordinator.workers.gateway_process import preload_gateway_modules, make_gateway, start_admin
 
 async def main():
     settings = Settings(
@@ -195,7 +195,7 @@ async def main():
         metrics_listen=Address("127.0.0.1", 0),
         gateway_adopt=ADOPT,
     )
-    import_parts(settings)
+    preload_gateway_modules(settings)
     before = set(sys.modules)
     parts = make_gateway(settings, asyncio.get_running_loop(), real_machine(), lambda _id, _address: None)
     parts.gateway.start()

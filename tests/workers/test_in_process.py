@@ -16,12 +16,12 @@ from coordinator.catalogue.file import FILE_NAME
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
-from storage.cleaner.work import clean
+from storage.cleaner.work import write_cleaned_segments
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, partition_dir
 from storage.recovery.shared_directory import SharedDirectory
 from tests.net import requests
@@ -83,7 +83,7 @@ class Host:
             random.Random(f"{node}/{self.launch.launches}").randbytes,
             lambda loop, _name: LoopThread(loop, dead),
             self.bind,
-            lambda job: clean(self.fs, job),
+            lambda job: write_cleaned_segments(self.fs, job),
         )
 
     async def start(self) -> None:

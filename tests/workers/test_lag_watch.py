@@ -6,9 +6,9 @@ from typing import Any
 
 from coordinator.runtime.clock import SystemClock
 from coordinator.upstream.lag import Committed, LagBook
-from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, ConsumerLagWatch
 from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
-from protocol.named_types import GroupId
+from coordinator.workers.worker_lag_watch import PARTITIONS_PER_QUESTION, ConsumerLagWatch
+from protocol.newtypes import GroupId
 from tests.support.log_lines import LogLines
 
 WIDE = 2 * PARTITIONS_PER_QUESTION + 1

@@ -15,7 +15,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from coordinator.runtime.tasks import Tasks
-from coordinator.workers.launcher import ANSWER, PING
 from coordinator.workers.liveness import (
     PINGS_PER_TIMEOUT,
     SILENCE_UNEXPLAINED,
@@ -25,6 +24,7 @@ from coordinator.workers.liveness import (
 )
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.messages import FromWorker
+from coordinator.workers.process_launcher import ANSWER, PING
 from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.worker_process import WorkerProcess
 from tests.partitions.running import eventually

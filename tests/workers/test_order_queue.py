@@ -12,14 +12,14 @@ import msgspec
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
 from coordinator.workers.order_dispatch import NAMES_PER_MESSAGE, WorkerOrderSender
 from coordinator.workers.topic_feed import TopicFeed
-from protocol.named_types import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Partition
 from storage.recovery.shared_directory import SharedDirectory
 from tests.partitions.running import eventually
 from tests.support.idle import idle
@@ -73,7 +73,7 @@ class Played:
 
     def order(self) -> None:
         """Send what follows from the assignment."""
-        self.dispatch.send(self.assignment.decide_next_orders())
+        self.dispatch.enqueue_orders(self.assignment.decide_next_orders())
 
 
 @asynccontextmanager

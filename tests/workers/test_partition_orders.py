@@ -17,13 +17,13 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId, LeaderEpoch, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
@@ -106,7 +106,10 @@ class Played:
 
     async def all_loaded(self) -> None:
         await eventually(
-            lambda: self.app.manager.owned_partitions.keys() >= self.led and self.app.leadership.is_ready,
+            lambda: (
+                self.app.manager.owned_partitions.keys() >= self.led
+                and self.app.leadership.has_loaded_all_partitions
+            ),
             "all loads",
         )
 

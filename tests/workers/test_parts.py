@@ -22,9 +22,9 @@ from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft, MutableTopics
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partitions import send_order_to_supervisor
+from coordinator.cli.partition_commands import send_order_to_supervisor
 from coordinator.config import Address, Settings
-from coordinator.host import real_machine
+from coordinator.host_resources import real_machine
 from coordinator.node import EndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
@@ -32,24 +32,24 @@ from coordinator.topology.gateway_view import GatewayView
 from coordinator.topology.view import NO_NODE, Broker, ClusterTopology, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
-from coordinator.workers.end_offsets_between_workers import EndOffsetQueries
+from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess
-from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.operator_orders import ListPartitions, socket_path
 from coordinator.workers.operator_socket import ControlSocket
+from coordinator.workers.process_launcher import Process
 from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.supervisor import Supervisor
-from coordinator.workers.topic_changes import apply_atomically_in_steps
+from coordinator.workers.supervisor_topic_changes import apply_atomically_in_steps
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopicRefresher
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
-from protocol.named_types import GroupId, LeaderEpoch, Offset, Partition
+from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
@@ -169,7 +169,7 @@ class Master:
             self.version += 1
             told = [messages.TopicsChanged(self.version, draft.changes())]
             self.catalogue.apply(draft.changes())
-        answer = messages.TopicChangeResult(self.version, conflict=not done and not error, error=error)
+        answer = messages.TopicChangeReply(self.version, conflict=not done and not error, error=error)
         if answer_first:
             self.stores[index].queue_message(answer)
         for store in self.stores:
@@ -206,7 +206,7 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     assert master.asked == [(1, messages.AskTopics())]
     assert "old" in second.catalogue
     assert outcomes == []
-    second.queue_message(messages.TopicChangeResult(master.version, conflict=True))
+    second.queue_message(messages.TopicChangeReply(master.version, conflict=True))
     assert len(master.asked) == 1, "what has a version that is not there yet waits for it"
     master.send_everything(1)
     assert second.catalogue == master.catalogue
@@ -455,7 +455,7 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
 
 def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
     told: list[tuple[int, Any]] = []
-    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
+    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
     ends.forward_query(1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), partitions), 2)
     ends.forward_query(3, messages.RelayCommittedOffsetsQuery(4, GroupId("h"), partitions), 2)
@@ -474,7 +474,7 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
-    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
+    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
     ends.forward_query(
         1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2
     )
@@ -489,7 +489,7 @@ def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
 
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
-    ends = EndOffsetQueries(lambda node, message: told.append((node, message)))
+    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
     ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
     ends.fail_queries_of_node(1)
     ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
@@ -589,7 +589,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
         supervisor.workers[1] = following
         await asyncio.wait_for(last.has_heard.wait(), 120)
-        assert last.heard == [messages.TopicChangeResult(1, conflict=False)]
+        assert last.heard == [messages.TopicChangeReply(1, conflict=False)]
         assert following.heard == []
         assert "new" in supervisor.store.catalogue
     finally:
@@ -612,7 +612,7 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
         for call in due:
             call()
         due.clear()
-        return bool(sent) and sent.pop() == messages.RefreshTopics()
+        return bool(sent) and sent.pop() == messages.AskTopicRefresh()
 
     assert looks_for("a", "b", "a", b"id", "b", b"id")
     assert not looks_for("a", b"id")
@@ -685,10 +685,10 @@ def test_each_worker_has_an_id_and_ports_of_its_own(tmp_path: Path, monkeypatch:
 
 def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_were(tmp_path: Path) -> None:
     fs = RealFileSystem()
-    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 3) == [0, 0, 0]
+    assert leaders_file.start_single_node_leadership(fs, tmp_path, 1, 3) == [0, 0, 0]
     assert leaders_file.read(fs, tmp_path) is None
     leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(5)), Leader(NO_NODE, LeaderEpoch(1))])
-    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 3) == [6, 2, 1]
+    assert leaders_file.start_single_node_leadership(fs, tmp_path, 1, 3) == [6, 2, 1]
     assert leaders_file.read(fs, tmp_path) == [
         Leader(1, LeaderEpoch(6)),
         Leader(1, LeaderEpoch(2)),
@@ -704,15 +704,15 @@ def test_epochs_go_on_behind_those_of_a_broker(tmp_path: Path) -> None:
         text = f"0\n2\n1 0\n{epoch} {first_offset}\n"
         (tmp_path / f"{OFFSETS_TOPIC}-{partition}" / "leader-epoch-checkpoint").write_text(text)
     # Nothing was taken over: these are epochs of our own.
-    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [10, 4, 4, 0]
+    assert leaders_file.start_single_node_leadership(fs, tmp_path, 1, 4) == [10, 4, 4, 0]
     # A broker wrote up to 100: the first is its, and the others began behind it.
     ends = {(OFFSETS_TOPIC, Partition(partition)): Offset(100) for partition in range(3)}
     write_offsets(fs, tmp_path / TAKEN_OVER_FILE, ends)
     for _ in range(2):
-        assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
+        assert leaders_file.start_single_node_leadership(fs, tmp_path, 1, 4) == [11, 4, 4, 0]
     assert [each.epoch for each in leaders_file.read_partition_leaders(fs, tmp_path, 4)] == [11, 4, 4, 0]
     leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(3)), Leader(2, LeaderEpoch(7))])
-    assert leaders_file.assign_single_node_epochs(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
+    assert leaders_file.start_single_node_leadership(fs, tmp_path, 1, 4) == [12, 8, 5, 1]
 
 
 @pytest.mark.parametrize(

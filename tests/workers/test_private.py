@@ -17,15 +17,15 @@ from coordinator.runtime.sockets import private_socket_path
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.workers import messages
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages import DescribeGroupsRequest
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.kafka_python_messages import DescribeGroupsRequest
+from protocol.message_codecs import find_message_codec
+from protocol.newtypes import GroupId, MemberId, Offset
 from protocol.proxy_header import (
     HEAD_BYTES,
     REST_BYTES_MAX,
@@ -66,7 +66,7 @@ async def described_hosts(client: Client) -> list[str]:
     answer = await client.ask(
         requests.request(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=[GROUP]))
     )
-    response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 4)
+    response = find_message_codec(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 4)
     return [member.client_host for member in response.groups[0].members]
 
 
@@ -194,7 +194,7 @@ def offsets_commit(topic_id: bytes, partition: int) -> bytes:
 
 
 async def client_answer(client: Client, frame: bytes) -> Any:
-    return codec_for(ApiKey.OFFSET_COMMIT, 10).decode_response(await client.ask(frame), 5)
+    return find_message_codec(ApiKey.OFFSET_COMMIT, 10).decode_response(await client.ask(frame), 5)
 
 
 async def test_the_socket_is_this_users_alone_and_takes_the_place_of_an_old_one(tmp_path: Path) -> None:

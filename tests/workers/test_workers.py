@@ -14,7 +14,7 @@ import pytest
 
 from coordinator.catalogue.configs import END_GROUP
 from protocol.errors import ErrorCode
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from tests.offsets.test_reading import Consumer, with_confluent
 from tests.support import raw
 from tests.support.command import groupkeeper

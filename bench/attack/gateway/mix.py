@@ -12,7 +12,7 @@ from typing import Final
 from bench.attack.frames import header, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.messages import (
+from protocol.kafka_python_messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
@@ -20,7 +20,7 @@ from protocol.messages import (
     MetadataRequest,
     OffsetDeleteRequest,
 )
-from protocol.named_types import GroupId, MemberId, Offset
+from protocol.newtypes import GroupId, MemberId, Offset
 
 TOPIC: Final = "wide-1"
 PARTITIONS: Final = 2_000

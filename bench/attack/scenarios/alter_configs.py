@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import IncrementalAlterConfigsRequest
+from protocol.kafka_python_messages import IncrementalAlterConfigsRequest
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 TOPIC_RESOURCE = 2

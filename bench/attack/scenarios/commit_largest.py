@@ -4,7 +4,7 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 
 
 def frames(size: Size) -> list[bytes]:

@@ -3,7 +3,7 @@
 
 from bench.attack.frames import TOPIC_PARTITIONS, Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import CreatePartitionsRequest
+from protocol.kafka_python_messages import CreatePartitionsRequest
 
 
 def frames(size: Size) -> list[bytes]:

@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import DeleteGroupsRequest
+from protocol.kafka_python_messages import DeleteGroupsRequest
 
 
 def frames(size: Size) -> list[bytes]:

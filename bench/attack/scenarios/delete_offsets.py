@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import OffsetDeleteRequest
+from protocol.kafka_python_messages import OffsetDeleteRequest
 
 Topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
 

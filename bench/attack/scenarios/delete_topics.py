@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import DeleteTopicsRequest
+from protocol.kafka_python_messages import DeleteTopicsRequest
 
 
 def frames(size: Size) -> list[bytes]:

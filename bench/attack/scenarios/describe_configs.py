@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import DescribeConfigsRequest
+from protocol.kafka_python_messages import DescribeConfigsRequest
 
 
 def frames(size: Size) -> list[bytes]:

@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, names, request
 from protocol.apis import ApiKey
-from protocol.messages import DescribeGroupsRequest
+from protocol.kafka_python_messages import DescribeGroupsRequest
 
 
 def frames(size: Size) -> list[bytes]:

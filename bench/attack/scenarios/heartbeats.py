@@ -4,7 +4,7 @@
 from bench.attack.frames import Size, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 
 
 def frames(size: Size) -> list[bytes]:

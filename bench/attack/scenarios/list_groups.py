@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, request
 from protocol.apis import ApiKey
-from protocol.messages import ListGroupsRequest
+from protocol.kafka_python_messages import ListGroupsRequest
 
 
 def frames(size: Size) -> list[bytes]:

@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, request
 from protocol.apis import ApiKey
-from protocol.messages import ProduceRequest
+from protocol.kafka_python_messages import ProduceRequest
 
 Topic = ProduceRequest.TopicProduceData
 

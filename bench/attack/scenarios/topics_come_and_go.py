@@ -3,7 +3,7 @@
 
 from bench.attack.frames import Size, request
 from protocol.apis import ApiKey
-from protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
+from protocol.kafka_python_messages import CreateTopicsRequest, DeleteTopicsRequest
 
 
 def frames(size: Size) -> list[bytes]:

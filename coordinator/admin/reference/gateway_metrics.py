@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of a gateway: the lag of its groups, under kafka_exporter's names if it has one, and its processes."""
+"""Metrics of a gateway: its processes, and the lag of its groups.
+
+Metrics of the lag that kafka_exporter also has keep its names.
+"""
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section
+from coordinator.admin.reference.metric_help_types import NOW, CounterHelp, GaugeHelp, Section
 
 BY_GROUP: Final = ("consumergroup",)
 BY_TOPIC: Final = ("consumergroup", "topic")

@@ -12,7 +12,7 @@ from coordinator.admin.reference import (
     offset_metrics,
     request_metrics,
 )
-from coordinator.admin.reference.metric_help import MetricHelp, Section
+from coordinator.admin.reference.metric_help_types import MetricHelp, Section
 
 BAR: Final = "\\|"
 """A bar within a cell of a table."""
@@ -58,7 +58,7 @@ def render() -> str:
 
 
 def heading(title: str) -> str:
-    """Return the row that begins a section, with an anchor for links to the section."""
+    """Return the title of a section in bold, with an anchor for links to the section."""
     anchor = "".join(each for each in title.lower() if each.isalnum() or each == " ").replace(" ", "-")
     return f'<a id="{anchor}"></a>**{title}**'
 

@@ -3,7 +3,13 @@
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, list_metric_help
+from coordinator.admin.reference.metric_help_types import (
+    NOW,
+    CounterHelp,
+    GaugeHelp,
+    Section,
+    list_metric_help,
+)
 
 SUPERVISED: Final = (
     "It changes only under a supervisor: with two or more `workers`, or in front of a Kafka cluster."

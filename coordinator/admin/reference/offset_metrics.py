@@ -3,7 +3,13 @@
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import NOW, CounterHelp, GaugeHelp, Section, list_metric_help
+from coordinator.admin.reference.metric_help_types import (
+    NOW,
+    CounterHelp,
+    GaugeHelp,
+    Section,
+    list_metric_help,
+)
 
 OFFSETS: Final = GaugeHelp(
     "groupkeeper_offsets",

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help import (
+from coordinator.admin.reference.metric_help_types import (
     NOW,
     CounterHelp,
     GaugeHelp,

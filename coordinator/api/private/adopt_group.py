@@ -14,15 +14,15 @@ from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, Adop
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
-from protocol.messages import build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import build_schema
+from protocol.newtypes import GroupId
 
 
 class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
     """A group and the offsets that the cluster has for it; without offsets the request only asks for its state.
 
-    `epoch` and `asked_ms` repeat the response to such a request, sent before the cluster was read. `unknown` is True
-    if the cluster does not know the group.
+    `epoch` and `asked_ms` are copied from the response to an earlier request without offsets, sent before the cluster
+    was read. `unknown` is True if the cluster does not know the group.
     """
 
     AdoptedTopic: Any
@@ -34,7 +34,7 @@ class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """The mark of the group as taken over, and the number of offsets that were taken with it.
+    """The state of a group: `adopted` if it was taken over, and the number of offsets that this request took over.
 
     A `confirmed_absent` group exists neither here nor in the cluster; requests for it are allowed for a moment. The
     error is FENCED_LEADER_EPOCH if the offsets read from the cluster may be outdated by now.

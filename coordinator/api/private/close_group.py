@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private api CloseGroup v0: reports whether a group can be given back, and closes it to changes meanwhile."""
+"""The private api CloseGroup v0: reports whether a group can be given back, and closes it to changes until then."""
 
 from enum import IntEnum
 from typing import Any, Final
@@ -12,8 +12,8 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import build_schema
+from protocol.newtypes import GroupId
 
 
 class CloseGroupStep(IntEnum):

@@ -14,8 +14,8 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
-from protocol.messages import build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import build_schema
+from protocol.newtypes import GroupId
 
 
 class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
@@ -33,7 +33,7 @@ class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
 
 
 def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> ParkedSentinel:
-    """Delete a group and its mark if the group has no members and exactly these offsets."""
+    """Delete a group and its ownership marker if the group has no members and exactly these offsets."""
     return run_work_and_respond(node, ctx, _give_back(node, request, ctx))
 
 

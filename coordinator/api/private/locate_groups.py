@@ -13,15 +13,15 @@ from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import build_schema
-from protocol.named_types import GroupId
+from protocol.kafka_python_messages import build_schema
+from protocol.newtypes import GroupId
 
 
 class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
     """The ids of groups to locate.
 
-    `discard_readings` is set after the cluster has deleted data of these groups. Data read from the cluster before
-    is then no longer stored for a group that is not here.
+    `discard_readings` is set after the cluster has deleted data of these groups. For groups that are not here, the node
+    then stores no data that was read from the cluster before.
     """
 
     group_ids: list[GroupId]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -18,7 +18,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.messages import FindCoordinatorResponse, MetadataResponse
+    from protocol.kafka_python_messages import FindCoordinatorResponse, MetadataResponse
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class ServerNotReady(Exception):
         self.code = code
 
 
-class ServerRefusal(NamedTuple):
+class RefusedAnswer(NamedTuple):
     """The Kafka error that a server returns about one thing, perhaps with its reason."""
 
     code: int
@@ -78,8 +78,8 @@ class Client:
         self._timeout_s = timeout_s
         self._bootstrap = bootstrap
         self._security = security
-        self._first: ClusterConnection | None = None
-        self._connections: dict[Address, ClusterConnection] = {}
+        self._first: NodeConnection | None = None
+        self._connections: dict[Address, NodeConnection] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -103,22 +103,22 @@ class Client:
             self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def connect(self, address: Address) -> ClusterConnection:
+    def connect(self, address: Address) -> NodeConnection:
         """Return the connection to a node. Raises CommandError if there can be none."""
         if address not in self._connections:
-            self._connections[address] = ClusterConnection(address, self._left_s, self._security)
+            self._connections[address] = NodeConnection(address, self._left_s, self._security)
         return self._connections[address]
 
     def _left_s(self) -> float:
         return max(0.001, self._deadline - self._clock())
 
-    def bootstrap_connection(self) -> ClusterConnection:
+    def bootstrap_connection(self) -> NodeConnection:
         """Return the connection to the first node of the bootstrap list that can be reached."""
         if self._first is None:
             self._first = self._reach()
         return self._first
 
-    def _reach(self) -> ClusterConnection:
+    def _reach(self) -> NodeConnection:
         failed = []
         for address in self._bootstrap:
             try:
@@ -131,7 +131,7 @@ class Client:
 
     def fetch_metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
         """Return the metadata of these topics, or of all; the request creates no topic."""
-        from protocol.messages import MetadataRequest
+        from protocol.kafka_python_messages import MetadataRequest
 
         named = None
         if topics is not None:
@@ -153,7 +153,7 @@ class Client:
             return dict.fromkeys(brokers or (-1,), self.bootstrap_connection().address)
         return brokers
 
-    def connect_to_controller(self) -> ClusterConnection:
+    def connect_to_controller(self) -> NodeConnection:
         """Return the connection to the node that changes topics."""
         metadata = self.fetch_metadata([])
         address = self.addresses_by_node_id(metadata).get(metadata.controller_id)
@@ -161,7 +161,7 @@ class Client:
 
     def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
         """Return FindCoordinator's result for each of the groups, in their order."""
-        from protocol.messages import FindCoordinatorRequest
+        from protocol.kafka_python_messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
         response: FindCoordinatorResponse = self.bootstrap_connection().ask(
@@ -173,14 +173,14 @@ class Client:
         self,
         doing: str,
         groups: Iterable[str],
-        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | ServerRefusal]],
-    ) -> dict[str, T | ServerRefusal]:
+        ask: Callable[[NodeConnection, Sequence[str]], Mapping[str, T | RefusedAnswer]],
+    ) -> dict[str, T | RefusedAnswer]:
         """Ask the coordinators of the groups, each about its own groups, and again if one is not ready.
 
         `ask` sends one request about some groups of one coordinator. The results are in the order of `groups`. Raises
         CommandError when the time is up.
         """
-        answers: dict[str, T | ServerRefusal] = {}
+        answers: dict[str, T | RefusedAnswer] = {}
         wanted = list(dict.fromkeys(groups))
 
         def attempt() -> None:
@@ -189,7 +189,7 @@ class Client:
                 self._ask_coordinators(doing, waiting[start : start + GROUPS_AT_ONCE], ask, answers)
             for group in wanted:
                 answer = answers[group]
-                if isinstance(answer, ServerRefusal) and answer.code in RETRIABLE:
+                if isinstance(answer, RefusedAnswer) and answer.code in RETRIABLE:
                     for each in [each for each in wanted if _is_not_ready(answers[each])]:
                         del answers[each]
                     raise ServerNotReady(f"{doing} group {group}", answer.code)
@@ -201,22 +201,22 @@ class Client:
         self,
         doing: str,
         groups: Sequence[str],
-        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | ServerRefusal]],
-        answers: dict[str, T | ServerRefusal],
+        ask: Callable[[NodeConnection, Sequence[str]], Mapping[str, T | RefusedAnswer]],
+        answers: dict[str, T | RefusedAnswer],
     ) -> None:
-        by_node: dict[ClusterConnection, list[str]] = {}
+        by_node: dict[NodeConnection, list[str]] = {}
         for group, found in zip(groups, self.find_coordinators(groups), strict=True):
             if found.error_code == ErrorCode.NONE:
                 connection = self.connect(Address(found.host, found.port))
                 connection.node_id = found.node_id
                 by_node.setdefault(connection, []).append(group)
             else:
-                answers[group] = ServerRefusal(found.error_code, found.error_message)
+                answers[group] = RefusedAnswer(found.error_code, found.error_message)
         for connection, named in by_node.items():
             answers.update(ask(connection, named))
 
     def ask_group_coordinator(
-        self, doing: str, group: str, ask: Callable[[ClusterConnection], T | ServerRefusal]
+        self, doing: str, group: str, ask: Callable[[NodeConnection], T | RefusedAnswer]
     ) -> T:
         """Ask the coordinator of one group. Raises CommandError if the coordinator refuses."""
         answer = self.ask_group_coordinators(doing, [group], lambda connection, _: {group: ask(connection)})[
@@ -226,12 +226,12 @@ class Client:
 
 
 def _is_not_ready(answer: object) -> bool:
-    return isinstance(answer, ServerRefusal) and answer.code in RETRIABLE
+    return isinstance(answer, RefusedAnswer) and answer.code in RETRIABLE
 
 
-def get_answer_or_raise(answer: T | ServerRefusal, doing: str) -> T:
+def get_answer_or_raise(answer: T | RefusedAnswer, doing: str) -> T:
     """Return the result. Raises CommandError if it is a refusal."""
-    if isinstance(answer, ServerRefusal):
+    if isinstance(answer, RefusedAnswer):
         raise CommandError(f"{doing}: {answer}")
     return answer
 
@@ -240,4 +240,4 @@ def raise_for_error_code(code: int, message: str | None, doing: str) -> None:
     """Raise ServerNotReady for an error that soon passes, CommandError for any other error."""
     if code in RETRIABLE:
         raise ServerNotReady(doing, code)
-    get_answer_or_raise(None if code == ErrorCode.NONE else ServerRefusal(code, message), doing)
+    get_answer_or_raise(None if code == ErrorCode.NONE else RefusedAnswer(code, message), doing)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.cli.cluster import groups
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, get_answer_or_raise
-from coordinator.cli.cluster.connection import ClusterConnection
+from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
+from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.group_and_member_removal import leaving_identity, remove_at_coordinator
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_at_coordinator
@@ -41,11 +41,11 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
 
 
 def _once(
-    connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
-) -> Failures | ServerRefusal:
+    connection: NodeConnection, group: str, offsets: Sequence[CommittedOffset]
+) -> Failures | RefusedAnswer:
     described = groups.describe_at_coordinator(connection, [group])[group]
     if described is not groups.NOT_FOUND:
-        if isinstance(described, ServerRefusal):
+        if isinstance(described, RefusedAnswer):
             return described
         members = [leaving_identity(member) for member in described.members]
         refused = (

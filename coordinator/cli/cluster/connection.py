@@ -13,9 +13,9 @@ from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader
+from protocol.message_codecs import find_message_codec
 
 CLIENT_ID: Final = "groupkeeper-cli"
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -40,7 +40,7 @@ class SupportedVersionRange(NamedTuple):
     max: int
 
 
-class ClusterConnection:
+class NodeConnection:
     """A connection to one node; a wait longer than the seconds that `left_s` returns raises CommandError."""
 
     def __init__(self, address: Address, left_s: Callable[[], float], security: Security = PLAINTEXT) -> None:
@@ -68,7 +68,9 @@ class ClusterConnection:
         return str(self.address)
 
     def _open(self, timeout_s: float, security: Security) -> socket.socket:
-        opened = security.secure(socket.create_connection(self.address, timeout=timeout_s), self.address.host)
+        opened = security.wrap_in_tls(
+            socket.create_connection(self.address, timeout=timeout_s), self.address.host
+        )
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return opened
 
@@ -104,7 +106,7 @@ class ClusterConnection:
 
     def call(self, api: ApiKey, version: int, request: object) -> Any:
         """Send one request and return the decoded response. Raises CommandError if that fails."""
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         self._correlation_id += 1
         header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
         frame = encode_request(codec, header, request)
@@ -126,7 +128,7 @@ class ClusterConnection:
         return message
 
     def _ask_versions(self) -> dict[int, SupportedVersionRange]:
-        from protocol.messages import ApiVersionsRequest
+        from protocol.kafka_python_messages import ApiVersionsRequest
 
         try:
             response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
@@ -141,7 +143,7 @@ class ClusterConnection:
 
     def _authenticate(self, security: Security) -> None:
         """Log in by SaslHandshake v1, then SaslAuthenticate v0-v1 until the mechanism is done (KIP-152)."""
-        from protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
+        from protocol.kafka_python_messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
         asked = SaslHandshakeRequest(mechanism=security.mechanism)
         offered = self.ask(ApiKey.SASL_HANDSHAKE, SupportedVersionRange(1, 1), asked)

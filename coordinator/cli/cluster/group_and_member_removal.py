@@ -4,13 +4,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coordinator.cli.cluster.client import Client, ServerRefusal
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange
+from coordinator.cli.cluster.client import Client, RefusedAnswer
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
 from coordinator.cli.cluster.model import GroupDetails, Member
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 
 REASON = "removed by groupkeeper's command"
 
@@ -32,11 +32,11 @@ def leaving_identity(member: Member) -> LeavingMember:
     return LeavingMember(member.member_id)
 
 
-def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefusal | None]:
+def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, RefusedAnswer | None]:
     """Delete groups without members; return None for each deleted group, else its refusal."""
-    from protocol.messages import DeleteGroupsRequest
+    from protocol.kafka_python_messages import DeleteGroupsRequest
 
-    def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, ServerRefusal | None]:
+    def ask(connection: NodeConnection, named: Sequence[str]) -> Mapping[str, RefusedAnswer | None]:
         request = DeleteGroupsRequest(groups_names=list(named))
         results = connection.ask(ApiKey.DELETE_GROUPS, SupportedVersionRange(1, 3), request).results
         return {each.group_id: _refused(each) for each in results}
@@ -46,16 +46,16 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, ServerRefu
 
 def remove_members(
     client: Client, group: str, members: Sequence[LeavingMember]
-) -> dict[LeavingMember, ServerRefusal]:
-    """Remove members from a group; return those that were refused. Raises CommandError for the whole group."""
+) -> dict[LeavingMember, RefusedAnswer]:
+    """Remove members from a group; return the refused ones. Raises CommandError if the whole request is refused."""
     return client.ask_group_coordinator(
         "removing members of", group, lambda connection: remove_at_coordinator(connection, group, members)
     )
 
 
 def remove_at_coordinator(
-    connection: ClusterConnection, group: str, members: Sequence[LeavingMember]
-) -> dict[LeavingMember, ServerRefusal] | ServerRefusal:
+    connection: NodeConnection, group: str, members: Sequence[LeavingMember]
+) -> dict[LeavingMember, RefusedAnswer] | RefusedAnswer:
     """Remove members from a group over the connection to its coordinator."""
     identities = [
         MemberIdentity(member_id=MemberId(each.member_id), group_instance_id=each.instance_id, reason=REASON)
@@ -70,11 +70,11 @@ def remove_at_coordinator(
     return {member: answer for member, answer in answers if answer is not None}
 
 
-def _refused(answer: Any) -> ServerRefusal | None:
+def _refused(answer: Any) -> RefusedAnswer | None:
     return (
         None
         if answer.error_code == ErrorCode.NONE
-        else ServerRefusal(answer.error_code, getattr(answer, "error_message", None))
+        else RefusedAnswer(answer.error_code, getattr(answer, "error_message", None))
     )
 
 

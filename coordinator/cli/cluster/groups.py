@@ -4,8 +4,8 @@
 ListGroups v4-v5 goes to each node; ConsumerGroupDescribe v0-v1 (KIP-848), if a coordinator offers it, and
 DescribeGroups v5-v6 go to coordinators.
 
-ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So for each partition of
-`__consumer_offsets` a group is described that would be in it, which need not exist.
+ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So
+`find_unserved_partitions` makes up a group id for each partition of `__consumer_offsets`, and describes that group.
 """
 
 import itertools
@@ -13,20 +13,20 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal, raise_for_error_code
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
-from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
+from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer, raise_for_error_code
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.model import AssignedTopic, GroupDetails, GroupListing, Member
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import decode_assignment
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from protocol.consumer_groups import ConsumerGroupDescribeResponse
-    from protocol.messages import DescribeGroupsResponse, ListGroupsResponse
+    from protocol.consumer_group_messages import ConsumerGroupDescribeResponse
+    from protocol.kafka_python_messages import DescribeGroupsResponse, ListGroupsResponse
 
     ClassicGroup = DescribeGroupsResponse.DescribedGroup
     ClassicMember = ClassicGroup.DescribedGroupMember
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     Assignment = ConsumerMember.Assignment
 
 WILDCARDS: Final = frozenset("*?[")
-NOT_FOUND: Final = ServerRefusal(ErrorCode.GROUP_ID_NOT_FOUND)
+NOT_FOUND: Final = RefusedAnswer(ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
-    """Return the groups of the cluster by id; only those in `states` and of `types` if these are given."""
+    """Return the groups of the cluster in the order of their ids, filtered by `states` and `types` if given."""
     found = (
         group for node in client.fetch_node_addresses() for group in _list_on(client, node, states, types)
     )
@@ -49,7 +49,7 @@ def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str]
 def _list_on(
     client: Client, node: Address, states: Sequence[str], types: Sequence[str]
 ) -> list[GroupListing]:
-    from protocol.messages import ListGroupsRequest
+    from protocol.kafka_python_messages import ListGroupsRequest
 
     doing = f"listing the groups of {node}"
 
@@ -96,7 +96,7 @@ def find_unserved_partitions(client: Client) -> dict[int, str]:
         return {}
     keys = _groups_by_partition(count)
     missing: dict[int, str] = {}
-    asked: dict[ClusterConnection, list[str]] = {}
+    asked: dict[NodeConnection, list[str]] = {}
     for key, found in zip(keys, client.find_coordinators(keys), strict=True):
         if found.error_code == ErrorCode.NONE:
             asked.setdefault(client.connect(Address(found.host, found.port)), []).append(key)
@@ -123,19 +123,19 @@ def _groups_by_partition(count: int) -> list[str]:
 # --- description ---
 
 
-def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | ServerRefusal]:
+def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | RefusedAnswer]:
     """Return state and members of each group, NOT_FOUND if there is no such group."""
     return client.ask_group_coordinators("describing", groups, describe_at_coordinator)
 
 
 def describe_at_coordinator(
-    connection: ClusterConnection, groups: Sequence[str]
-) -> Mapping[str, GroupDetails | ServerRefusal]:
+    connection: NodeConnection, groups: Sequence[str]
+) -> Mapping[str, GroupDetails | RefusedAnswer]:
     """Describe groups over the connection to their coordinator.
 
     DescribeGroups does not find a group of KIP-848, and ConsumerGroupDescribe does not find a classic one.
     """
-    answers: dict[str, GroupDetails | ServerRefusal] = {}
+    answers: dict[str, GroupDetails | RefusedAnswer] = {}
     if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):
         for described in _ask_consumer(connection, groups):
             if described.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -147,8 +147,8 @@ def describe_at_coordinator(
     return answers
 
 
-def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> "Sequence[ClassicGroup]":
-    from protocol.messages import DescribeGroupsRequest
+def _ask_classic(connection: NodeConnection, groups: Sequence[str]) -> "Sequence[ClassicGroup]":
+    from protocol.kafka_python_messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
     response: DescribeGroupsResponse = connection.ask(
@@ -158,8 +158,8 @@ def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> "Seque
     return [by_group.get(group, each) for group, each in zip(groups, response.groups, strict=True)]
 
 
-def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> "Sequence[ConsumerGroup]":
-    from protocol.consumer_groups import ConsumerGroupDescribeRequest
+def _ask_consumer(connection: NodeConnection, groups: Sequence[str]) -> "Sequence[ConsumerGroup]":
+    from protocol.consumer_group_messages import ConsumerGroupDescribeRequest
 
     request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
     response: ConsumerGroupDescribeResponse = connection.ask(
@@ -169,13 +169,13 @@ def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> "Sequ
 
 
 def _classic_group(
-    group: str, described: "ClassicGroup", connection: ClusterConnection
-) -> GroupDetails | ServerRefusal:
+    group: str, described: "ClassicGroup", connection: NodeConnection
+) -> GroupDetails | RefusedAnswer:
     # before v6 a group that does not exist is Dead, and there is no error
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
         return NOT_FOUND
     if described.error_code != ErrorCode.NONE:
-        return ServerRefusal(described.error_code, getattr(described, "error_message", None))
+        return RefusedAnswer(described.error_code, getattr(described, "error_message", None))
     return GroupDetails(
         group=group,
         state=described.group_state,
@@ -198,16 +198,14 @@ def _classic_member(member: "ClassicMember", protocol_type: str) -> Member:
         client_id=member.client_id,
         client_host=member.client_host,
         assignment=sorted(
-            MemberAssignment(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
+            AssignedTopic(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
         ),
     )
 
 
-def _consumer_group(
-    described: "ConsumerGroup", connection: ClusterConnection
-) -> GroupDetails | ServerRefusal:
+def _consumer_group(described: "ConsumerGroup", connection: NodeConnection) -> GroupDetails | RefusedAnswer:
     if described.error_code != ErrorCode.NONE:
-        return ServerRefusal(described.error_code, described.error_message)
+        return RefusedAnswer(described.error_code, described.error_message)
     return GroupDetails(
         group=described.group_id,
         state=described.group_state,
@@ -238,7 +236,7 @@ def _consumer_member(member: "ConsumerMember") -> Member:
 
 def _assignment(
     assigned: "Assignment",
-) -> list[MemberAssignment]:
+) -> list[AssignedTopic]:
     return sorted(
-        MemberAssignment(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions
+        AssignedTopic(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions
     )

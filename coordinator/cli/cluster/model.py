@@ -26,7 +26,7 @@ class GroupListing(msgspec.Struct, frozen=True):
     protocol_type: str
 
 
-class MemberAssignment(msgspec.Struct, frozen=True, order=True):
+class AssignedTopic(msgspec.Struct, frozen=True, order=True):
     """The partitions of one topic that are assigned to a member."""
 
     topic: str
@@ -43,9 +43,9 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     group_instance_id: str | None
     client_id: str
     client_host: str
-    assignment: list[MemberAssignment]
+    assignment: list[AssignedTopic]
     epoch: int | None = None
-    target: list[MemberAssignment] | None = None
+    target: list[AssignedTopic] | None = None
     is_classic: bool | None = None
 
     @property
@@ -135,7 +135,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     topics: list[GroupTopicSummary] | None = None
 
 
-def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> GroupView:
+def make_group_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> GroupView:
     """Return the group in one line, with the lag of these partitions."""
     return GroupView(
         details.state,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, ServerRefusal
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -25,10 +25,10 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 
 if TYPE_CHECKING:
-    from protocol.messages import OffsetDeleteResponse
+    from protocol.kafka_python_messages import OffsetDeleteResponse
 
 OFFSETS_AT_ONCE: Final = 5_000
 """The maximum number of offsets that one request commits."""
@@ -39,22 +39,22 @@ Failures = dict[PartitionRef, str]
 
 def fetch_committed_offsets(
     client: Client, groups: Sequence[str]
-) -> dict[str, list[CommittedOffset] | ServerRefusal]:
-    """Return the offsets that each group has committed, by topic and partition; none for a missing group."""
+) -> dict[str, list[CommittedOffset] | RefusedAnswer]:
+    """Return the offsets that each group has committed, sorted by topic and partition; none for a missing group."""
     return client.ask_group_coordinators("reading the offsets of", groups, _committed_on)
 
 
 def _committed_on(
-    connection: ClusterConnection, groups: Sequence[str]
-) -> Mapping[str, list[CommittedOffset] | ServerRefusal]:
+    connection: NodeConnection, groups: Sequence[str]
+) -> Mapping[str, list[CommittedOffset] | RefusedAnswer]:
     everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
     response: OffsetFetchResponse = connection.ask(
         ApiKey.OFFSET_FETCH, SupportedVersionRange(8, 9), OffsetFetchRequest(groups=everything)
     )
-    answers: dict[str, list[CommittedOffset] | ServerRefusal] = {}
+    answers: dict[str, list[CommittedOffset] | RefusedAnswer] = {}
     for answer in response.groups:
         refused = answer.error_code != ErrorCode.NONE
-        answers[answer.group_id] = ServerRefusal(answer.error_code) if refused else _offsets(answer)
+        answers[answer.group_id] = RefusedAnswer(answer.error_code) if refused else _offsets(answer)
     return answers
 
 
@@ -82,8 +82,8 @@ def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Fa
 
 
 def commit_at_coordinator(
-    connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
-) -> Failures | ServerRefusal:
+    connection: NodeConnection, group: str, offsets: Sequence[CommittedOffset]
+) -> Failures | RefusedAnswer:
     """Commit offsets over the connection to the group's coordinator."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for each in offsets:
@@ -101,8 +101,8 @@ def commit_at_coordinator(
 
 
 def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -> Failures:
-    """Delete committed offsets; return the partitions that were refused. Raises CommandError for the whole group."""
-    from protocol.messages import OffsetDeleteRequest
+    """Delete committed offsets; return the refused partitions. Raises CommandError if the whole request is refused."""
+    from protocol.kafka_python_messages import OffsetDeleteRequest
 
     kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
     topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
@@ -111,20 +111,20 @@ def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -
         topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
     request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
 
-    def ask(connection: ClusterConnection) -> Failures | ServerRefusal:
+    def ask(connection: NodeConnection) -> Failures | RefusedAnswer:
         response = connection.ask(ApiKey.OFFSET_DELETE, SupportedVersionRange(0, 0), request)
         if response.error_code != ErrorCode.NONE:
-            return ServerRefusal(response.error_code)
+            return RefusedAnswer(response.error_code)
         return _failures(response)
 
     return client.ask_group_coordinator("deleting offsets of", group, ask)
 
 
-def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | ServerRefusal:
+def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | RefusedAnswer:
     codes = {
         PartitionRef(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions
     }
     not_ready = [code for code in codes.values() if code in RETRIABLE]
     if not_ready:
-        return ServerRefusal(not_ready[0])
+        return RefusedAnswer(not_ready[0])
     return {place: error_name(code) for place, code in codes.items() if code != ErrorCode.NONE}

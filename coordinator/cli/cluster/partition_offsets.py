@@ -27,7 +27,7 @@ def fetch_offsets_at(
 ) -> dict[PartitionRef, Found]:
     """Return the offset of each partition at START, at END or at a time in ms, or the name of the error.
 
-    The offset is -1 if there is no record after the time. Errors that soon pass are waited for.
+    The offset is -1 if there is no record after the time. Requests are repeated after errors that soon pass.
     """
     wanted = list(dict.fromkeys(places))
     if not wanted:
@@ -49,7 +49,7 @@ def select_known_offsets(found: Mapping[PartitionRef, Found]) -> dict[PartitionR
 
 def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, list[PartitionRef]]:
     """Return the partitions that exist, by the address of their leaders."""
-    from protocol.messages import topics_by_name
+    from protocol.kafka_python_messages import topics_by_name
 
     metadata = client.fetch_metadata(sorted({place.topic for place in places}))
     addresses = client.addresses_by_node_id(metadata)
@@ -68,7 +68,7 @@ def _by_leader(client: Client, places: Sequence[PartitionRef]) -> dict[Address, 
 def _ask(
     client: Client, address: Address, places: Sequence[PartitionRef], timestamp: int
 ) -> dict[PartitionRef, Found]:
-    from protocol.messages import ListOffsetsRequest
+    from protocol.kafka_python_messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
     topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}

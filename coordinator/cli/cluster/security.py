@@ -36,7 +36,7 @@ class Security(msgspec.Struct, frozen=True):
     username: str = ""
     password: str = ""
 
-    def secure(self, plain: socket.socket, host: str) -> socket.socket:
+    def wrap_in_tls(self, plain: socket.socket, host: str) -> socket.socket:
         """Return the socket, wrapped in TLS if configured. Raises OSError (ssl.SSLError if TLS fails)."""
         if self.tls is None:
             return plain
@@ -62,7 +62,7 @@ PLAINTEXT: Final = Security()
 
 
 def read_security(path: Path) -> Security:
-    """Read the security in a --command-config file. Raises CommandError that names the file and the property."""
+    """Read the TLS settings and login in a --command-config file. Raises CommandError that names file and property."""
     properties = read_properties(path)
     try:
         return build_security(properties)
@@ -71,7 +71,7 @@ def read_security(path: Path) -> Security:
 
 
 def build_security(properties: Mapping[str, str]) -> Security:
-    """Return the security that properties of a Kafka client ask for. Raises CommandError that names the property."""
+    """Return the TLS settings and login in a Kafka client's properties. Raises CommandError that names the property."""
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
         raise CommandError(f"security.protocol {protocol}: expected {', '.join(PROTOCOLS)}")

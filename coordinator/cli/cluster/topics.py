@@ -13,14 +13,14 @@ from uuid import UUID
 import msgspec
 
 from coordinator.cli.cluster import partition_offsets
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange
+from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
 from coordinator.cli.cluster.model import PartitionRef
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.messages import MetadataResponse
+    from protocol.kafka_python_messages import MetadataResponse
 
     SeenTopic = MetadataResponse.MetadataResponseTopic
     SeenPartition = SeenTopic.MetadataResponsePartition
@@ -71,12 +71,12 @@ class NewTopic(msgspec.Struct, frozen=True):
     configs: Mapping[str, str] = {}
 
 
-Answers = dict[str, ServerRefusal | None]
+Answers = dict[str, RefusedAnswer | None]
 """The refusal by topic, None if the request was done."""
 
 
 def list_topics(client: Client) -> list[ListedTopic]:
-    """Return all topics of the cluster by name."""
+    """Return all topics of the cluster, in the order of their names."""
     found = [
         ListedTopic(name, len(topic.partitions), topic.is_internal)
         for name, topic in _usable(client, None).items()
@@ -86,7 +86,7 @@ def list_topics(client: Client) -> list[ListedTopic]:
 
 def _usable(client: Client, names: Sequence[str] | None) -> "dict[str, SeenTopic]":
     """Return the existing topics of these names, or all topics, by name."""
-    from protocol.messages import topics_by_name
+    from protocol.kafka_python_messages import topics_by_name
 
     found = topics_by_name(client.fetch_metadata(names))
     return {name: topic for name, topic in found.items() if topic.error_code in _USABLE}
@@ -107,7 +107,7 @@ def find_matching_topics(client: Client, patterns: Sequence[str]) -> dict[str, l
 
 
 def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
-    """Return the details of the existing topics of these names, by name."""
+    """Return the details of the existing topics of these names, in the order of the names."""
     topics = _usable(client, names)
     places = [
         PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
@@ -157,7 +157,7 @@ def _partition(
 
 
 def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
-    from protocol.messages import DescribeConfigsRequest
+    from protocol.kafka_python_messages import DescribeConfigsRequest
 
     if not names:
         return {}
@@ -182,7 +182,7 @@ def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
     """Create topics, and wait until they are created."""
-    from protocol.messages import CreateTopicsRequest
+    from protocol.kafka_python_messages import CreateTopicsRequest
 
     kind = CreateTopicsRequest.CreatableTopic
     wanted = [
@@ -205,7 +205,7 @@ def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
 
 def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
     """Increase the number of partitions of topics to these counts."""
-    from protocol.messages import CreatePartitionsRequest
+    from protocol.kafka_python_messages import CreatePartitionsRequest
 
     kind = CreatePartitionsRequest.CreatePartitionsTopic
     wanted = [kind(name=name, count=count, assignments=None) for name, count in counts.items()]
@@ -221,7 +221,7 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
 
 def delete(client: Client, names: Sequence[str]) -> Answers:
     """Delete the topics of these names."""
-    from protocol.messages import DeleteTopicsRequest
+    from protocol.kafka_python_messages import DeleteTopicsRequest
 
     request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=SERVER_TIMEOUT_MS)
     return _change(
@@ -235,7 +235,7 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
 
 def _change(client: Client, doing: str, ask: Any) -> Answers:
     def attempt() -> Answers:
-        controller: ClusterConnection = client.connect_to_controller()
+        controller: NodeConnection = client.connect_to_controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
             raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)
@@ -244,7 +244,7 @@ def _change(client: Client, doing: str, ask: Any) -> Answers:
     return client.call_with_retries(attempt)
 
 
-def _refused(answer: Any) -> ServerRefusal | None:
+def _refused(answer: Any) -> RefusedAnswer | None:
     if answer.error_code == ErrorCode.NONE:
         return None
-    return ServerRefusal(answer.error_code, getattr(answer, "error_message", None))
+    return RefusedAnswer(answer.error_code, getattr(answer, "error_message", None))

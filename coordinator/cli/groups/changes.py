@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offsets that are to be set: shown next to the current ones, and committed with --execute.
+"""Shows the offsets that a command would set next to the current ones, and commits them with --execute.
 
-`reset`, `import` and `copy` differ in where the offsets come from.
+The commands `reset`, `import` and `copy` use the module; they differ in where the offsets come from.
 """
 
 import sys
@@ -30,7 +30,7 @@ class CurrentGroup(msgspec.Struct, frozen=True):
 
     @property
     def has_members(self) -> bool:
-        """True if only the members may set the group's offsets."""
+        """True if the group has members; then only they may set its offsets."""
         return self.members > 0
 
     @property

@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import CommandError, exit_on_errors
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics, parse_addresses
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are copied.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it need not exist.")],

@@ -3,16 +3,16 @@
 
 from typing import TYPE_CHECKING
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import CommandError, exit_on_errors, print_line
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, GroupsToChange
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from coordinator.cli.cluster.client import ServerRefusal
+    from coordinator.cli.cluster.client import RefusedAnswer
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def delete(
     which: GroupsToChange,
     execute: Execute = False,
@@ -25,16 +25,16 @@ def delete(
     """
     with exit_on_errors():
         from coordinator.cli.cluster import group_and_member_removal, groups
-        from coordinator.cli.cluster.client import ServerRefusal
+        from coordinator.cli.cluster.client import RefusedAnswer
 
         with at.connect() as client:
             chosen = which.resolve_group_ids(client)
-            failed: dict[str, ServerRefusal] = {}
+            failed: dict[str, RefusedAnswer] = {}
             for name, answer in groups.describe(client, chosen).items():
-                if isinstance(answer, ServerRefusal):
+                if isinstance(answer, RefusedAnswer):
                     failed[name] = answer
                 elif group_and_member_removal.is_active(answer):
-                    failed[name] = ServerRefusal(ErrorCode.NON_EMPTY_GROUP)
+                    failed[name] = RefusedAnswer(ErrorCode.NON_EMPTY_GROUP)
             deletable = [name for name in chosen if name not in failed]
             if execute:
                 answers = group_and_member_removal.delete_groups(client, deletable)
@@ -48,7 +48,7 @@ def delete(
             raise CommandError("; ".join(_why(name, answer) for name, answer in failed.items()))
 
 
-def _why(group: str, answer: "ServerRefusal") -> str:
+def _why(group: str, answer: "RefusedAnswer") -> str:
     if answer.code == ErrorCode.GROUP_ID_NOT_FOUND:
         return f"group {group} not found"
     if answer.code == ErrorCode.NON_EMPTY_GROUP:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
 from protocol.errors import ErrorCode
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.offsets import Failures
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def delete_offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     topic: Topics = None,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import CommandError, exit_on_errors, print_error
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, PartitionRef
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def describe(
     which: GroupSelection,
     *,
@@ -42,10 +42,10 @@ def describe(
     with exit_on_errors():
         from coordinator.cli import render
         from coordinator.cli.groups import text
-        from coordinator.cli.watch import show_repeatedly
+        from coordinator.cli.watch_option import show_repeatedly
 
         everything = not (members or offsets or state or topics)
-        parts = DescribedParts(state or everything, members or everything, offsets or everything, topics)
+        parts = PartsToDescribe(state or everything, members or everything, offsets or everything, topics)
 
         def show() -> None:
             with at.connect() as client:
@@ -60,7 +60,7 @@ def describe(
         show_repeatedly(show, watch)
 
 
-class DescribedParts:
+class PartsToDescribe:
     """The wanted parts of a description."""
 
     def __init__(self, state: bool, members: bool, offsets: bool, topics: bool) -> None:
@@ -76,18 +76,18 @@ class DescribedParts:
 
 
 def fetch_descriptions(
-    client: "Client", groups: Sequence[str], parts: DescribedParts
+    client: "Client", groups: Sequence[str], parts: PartsToDescribe
 ) -> "tuple[list[Description], list[str]]":
     """Return the descriptions of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
-    from coordinator.cli.cluster.client import ServerRefusal
+    from coordinator.cli.cluster.client import RefusedAnswer
     from coordinator.cli.cluster.model import list_group_partitions
 
     found: dict[str, GroupDetails] = {}
     failed = []
     for group, answer in asking.describe(client, groups).items():
-        if not isinstance(answer, ServerRefusal):
+        if not isinstance(answer, RefusedAnswer):
             found[group] = answer
         elif answer is asking.NOT_FOUND:
             failed.append(f"group {group} not found")
@@ -96,7 +96,7 @@ def fetch_descriptions(
     committed: dict[str, list[CommittedOffset]] = {}
     if parts.need_offsets:
         for group, offered in offsets.fetch_committed_offsets(client, list(found)).items():
-            if isinstance(offered, ServerRefusal):
+            if isinstance(offered, RefusedAnswer):
                 failed.append(f"reading the offsets of group {group}: {offered}")
             else:
                 committed[group] = offered
@@ -108,7 +108,7 @@ def fetch_descriptions(
 
 
 def fetch_known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
-    """Return the known ends of partitions; report an error, since a description goes on without them."""
+    """Return the known end offsets of the partitions; if the request fails, print the error and return none."""
     from coordinator.cli.cluster import partition_offsets
 
     try:
@@ -124,14 +124,14 @@ def _view(
     details: "GroupDetails",
     committed: "list[CommittedOffset] | None",
     ends: "dict[PartitionRef, int]",
-    parts: DescribedParts,
+    parts: PartsToDescribe,
 ) -> "Description":
     from coordinator.cli.cluster import model
 
     offsets = model.offset_views(details, committed, ends) if committed is not None else None
     return model.Description(
         details.group,
-        state=model.state_view(details, offsets or ()) if parts.state else None,
+        state=model.make_group_view(details, offsets or ()) if parts.state else None,
         members=details.members if parts.members else None,
         offsets=offsets if parts.offsets else None,
         topics=model.sum_lag_by_topic(offsets) if parts.topics and offsets is not None else None,

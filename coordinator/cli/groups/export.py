@@ -3,12 +3,12 @@
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import CommandError, exit_on_errors
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Topics
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def export(
     which: GroupSelection,
     topic: Topics = None,

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, Json, Topics
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def import_offsets(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="CSV or JSON of `groups export`, or CSV of Kafka's tool.")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ STATES: Final = (
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def list_groups(
     pattern: Annotated[
         list[str] | None,
@@ -54,7 +54,7 @@ def list_groups(
         from coordinator.cli import render
         from coordinator.cli.cluster import groups
         from coordinator.cli.groups import text
-        from coordinator.cli.watch import show_repeatedly
+        from coordinator.cli.watch_option import show_repeatedly
 
         states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
 

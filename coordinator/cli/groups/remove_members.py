@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import Member
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def remove_members(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     member: Annotated[

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Execute, Force, GroupsToChange, Json, TopicSelection
 
 
@@ -51,7 +51,7 @@ class ResetStrategyFlags:
         return chosen[0]
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def reset(
     which: GroupsToChange,
     topics: TopicSelection,

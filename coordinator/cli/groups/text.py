@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from coordinator.cli.cluster.model import Description, GroupListing, Member, MemberAssignment
+from coordinator.cli.cluster.model import AssignedTopic, Description, GroupListing, Member
 from coordinator.cli.render import ABSENT, Cell, print_table
 
 Row = tuple[Cell, ...]
@@ -113,7 +113,7 @@ def _offsets(described: Description) -> list[Row]:
     ]
 
 
-def assignment_text(assignment: Iterable[MemberAssignment]) -> str:
+def assignment_text(assignment: Iterable[AssignedTopic]) -> str:
     """Return partitions as ranges: `orders 0-3,7; payments 1`."""
     return "; ".join(f"{a.topic} {_ranges(a.partitions)}" for a in assignment)
 

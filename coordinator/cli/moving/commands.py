@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two commands, and the code that they share: settings, the cluster, the nodes, locks and results."""
+"""The commands `groupkeeper adopt` and `groupkeeper give-back`, and the code that both use."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ from coordinator.cli.errors import (
 from coordinator.cli.options import Json
 from coordinator.config import Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 if TYPE_CHECKING:
     from coordinator.cli.moving.private_nodes_client import PrivateNodes

@@ -11,12 +11,12 @@ from coordinator.cli.moving.results import (
     GroupMoveResult,
     make_failed_move_result,
     make_group_adoption_result,
-    summarize_give_back,
+    make_group_give_back_result,
 )
 from coordinator.upstream.adoption import adopt_group, give_back_group
 from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 OF_CONSUMERS: Final = ("", "classic", "consumer")
 """The kinds of groups that `adopt --all` takes; old brokers name none.
@@ -60,7 +60,7 @@ async def give_back_requested_groups(
 
     async def one(group: GroupId) -> GroupMoveResult:
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
-        return summarize_give_back(result, dry_run=move.dry_run)
+        return make_group_give_back_result(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)
 

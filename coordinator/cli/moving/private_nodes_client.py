@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of a running gateway's coordinators over their private sockets: the port `Here` of moving groups."""
+"""A client of a running gateway's coordinators over their private sockets: the LocalCoordinator of commands."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from coordinator.cli.cluster.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIABLE
-from coordinator.cli.cluster.connection import ClusterConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -22,11 +22,11 @@ from coordinator.upstream.adopt_group_client import (
     parse_store_result,
 )
 from coordinator.upstream.adoption import (
-    GiveBackOutcome,
+    FetchedGroupOffsets,
     GiveBackReadiness,
-    GroupOffsetsReading,
+    GroupRemovalOutcome,
+    LocalOwnershipState,
     Offsets,
-    OwnershipMarker,
     StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
@@ -34,16 +34,16 @@ from coordinator.upstream.adoption import (
 )
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 
 T = TypeVar("T")
 
 _ANSWERS: Final = {
-    ErrorCode.NONE: GiveBackOutcome.GONE,
-    ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackOutcome.CHANGED,
-    ErrorCode.NON_EMPTY_GROUP: GiveBackOutcome.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackOutcome.UNKNOWN,
+    ErrorCode.NONE: GroupRemovalOutcome.GONE,
+    ErrorCode.OFFSET_OUT_OF_RANGE: GroupRemovalOutcome.CHANGED,
+    ErrorCode.NON_EMPTY_GROUP: GroupRemovalOutcome.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GroupRemovalOutcome.UNKNOWN,
 }
 _LEAVING: Final = {
     ErrorCode.NONE: GiveBackReadiness.READY,
@@ -52,7 +52,7 @@ _LEAVING: Final = {
 }
 
 
-class PrivateConnection(ClusterConnection):
+class PrivateConnection(NodeConnection):
     """A connection to a node's private socket; its first bytes are a header that names no client."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
@@ -102,7 +102,7 @@ class PrivateNodes:
 
     def list_groups(self) -> list[GroupId]:
         """Return all groups that the nodes have. Raises CommandError if one node does not list its groups."""
-        from protocol.messages import ListGroupsRequest
+        from protocol.kafka_python_messages import ListGroupsRequest
 
         found: set[str] = set()
         for path in self._sockets():
@@ -113,9 +113,9 @@ class PrivateNodes:
             found.update(group.group_id for group in answer.groups)
         return [GroupId(group) for group in sorted(found)]
 
-    # --- the port Here ---
+    # --- LocalCoordinator ---
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
         """Return the ownership marker of the group here."""
         return get_marker_from_response(await self._adopt(group, None))
 
@@ -124,7 +124,7 @@ class PrivateNodes:
         return await self._leaving(group, closes=False)
 
     async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        """Return the same as `fetch_give_back_readiness`, and close a group that could go for a while."""
+        """If the group could go to the cluster now, close it to clients for a while; return its readiness."""
         return await self._leaving(group, closes=True)
 
     async def reopen_group(self, group: GroupId) -> None:
@@ -143,7 +143,7 @@ class PrivateNodes:
         make: Any = CloseGroupRequest
         request = make(group_id=group, step=CloseGroupStep.CLOSE if closes else CloseGroupStep.ASK)
 
-        def ask(connection: ClusterConnection) -> GiveBackReadiness:
+        def ask(connection: NodeConnection) -> GiveBackReadiness:
             code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
             if code not in _LEAVING:
                 self._check(code, f"asking whether group {group} could be given back")
@@ -152,7 +152,7 @@ class PrivateNodes:
         return await self._ask(group, ask)
 
     async def store_adopted_offsets(
-        self, group: GroupId, reading: GroupOffsetsReading
+        self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
         """Store the data read from the cluster, unless the group is ours already or the data is too old."""
         stored = parse_store_result(await self._adopt(group, reading), reading)
@@ -166,7 +166,7 @@ class PrivateNodes:
         everything = OffsetFetchRequestGroup(group_id=group, topics=None)
         request = OffsetFetchRequest(groups=[everything])
 
-        def ask(connection: ClusterConnection) -> Offsets:
+        def ask(connection: NodeConnection) -> Offsets:
             (answer,) = connection.ask(ApiKey.OFFSET_FETCH, SupportedVersionRange(8, 9), request).groups
             self._check(answer.error_code, f"reading the offsets of group {group} here")
             return {
@@ -180,7 +180,7 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
         """Remove the group's marker and offsets, if its offsets are these."""
         from coordinator.api.private.give_back_group import GiveBackGroupRequest
 
@@ -190,7 +190,7 @@ class PrivateNodes:
             group_id=group, offsets=list(make_adoption_topic_structs(offsets, kind, kind.GivenPartition))
         )
 
-        def ask(connection: ClusterConnection) -> GiveBackOutcome:
+        def ask(connection: NodeConnection) -> GroupRemovalOutcome:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
             if code not in _ANSWERS:
                 self._check(code, f"giving group {group} back")
@@ -198,12 +198,12 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def _adopt(self, group: GroupId, reading: GroupOffsetsReading | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: FetchedGroupOffsets | None) -> Any:
         from coordinator.api.private.adopt_group import AdoptGroupRequest
 
         request = build_adopt_request(AdoptGroupRequest, group, reading)
 
-        def ask(connection: ClusterConnection) -> Any:
+        def ask(connection: NodeConnection) -> Any:
             answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
             if answer.error_code != ErrorCode.FENCED_LEADER_EPOCH:
                 self._check(answer.error_code, f"adopting group {group}")
@@ -213,7 +213,7 @@ class PrivateNodes:
 
     # --- the coordinator of a group ---
 
-    async def _ask(self, group: GroupId, attempt: Callable[[ClusterConnection], T]) -> T:
+    async def _ask(self, group: GroupId, attempt: Callable[[NodeConnection], T]) -> T:
         """Ask the group's coordinator, and again while it is not ready or moves."""
         deadline = time.monotonic() + self._timeout_s
         pause_s = FIRST_PAUSE_S
@@ -227,15 +227,15 @@ class PrivateNodes:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _coordinator(self, group: GroupId) -> ClusterConnection:
-        from protocol.messages import FindCoordinatorRequest
+    def _coordinator(self, group: GroupId) -> NodeConnection:
+        from protocol.kafka_python_messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
         (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, SupportedVersionRange(4, 4), request).coordinators
         self._check(found.error_code, f"finding the coordinator of group {group} here")
         return self._connection(private_socket_path(self._data_dir, found.node_id))
 
-    def _any(self) -> ClusterConnection:
+    def _any(self) -> NodeConnection:
         errors = []
         for path in self._sockets():
             try:

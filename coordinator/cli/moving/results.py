@@ -10,8 +10,8 @@ from coordinator.upstream.adoption import (
     AdoptResult,
     AdoptStatus,
     ClusterGroupState,
+    GiveBackAttemptOutcome,
     GiveBackResult,
-    GiveBackStatus,
     Offsets,
     TopicPartition,
 )
@@ -22,8 +22,8 @@ DONE: Final = frozenset(
         AdoptStatus.ADOPTED,
         AdoptStatus.ALREADY,
         AdoptStatus.CONFIRMED_ABSENT,
-        GiveBackStatus.GIVEN,
-        GiveBackStatus.NOTHING,
+        GiveBackAttemptOutcome.GIVEN,
+        GiveBackAttemptOutcome.NOTHING,
     }
 )
 TO_ADOPT: Final = {
@@ -32,13 +32,13 @@ TO_ADOPT: Final = {
 }
 """The advice about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
-    GiveBackStatus.LIVE_HERE: "stop its consumers first",
-    GiveBackStatus.LIVE_THERE: "stop them first",
-    GiveBackStatus.SHARE_THERE: "it accepts no offsets; delete it there first",
+    GiveBackAttemptOutcome.LIVE_HERE: "stop its consumers first",
+    GiveBackAttemptOutcome.LIVE_THERE: "stop them first",
+    GiveBackAttemptOutcome.SHARE_THERE: "it accepts no offsets; delete it there first",
 }
 FAILED: Final = "failed"
 NAMED_MAX: Final = 5
-GIVEN: Final = GiveBackStatus.GIVEN.value
+GIVEN: Final = GiveBackAttemptOutcome.GIVEN.value
 """The result of a group that the cluster has again."""
 
 
@@ -72,10 +72,10 @@ def make_group_adoption_result(result: AdoptResult, *, dry_run: bool) -> GroupMo
     return GroupMoveResult(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
-def summarize_give_back(result: GiveBackResult, *, dry_run: bool) -> GroupMoveResult:
+def make_group_give_back_result(result: GiveBackResult, *, dry_run: bool) -> GroupMoveResult:
     """Return the result of `give-back` for a group."""
     outcome = result.outcome
-    words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
+    words = "would be given back" if dry_run and outcome is GiveBackAttemptOutcome.GIVEN else outcome.value
     reasons = [
         _there(result.state, TO_GIVE_BACK[outcome]) if outcome in TO_GIVE_BACK else "",
         _refusals(result.refused),
@@ -104,7 +104,7 @@ def describe_error(error: Exception) -> str:
 
 
 def print_results(results: Sequence[GroupMoveResult], *, json: bool) -> None:
-    """Print a table, or one JSON document with the offsets, too."""
+    """Print a table, or with `json` one JSON document, which also contains the offsets."""
     from coordinator.cli import render
 
     if json:

@@ -69,7 +69,7 @@ class ToTime(msgspec.Struct, frozen=True):
 
 
 class ToGiven(msgspec.Struct, frozen=True):
-    """An offset of its own for each partition."""
+    """The offset that `offsets` contains for each partition."""
 
     offsets: Mapping[PartitionRef, int]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
 from protocol.errors import ErrorCode
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topic names.")]
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def create(
     topic: Names,
     partitions: Annotated[
@@ -63,7 +63,7 @@ def _configs(given: list[str]) -> dict[str, str]:
     return configs
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def add_partitions(
     topic: Names,
     partitions: Annotated[
@@ -84,7 +84,7 @@ def add_partitions(
         _report(f"has {partitions} partitions", "adding partitions to", answers)
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def delete(
     topic: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topic names, or patterns.")],
     execute: Execute = False,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.flags import flatten_parameters
 from coordinator.cli.options import ClusterOptions, Json, Watch
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Names = Annotated[
 ]
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def list_topics(
     topic: Names = None,
     internal: Annotated[
@@ -36,7 +36,7 @@ def list_topics(
     with exit_on_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json, print_table
-        from coordinator.cli.watch import show_repeatedly
+        from coordinator.cli.watch_option import show_repeatedly
 
         def show() -> None:
             with at.connect() as client:
@@ -59,7 +59,7 @@ def _is_like(name: str, patterns: Sequence[str] | None) -> bool:
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-@flatten_parameters
+@expand_dataclass_parameters
 def describe(
     topic: Names = None,
     *,
@@ -75,7 +75,7 @@ def describe(
     with exit_on_errors():
         from coordinator.cli.cluster import topics
         from coordinator.cli.render import print_json
-        from coordinator.cli.watch import show_repeatedly
+        from coordinator.cli.watch_option import show_repeatedly
 
         if not topic:
             raise CommandError("expected topics, or patterns", EXIT_USAGE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group of the classic protocol as its partition sees it; the other modules of the package make its decisions."""
+"""A classic group with the methods that its partition calls; other modules of the package make its decisions."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -26,11 +26,11 @@ from coordinator.groups.limits import (
     find_pending_limit_error,
 )
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
-from coordinator.groups.progress import RebalanceCause
+from coordinator.groups.rebalance_progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 from storage.format.records import GroupMetadataValue, MemberValue
 
 _NONE: Final = ErrorCode.NONE
@@ -194,7 +194,7 @@ class _Join:
             group=group.group_id,
             instance=old.group_instance_id,
             old_member=old_member_id,
-            find_member_limit_error=member_id,
+            new_member=member_id,
         )
         stays = group.state is _STABLE and (
             group.predict_selected_protocol(old, self.protocols) == group.protocol_name

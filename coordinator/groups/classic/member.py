@@ -9,7 +9,7 @@ import msgspec
 from coordinator.groups.group_totals import text_bytes
 from coordinator.groups.outcome import RequestRef
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 
 NEVER: Final = 1 << 61  # a deadline that never comes; compiled code needs no object for this number
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -36,7 +36,7 @@ _shared_protocols: Final[dict[tuple[tuple[str, bytes], ...], Protocols]] = {}
 
 
 def intern_protocols(protocols: Protocols) -> Protocols:
-    """Return an equal list, which members with the same few bytes share and which must not be changed."""
+    """Return an equal list that must not be changed: members with the same short protocols share it."""
     if count_protocols_bytes(protocols) > SHARED_BYTES_MAX:
         return protocols
     if len(_shared_protocols) >= SHARED_PROTOCOLS_MAX:
@@ -110,7 +110,7 @@ class MemberMetadata:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """True if a session deadline that has passed is forgiven.
+        """True if the member may stay after its session deadline has passed.
 
         Members that wait in a join or a sync cannot send heartbeats. New members can expire while they wait:
         their client may be gone, and nothing else would show it (ClassicGroupMember.hasSatisfiedHeartbeat).

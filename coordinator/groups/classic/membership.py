@@ -8,12 +8,12 @@ from coordinator.groups.classic.rebalance import answer_join, maybe_complete_joi
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.progress import RebalanceCause
+from coordinator.groups.rebalance_progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD

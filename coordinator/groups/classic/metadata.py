@@ -15,11 +15,11 @@ from coordinator.groups.classic.shared_topic_sets import intern_topics
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.group_totals import GroupTotals, text_bytes
-from coordinator.groups.progress import RebalanceProgress
+from coordinator.groups.rebalance_progress import RebalanceProgress
 from protocol.consumer_protocol import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.mypyc_shim import mypyc_attr
-from protocol.named_types import GroupId, MemberId
+from protocol.newtypes import GroupId, MemberId
 
 _NONE: Final = ErrorCode.NONE
 _UNKNOWN: Final = ErrorCode.UNKNOWN_MEMBER_ID
@@ -128,7 +128,7 @@ class GroupMetadata:
             )
 
     def schedule_wakeup_by(self, deadline_ms: int) -> None:
-        """Have `expire` called no later than `deadline_ms`."""
+        """Have `expire_due_deadlines` called no later than `deadline_ms`."""
         self.wakeup_ms = min(self.wakeup_ms, deadline_ms)
 
     # --- members ---
@@ -266,7 +266,7 @@ class GroupMetadata:
 
     @property
     def has_all_members_joined(self) -> bool:
-        """True if every member waits in a join and no id that was given out has yet to join."""
+        """True if every member waits in a join, and no id that was given out still waits for its member to join."""
         return len(self.members) == self.num_members_awaiting_join and not self.pending_members
 
     @property
@@ -372,12 +372,12 @@ class GroupMetadata:
         self.usage.member_bytes += more_bytes
 
     def start_counting_in_totals(self) -> None:
-        """Count the group in the node's totals: it is in the cache."""
+        """Add the group to the node's totals, because it has entered the cache."""
         self.usage.groups += 1
         self.usage.group_id_bytes += text_bytes(self.group_id)
 
     def mark_dead_and_uncount(self) -> None:
-        """Make the group, which has left the cache, Dead, and subtract it and its members from the node's totals."""
+        """Make a group that has left the cache Dead, and subtract it and its members from the node's totals."""
         self.previous_state, self.state = self.state, _DEAD
         usage, self.usage = self.usage, GroupTotals()
         usage.groups -= 1

@@ -9,11 +9,11 @@ from coordinator.groups.classic.replay import make_empty_group_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 
 _EMPTY: Final = GroupState.EMPTY
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
@@ -33,7 +33,7 @@ def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) ->
 def answer_join(
     group: GroupMetadata, member: MemberMetadata, response: JoinGroupResponse, out: Outcome
 ) -> None:
-    """Reply to the join that a member waits in, if it waits in one."""
+    """Add the reply to a member's waiting join to `out`, if the member has one."""
     if member.awaiting_join is not None:
         out.reply(member.awaiting_join, response)
         member.awaiting_join = None
@@ -79,10 +79,10 @@ def prepare_rebalance(
     now: Instant,
     out: Outcome,
 ) -> None:
-    """Enter PreparingRebalance: the response to their next heartbeat asks the members to rejoin.
+    """Enter PreparingRebalance: the members are asked to rejoin in the response to their next heartbeat.
 
-    An Empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134); another one until all
-    members have joined, at most for the largest of their rebalance timeouts.
+    An Empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134). Any other group waits until
+    all members have joined, but at most for the largest of their rebalance timeouts.
     """
     if group.state is _COMPLETING:
         propagate_assignment_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
@@ -183,11 +183,11 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     out.starts_over = True
     if group.rebalance is not None:
         group.rebalance.note_formed(now.mono, waited=False)
-    set_ended_rebalance(group, now, out)
+    report_rebalance_end(group, now, out)
     out.add_notable_event("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
 
-def set_ended_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+def report_rebalance_end(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """Note in `out` that the rebalance is over once the outcome's records are appended."""
     progress = group.rebalance
     if progress is not None:

@@ -15,7 +15,7 @@ from msgspec import structs
 from coordinator.groups.classic.member import MemberMetadata, intern_protocols
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,

@@ -8,7 +8,7 @@ _shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
 
 
 def intern_topics(topics: frozenset[str]) -> frozenset[str]:
-    """Return an equal set, which all groups with these few topics share."""
+    """Return an equal set, shared by the groups with these topics; a set of more than 10 is returned as it is."""
     if len(topics) > 10:
         return topics
     if len(_shared_topics) >= SHARED_TOPICS_MAX:

@@ -13,7 +13,8 @@ class GroupState(enum.Enum):
     PREPARING_REBALANCE: members are asked to rejoin; joins wait, syncs and heartbeats get REBALANCE_IN_PROGRESS.
     COMPLETING_REBALANCE: a generation was formed; syncs wait for the leader's assignment.
     STABLE: the assignment is known; syncs get it at once.
-    DEAD: removed from the cache, or its partition was; every request gets an error to find the coordinator again.
+    DEAD: the group, or its partition, has left memory or is about to; requests get an error on which clients look for
+    the coordinator again.
     """
 
     EMPTY = "Empty"

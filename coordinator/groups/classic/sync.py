@@ -5,13 +5,13 @@ from typing import Final
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
-from coordinator.groups.classic.rebalance import reset_session, set_ended_rebalance
+from coordinator.groups.classic.rebalance import report_rebalance_end, reset_session
 from coordinator.groups.classic.replay import make_stable_group_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.named_types import MemberId
+from protocol.newtypes import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
@@ -85,7 +85,7 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
     group.check_transition_to(_STABLE)
     out.records.append(make_stable_group_record(group, assignments, now.wall))
     out.starts_over = True
-    set_ended_rebalance(group, now, out)
+    report_rebalance_end(group, now, out)
     progress = group.rebalance
     out.add_notable_event(
         "stabilized group",

@@ -17,7 +17,7 @@ from coordinator.groups.classic.rebalance import (
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.progress import RebalanceCause
+from coordinator.groups.rebalance_progress import RebalanceCause
 
 EXPIRED_AT_ONCE: Final = 1_000
 """The number of sessions that may expire in one step; the rest expire in the next, which is due at once."""
@@ -26,8 +26,8 @@ EXPIRED_AT_ONCE: Final = 1_000
 def handle_due_deadlines(env: GroupEnvironment, group: GroupMetadata, now: Instant, due_ms: int) -> Outcome:
     """Expire everything that is due, and set `group.wakeup_ms` to the next deadline.
 
-    Deadlines up to `due_ms` are due, monotonic milliseconds and not after `now`; all requests received by then have
-    been handled. New deadlines count from `now`.
+    Deadlines up to `due_ms` are due. That is a moment in monotonic milliseconds, not after `now`, and all requests
+    received by then have been handled. New deadlines count from `now`.
     """
     out = Outcome()
     if group.state is not GroupState.DEAD:

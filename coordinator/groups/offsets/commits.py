@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits, fetches and deletes a group's offsets."""
+"""Prepares commits and deletions of a group's offsets, and fetches offsets; changes no group."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,10 +15,10 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from protocol.rows import EncodedRows
 from protocol.wire import array_struct
-from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_offset_rows
+from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_offsets_into_rows
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, TopicOffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
@@ -84,12 +84,12 @@ def prepare_topic_commit(
             _WITHOUT_ERROR[index] if index < len(_WITHOUT_ERROR) else OffsetCommitResponsePartition(index, 0)
         )
     is_plain = not metadata_bytes and expire_timestamp is None and len(values) >= ROWS_FROM
-    rows = pack_offset_rows(values) if is_plain else None
+    rows = pack_offsets_into_rows(values) if is_plain else None
     return TopicOffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
 
 
 def add_later_commits(commits: TopicOffsetCommits, more: TopicOffsetCommits) -> None:
-    """Add the offsets of more rows of the same topic, which replace those of the same partitions."""
+    """Add the later offsets in `more`, of the same topic, to `commits`; they replace those of the same partitions."""
     commits.rows = None
     if commits.metadata_bytes:
         for partition in more.values:
@@ -103,7 +103,7 @@ def add_later_commits(commits: TopicOffsetCommits, more: TopicOffsetCommits) -> 
 def prepare_rows_commit(
     group_id: GroupId, name: str, partition_count: int, rows: EncodedRows, now: Instant
 ) -> TopicOffsetCommits | None:
-    """Return the offsets to store, as `prepare_topic_commit`, for rows of partition, offset and leader epoch.
+    """Return the offsets to store for one topic's rows of partition, offset and leader epoch, without metadata.
 
     Returns None if a partition does not exist, or occurs twice.
     """
@@ -119,7 +119,7 @@ def prepare_rows_commit(
 
 
 def utf16_length(text: str) -> int:
-    """Return the length of Java's String.length, by which Kafka measures metadata."""
+    """Return the length of a text as Java's String.length counts it, by which Kafka measures metadata."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -168,7 +168,7 @@ def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> 
 def plan_offset_deletion(
     group: Group, offsets: CommittedOffsets, topic: str, partitions: Sequence[int]
 ) -> Outcome:
-    """Return the tombstones of the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
+    """Return an outcome with tombstones of these partitions' offsets; its answer has an ErrorCode for each one.
 
     The code is NONE also for a partition without an offset. A topic that members consume keeps its offsets:
     GROUP_SUBSCRIBED_TO_TOPIC.

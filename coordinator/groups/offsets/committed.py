@@ -50,7 +50,7 @@ class CommittedOffsets:
                 yield topic, partition, committed
 
     def apply_offset(self, topic: str, partition: int, value: OffsetAndMetadata | None) -> None:
-        """Set a partition's committed offset, or remove it if the record is a tombstone."""
+        """Set a partition's committed offset, or remove it if `value` is None, as in a tombstone."""
         partitions = self.by_topic.get(topic)
         before = None if partitions is None else partitions.get(partition)
         self._count(

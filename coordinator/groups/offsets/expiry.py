@@ -14,7 +14,7 @@ Committed = tuple[str, int, OffsetAndMetadata]
 """Topic, partition and committed offset."""
 
 
-def compute_expiries(
+def compute_expiry_times(
     group: Group, retention_ms: int, offsets: Iterable[Committed]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield when each of these offsets of a group expires, in the group's present state.
@@ -38,7 +38,7 @@ def plan_offset_expiry(
     """Return an outcome with a tombstone for each of these offsets that has expired."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
-        for topic, partition, at_ms in compute_expiries(group, retention_ms, offsets)
+        for topic, partition, at_ms in compute_expiry_times(group, retention_ms, offsets)
         if at_ms <= now_wall_ms
     ]
     return Outcome(None, records, independent=True)
@@ -55,12 +55,15 @@ def is_nonexistent_group(group: Group, offsets: CommittedOffsets) -> bool:
 
 
 def plan_group_removal(group: Group) -> Outcome:
-    """Return the records that remove a group without offsets from the log; none if it never was stored."""
+    """Return an outcome that removes a group without offsets from the log; without records if it never was stored."""
     return Outcome(None, group.make_group_metadata_tombstones())
 
 
 def plan_group_deletion(group: Group, offsets: CommittedOffsets) -> Outcome:
-    """Return the tombstones of a group's offsets and then its own (DeleteGroups). The answer is an ErrorCode."""
+    """Return an outcome with tombstones of a group's offsets, then of the group itself (DeleteGroups).
+
+    Its answer is an ErrorCode; if the group may not be deleted, there are no tombstones.
+    """
     error = group.validate_delete_group()
     if error is not ErrorCode.NONE:
         return Outcome(error)
@@ -71,7 +74,7 @@ def plan_group_deletion(group: Group, offsets: CommittedOffsets) -> Outcome:
 
 
 def plan_first_offsets_deletion(group: Group, offsets: CommittedOffsets, count: int) -> Outcome:
-    """Return the tombstones of the first `count` offsets of a group."""
+    """Return an outcome with the tombstones of the first `count` offsets of a group."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, _ in islice(offsets.all(), count)
@@ -82,7 +85,7 @@ def plan_first_offsets_deletion(group: Group, offsets: CommittedOffsets, count: 
 def plan_topic_offsets_deletion(
     group: Group, offsets: CommittedOffsets, topics: frozenset[str], count: int
 ) -> list[Outcome]:
-    """Return a tombstone for each offset of these topics, at most `count` in each outcome."""
+    """Return outcomes with a tombstone for each of the group's offsets in these topics, at most `count` in each."""
     held = offsets.by_topic
     # iterate over whichever are fewer: this is called for every group of the node, with any number of topics
     gone = [topic for topic in held if topic in topics] if len(held) < len(topics) else held.keys() & topics

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from protocol.apis import ApiKey
-from protocol.messages import MetadataRequest, find_message_classes
+from protocol.kafka_python_messages import MetadataRequest, find_message_classes
 from tests.gateway.matrix.permission_sets import ADMIN, PermissionSet
 from tests.gateway.matrix.recording import Part, Recording
 from tests.gateway.matrix.requests import (

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from protocol.apis import ApiKey
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 
 Fields: TypeAlias = dict[str, Any]
 TopicIds: TypeAlias = Mapping[str, UUID]

@@ -11,8 +11,8 @@ from typing import Final
 from uuid import UUID
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
+from protocol.message_codecs import find_message_codec
 from tests.kafka.differential.catalogue import ALONE, Scenario
 from tests.kafka.differential.ordinary import TOPICS
 from tests.kafka.differential.script import Script, ServerUnderTest
@@ -67,7 +67,7 @@ def _call(wire: Wire, api: ApiKey, version: int, flexible: bool, **fields: objec
     wire.send(frame(request_header(api, version, 1, "preparing", b"\0" if flexible else None) + body))
     answer = wire.receive()
     assert answer is not None
-    return codec_for(api, version).decode_response(answer, 5 if flexible else 4)
+    return find_message_codec(api, version).decode_response(answer, 5 if flexible else 4)
 
 
 def _topic_ids(server: ServerUnderTest) -> dict[str, UUID]:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 from tests.protocol.schemas import present
 
 WIDTH: Final = 140

@@ -12,9 +12,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
+from protocol.message_codecs import find_message_codec
 from tests.kafka.differential.ordinary import BLOBS, TOPICS, ordinary_fields
 from tests.kafka.differential.render import Names, Reading, lines, reading, response_fields
 from tests.kafka.differential.wire import Wire, frame, request_body, request_header
@@ -408,7 +408,7 @@ class Pending:
             if data[pos] != 0:
                 script.record(f"{self._head}: tagged fields in its header")
             pos += 1
-        codec = codec_for(api, version)
+        codec = find_message_codec(api, version)
         try:
             answer = codec.decode_response(data, pos)
         except ProtocolError as error:

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 from tests.kafka.differential.catalogue import all_scenarios
 from tests.kafka.differential.goldens import KAFKA, load
 from tests.kafka.differential.play import Transcript

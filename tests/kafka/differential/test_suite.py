@@ -92,7 +92,7 @@ def test_long_lines_are_broken_by_item() -> None:
 
 
 def _listing(*group_ids: str) -> object:
-    from protocol.messages import ListGroupsResponse
+    from protocol.kafka_python_messages import ListGroupsResponse
 
     kind = ListGroupsResponse.ListedGroup
     groups = [kind(group_id=name, protocol_type="", group_state="", group_type="") for name in group_ids]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from protocol.apis import ApiKey
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 from tests.protocol.schemas import NO_TAGS, ReferenceEncoder
 from tests.support.apis import FIRST_FLEXIBLE
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.config import Address, Settings
 from coordinator.gateway.gateway import Gateway
-from coordinator.host import HostResources
+from coordinator.host_resources import HostResources
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess, make_gateway
 from coordinator.workers.supervisor import Supervisor
 from storage.recovery.shared_directory import SharedDirectory

@@ -6,7 +6,6 @@ from typing import Any
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.headers import (
     RequestHeader,
     decode_request_header,
@@ -14,7 +13,8 @@ from protocol.headers import (
     encode_response,
     has_flexible_response_header,
 )
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
+from protocol.message_codecs import find_message_codec
 from protocol.wire import ZERO_UUID, skip_tags
 from tests.protocol.schemas import present
 
@@ -23,7 +23,7 @@ Fields = Mapping[str, Any]
 
 def request(api: ApiKey, version: int, number: int, client_id: str, **fields: Any) -> bytes:
     """A request, with its length."""
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     header = encode_request_header(RequestHeader(api, version, number, client_id), flexible=codec.flexible)
     frame = header + codec.encode_request(_message(api, 0, version, fields))
     return len(frame).to_bytes(4, "big") + frame
@@ -31,7 +31,7 @@ def request(api: ApiKey, version: int, number: int, client_id: str, **fields: An
 
 def answer(api: ApiKey, version: int, number: int, fields: Fields) -> bytes:
     """An answer, with its length."""
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     body = codec.encode_response(_message(api, 1, version, fields))
     return encode_response(number, body, has_flexible_response_header(api, codec.flexible))
 
@@ -39,14 +39,14 @@ def answer(api: ApiKey, version: int, number: int, fields: Fields) -> bytes:
 def read_request(frame: bytes) -> tuple[RequestHeader, Any]:
     """The header and the message of a request without its length. Raises ProtocolError."""
     api, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     header, pos = decode_request_header(frame, codec.flexible)
     return header, codec.decode_request(frame, pos)
 
 
 def read_answer(api: ApiKey, version: int, frame: bytes) -> Any:
     """The message of an answer without its length. Raises ProtocolError."""
-    codec = codec_for(api, version)
+    codec = find_message_codec(api, version)
     flexible = has_flexible_response_header(api, codec.flexible)
     return codec.decode_response(frame, skip_tags(frame, 4) if flexible else 4)
 

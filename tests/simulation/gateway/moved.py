@@ -6,11 +6,11 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.upstream.adoption import GiveBackStatus, adopt_group, give_back_group
+from coordinator.upstream.adoption import GiveBackAttemptOutcome, adopt_group, give_back_group
 from coordinator.upstream.errors import UpstreamError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from tests.simulation.gateway.operator import NotNow, OurNodes
 from tests.simulation.gateway.permits import Permit
 from tests.simulation.gateway.settings import (
@@ -280,7 +280,7 @@ class Life(User):
             return False
         world.note(f"{self.group}: {result.outcome.value}")
         world.history.counts[result.outcome.value] += 1
-        return result.outcome in (GiveBackStatus.GIVEN, GiveBackStatus.NOTHING)
+        return result.outcome in (GiveBackAttemptOutcome.GIVEN, GiveBackAttemptOutcome.NOTHING)
 
     async def _take_over(self) -> None:
         """Take the group over before a client asks for it."""

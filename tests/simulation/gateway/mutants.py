@@ -105,7 +105,7 @@ GATEWAY_MUTANTS: Final = (
     ),
     Mutant(
         "the cluster's offsets topic is read",
-        "coordinator.gateway.offsets_topic",
+        "coordinator.gateway.offsets_topic_read_guard",
         "return None if topic is None or topic not in request else self._decide",
         "return None",
     ),
@@ -132,9 +132,9 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a group is taken over with some of its offsets",
         "coordinator.upstream.adoption",
-        "await here.store_adopted_offsets(group, GroupOffsetsReading(offsets, mark, is_unknown))",
+        "await here.store_adopted_offsets(group, FetchedGroupOffsets(offsets, mark, is_unknown))",
         "await here.store_adopted_offsets("
-        "group, GroupOffsetsReading(dict(list(offsets.items())[1:]), mark, is_unknown))",
+        "group, FetchedGroupOffsets(dict(list(offsets.items())[1:]), mark, is_unknown))",
     ),
     Mutant(
         "a group is served before it is taken over",
@@ -146,7 +146,7 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "a group is given back though the cluster refused some of it",
         "coordinator.upstream.adoption",
-        "        if refused:\n            return self._result(GiveBackStatus.REFUSED, refused=refused)\n"
+        "        if refused:\n            return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused)\n"
         "        outcome",
         "        outcome",
         seed=5,

@@ -12,11 +12,11 @@ from coordinator.upstream.adopt_group_client import (
     parse_store_result,
 )
 from coordinator.upstream.adoption import (
-    GiveBackOutcome,
+    FetchedGroupOffsets,
     GiveBackReadiness,
-    GroupOffsetsReading,
+    GroupRemovalOutcome,
+    LocalOwnershipState,
     Offsets,
-    OwnershipMarker,
     StoreAttemptOutcome,
     TopicPartition,
     TransferredOffset,
@@ -25,7 +25,7 @@ from coordinator.upstream.adoption import (
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 from protocol.wire import skip_tags
 from tests.simulation.gateway.messages import read_answer, request
@@ -43,10 +43,10 @@ LEAVING: Final = {
     ErrorCode.GROUP_ID_NOT_FOUND: GiveBackReadiness.UNKNOWN,
 }
 ANSWERS: Final = {
-    ErrorCode.NONE: GiveBackOutcome.GONE,
-    ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackOutcome.CHANGED,
-    ErrorCode.NON_EMPTY_GROUP: GiveBackOutcome.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackOutcome.UNKNOWN,
+    ErrorCode.NONE: GroupRemovalOutcome.GONE,
+    ErrorCode.OFFSET_OUT_OF_RANGE: GroupRemovalOutcome.CHANGED,
+    ErrorCode.NON_EMPTY_GROUP: GroupRemovalOutcome.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GroupRemovalOutcome.UNKNOWN,
 }
 
 
@@ -60,11 +60,11 @@ class OurNodes:
     def __init__(self, world: "GatewayWorld") -> None:
         self._world = world
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> OwnershipMarker:
+    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
         return get_marker_from_response(await self._private(group, adopt_group.API, {"offsets": None}))
 
     async def store_adopted_offsets(
-        self, group: GroupId, reading: GroupOffsetsReading
+        self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
         message = build_adopt_request(adopt_group.AdoptGroupRequest, group, reading)
         stored = parse_store_result(await self._asked(group, adopt_group.API, message), reading)
@@ -88,7 +88,7 @@ class OurNodes:
         answer = await self._private(group, close_group.API, {"step": step})
         return LEAVING[_known(answer.error_code, LEAVING)]
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GiveBackOutcome:
+    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
         kind = give_back_group.GiveBackGroupRequest.GivenTopic
         rows = list(make_adoption_topic_structs(offsets, kind, kind.GivenPartition))
         answer = await self._private(group, give_back_group.API, {"offsets": rows})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from protocol.apis import ApiKey
-from protocol.messages import find_message_classes
+from protocol.kafka_python_messages import find_message_classes
 from protocol.wire import pack_uvarint
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import stable_group

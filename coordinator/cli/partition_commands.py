@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coordinator.cli.errors import CommandError, exit_on_errors
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.operator_orders import Answer
@@ -49,7 +49,7 @@ def move(
     data_dir: DataDir = Path("data"),
     timeout: Timeout = 30.0,
 ) -> None:
-    """Let another node lead a partition, and wait until it serves it."""
+    """Let another node lead a partition, and wait until it is served."""
     with exit_on_errors():
         from coordinator.workers.operator_orders import Move
 
@@ -127,7 +127,10 @@ def send_order_to_supervisor(data_dir: Path, order: Any) -> "Answer":
 def wait_for(
     data_dir: Path, answer: "Answer", condition: Callable[["Answer"], bool], timeout_s: float, missing: str
 ) -> None:
-    """Ask again until `condition` holds. Raises CommandError with the text `missing` after `timeout_s`."""
+    """Ask the supervisor again until its response meets `condition`.
+
+    Raises CommandError with the text `missing` after `timeout_s`.
+    """
     from coordinator.workers.operator_orders import ListPartitions
 
     deadline = time.monotonic() + timeout_s

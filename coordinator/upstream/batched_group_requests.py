@@ -32,14 +32,14 @@ class GroupsResponseOrError(NamedTuple):
     """The broker that was asked."""
 
 
-class GroupQuestions:
+class BatchedGroupRequester:
     """Sends requests to groups' coordinators at the cluster, in a client's version or an older one of the broker's."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
         self._cluster = cluster
         self._topics = UpstreamTopics(cluster)
 
-    async def ask(
+    async def send_to_coordinators(
         self, api: ApiKey, version: int, groups: Iterable[str], build: Build
     ) -> list[GroupsResponseOrError]:
         """Send each coordinator a request about its groups, all at once. Raises nothing: errors are in the result.

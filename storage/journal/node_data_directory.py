@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import journal_dir, partition_dir
 from storage.journal.journal_registry import JournalRegistry
@@ -11,7 +11,7 @@ from storage.partition.log import PartitionLog
 from storage.settings import LogSettings
 
 
-class LogDirectory:
+class NodeDataDirectory:
     """The data directory of one node: `node_id` is None for a node that has it for itself."""
 
     __slots__ = ("data_dir", "fs", "in_use", "is_shared", "journal_dir", "settings", "topic_id")

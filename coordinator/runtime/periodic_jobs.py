@@ -14,7 +14,7 @@ End = Callable[[bool], None]
 """The callback for the end of a job, called once, with True if the job has failed."""
 
 
-class Job(msgspec.Struct):
+class PeriodicJob(msgspec.Struct):
     """One periodic job. Times in milliseconds; `last_ms` is how long the newest run took, wherever it ran."""
 
     name: str
@@ -37,7 +37,7 @@ class Scheduler:
         self._timers = timers
         self._clock = clock
         self._tasks = Tasks()
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, PeriodicJob] = {}
 
     def schedule_periodic_call(self, name: str, interval_ms: int, run: Callable[[], None]) -> None:
         """Run `run` every `interval_ms`, the first time after one interval. It must not block."""
@@ -61,7 +61,7 @@ class Scheduler:
 
     def schedule_callback_job(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
         """Repeat a job that continues in a thread: `run` gets a function to call on the loop at its end."""
-        job = Job(name, interval_ms, run)
+        job = PeriodicJob(name, interval_ms, run)
         self.jobs[name] = job
         job.timer = self._timers.call_after(interval_ms, self._begin, job)
 
@@ -73,7 +73,7 @@ class Scheduler:
         self.jobs.clear()
         self._tasks.cancel()
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: PeriodicJob) -> None:
         job.began_ms = self._clock.mono_ms()
         try:
             job.run(lambda failed: self._end(job, failed=failed))
@@ -81,7 +81,7 @@ class Scheduler:
             self._end(job, failed=True)
             raise
 
-    def _end(self, job: Job, *, failed: bool) -> None:
+    def _end(self, job: PeriodicJob, *, failed: bool) -> None:
         if job.began_ms is None:
             return
         job.runs += 1

@@ -51,7 +51,10 @@ class ChunkRows(msgspec.Struct):
 def find_records(
     chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: ReadLimits = BOUNDS
 ) -> ChunkRows:
-    """Return the rows of a chunk from piece `first` on, up to the bounds; the pieces in `slowly` are read slowly."""
+    """Return the rows of a chunk from piece `first` on, up to the bounds.
+
+    The pieces in `slowly` are decoded record by record.
+    """
     stop, begins, ends, buffer = _unpack(chunk, batches, first, bounds.bodies_bytes)
     count = batches.count[first:stop].copy()
     # A count of more records than the bytes can hold is rejected before any space is taken for them.
@@ -99,10 +102,11 @@ def _unpack(
 def record_bounds(
     buffer: BulkReader, begins: Longs, ends: Longs, counts: Longs, many: int
 ) -> tuple[Longs, Longs, Bools]:
-    """Return where records start, behind their sizes, and end; each space should be filled by `counts` records.
+    """Return where the records of many bodies start, behind their sizes, and where they end.
 
-    While `many` spaces or more are left, their next records are read together. The last array says for each space
-    whether its records fill it; if they do not, their starts and ends mean nothing.
+    Body i goes from `begins[i]` to `ends[i]`, and should be filled by `counts[i]` records. While `many` bodies or more
+    are left, their next records are read together. The last array has for each body whether its records fill it; if
+    they do not, their starts and ends mean nothing.
     """
     first = np.cumsum(counts) - counts
     starts = np.zeros(int(counts.sum()), np.int64)

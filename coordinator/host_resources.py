@@ -30,7 +30,7 @@ from storage.disk.filesystem import FileSystem, RealFileSystem
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The ports of a node to its machine; the defaults are the real ones."""
+    """The functions and objects by which a node uses its machine; the defaults use the real machine."""
 
     fs: FileSystem
     clock: Clock
@@ -49,7 +49,7 @@ class HostResources:
     unconnected: Callable[[int], socket.socket] = make_stream_socket
     """Returns a stream socket that is still to be connected. Raises OSError."""
 
-    def now(self) -> datetime:
+    def utc_now(self) -> datetime:
         """Return the wall clock's time, in UTC."""
         return datetime.fromtimestamp(self.clock.wall_ms() / 1000, UTC)
 
@@ -62,7 +62,7 @@ class HostResources:
         return random_topic_id(self.new_uuid)
 
     def new_random_producer_id(self) -> int:
-        """Return a random producer id, from 0 to 2**63 - 1: too many to repeat, though none is stored."""
+        """Return a random producer id from 0 to 2**63 - 1: ids are not stored, but practically never repeat."""
         return int.from_bytes(self.random_bytes(8), "big") >> 1
 
 

@@ -20,7 +20,8 @@ from coordinator.workers.messages import ChangeTopics
 def apply_atomically_in_steps(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     """Make all changes, a step for each, or none if one does not fit any more; return whether they were made.
 
-    They do not fit, either, if others have taken the room that the limits leave: the worker then sees that itself.
+    They do not fit, either, if other changes have used up the room within the limits; a worker that then decides again
+    finds the limit reached.
     """
     mark, before = draft.get_savepoint(), msgspec.structs.replace(draft.totals)
     try:

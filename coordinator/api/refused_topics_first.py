@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-def merge_refused_and_answered(refused: dict[K, Any], answered: list[tuple[K, Any]]) -> list[Any]:
+def merge_refused_before_answered(refused: dict[K, Any], answered: list[tuple[K, Any]]) -> list[Any]:
     """Return the topics of a response, each with its `partitions`: the refused ones first.
 
     If anything was refused, a topic that is in both parts, or twice in one, is returned once.

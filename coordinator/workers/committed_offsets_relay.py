@@ -19,7 +19,7 @@ class _Question(NamedTuple):
     asked: int
 
 
-class EndOffsetQueries:
+class CommittedOffsetsRelay:
     """The queries that wait for a response of a node."""
 
     def __init__(self, report: Callable[[int, FromSupervisor], None]) -> None:

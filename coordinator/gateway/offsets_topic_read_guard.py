@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses to read the cluster's `__consumer_offsets` through a gateway: a Fetch gets TOPIC_AUTHORIZATION_FAILED for it.
+"""Refuses Fetch requests for the cluster's `__consumer_offsets` with TOPIC_AUTHORIZATION_FAILED.
 
 Commits of groups that have moved here are not in that topic. A monitor that reads it would show offsets that stand
 still, and lag that grows for ever. Our own topic has only the groups that are here. So such a monitor is misled by
@@ -34,12 +34,12 @@ from coordinator.gateway.routing_types import (
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from protocol.apis import ApiKey
-from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.fixed_integers import int16_at, int32_at
 from protocol.headers import decode_request_header
-from protocol.messages import FetchResponse
-from protocol.wire import PACK_INT32, pack_length, pack_uvarint, read_uvarint
+from protocol.kafka_python_messages import FetchResponse
+from protocol.message_codecs import find_message_codec
+from protocol.wire import PACK_INT32, pack_frame_length, pack_uvarint, read_uvarint
 
 log = get_logger("gateway")
 
@@ -77,7 +77,7 @@ class OffsetsTopicReadGuard:
         self._offloader = offloader
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    def make_screener(self, version: int) -> Callable[[bytes], Ask | None]:
+    def make_fetch_request_screener(self, version: int) -> Callable[[bytes], Ask | None]:
         """Return a function from a Fetch of this version to its handler, or to None if it cannot name the topic."""
         name = OFFSETS_TOPIC.encode()
 
@@ -108,7 +108,7 @@ def _without_offsets(version: int, frame: bytes, topic_id: bytes | None) -> tupl
         error = FetchResponse(
             version=version, error_code=int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), responses=[]
         )
-        body = codec_for(ApiKey.FETCH, version).encode_response(error)
+        body = find_message_codec(ApiKey.FETCH, version).encode_response(error)
         return Verdict(HERE, answers.make_response_with_body(frame, body)), client_id
     request.topics = [topic for topic in request.topics if topic not in named]
     request.session_id, request.session_epoch = NO_SESSION, SESSIONLESS
@@ -134,7 +134,7 @@ def _refusals(version: int, named: list[Any]) -> bytes:
         )
         for topic in named
     ]
-    body = codec_for(ApiKey.FETCH, version).encode_response(
+    body = find_message_codec(ApiKey.FETCH, version).encode_response(
         FetchResponse(
             version=version, throttle_time_ms=0, error_code=0, session_id=NO_SESSION, responses=rows
         )
@@ -168,7 +168,7 @@ def _with_refusals(version: int, refusals: bytes, count: int, _client: object, f
     topics, end = _count(frame, pos, version)
     counted = pack_uvarint(topics + count + 1) if version >= FLEXIBLE_FROM else PACK_INT32(topics + count)
     size = int32_at(frame, 0) + len(counted) - (end - pos) + len(refusals)
-    return pack_length(size) + frame[LENGTH_BYTES:pos] + counted + refusals, end
+    return pack_frame_length(size) + frame[LENGTH_BYTES:pos] + counted + refusals, end
 
 
 def _count_at(version: int) -> int:

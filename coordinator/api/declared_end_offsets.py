@@ -17,7 +17,7 @@ from coordinator.node import EndOffset, EndsByTopic, Node, Partitions
 from coordinator.partitions.group_access import AbsentGroup, GroupAccess
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
-from protocol.named_types import GroupId
+from protocol.newtypes import GroupId
 
 Known = Mapping[str, Mapping[int, EndOffset] | None]
 """By topic, the known ends by partition; None if they are unknown now, because their group is not served."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from coordinator.cli.cluster import groups, offsets, topics
-from coordinator.cli.cluster.client import Client, ServerNotReady, ServerRefusal, get_answer_or_raise
+from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
@@ -35,7 +35,10 @@ class ImportOptions(msgspec.Struct, frozen=True):
 
 
 class SourceContents(msgspec.Struct, frozen=True):
-    """The topics and offsets of the source; `active` are groups with members, `left_out` those of other types."""
+    """The topics and offsets of the source.
+
+    `active` are the groups with members, `left_out` the groups of types that are not imported.
+    """
 
     topics: dict[str, int]
     offsets: dict[str, list[CommittedOffset]]
@@ -43,7 +46,7 @@ class SourceContents(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
-def import_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
+def import_from_running_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
     """Create the topics, commit the offsets and report both. Raises CommandError if something was not done."""
     _check(wanted)
     with make_client(
@@ -141,7 +144,7 @@ def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
     client.call_with_retries(attempt)
 
 
-def _refused(doing: str, answers: Mapping[str, ServerRefusal | None]) -> list[str]:
+def _refused(doing: str, answers: Mapping[str, RefusedAnswer | None]) -> list[str]:
     return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
 
 

@@ -14,13 +14,13 @@ def schema_for(api_key: int) -> ApiSchema[Any, Any]:
     """
     schema = hot.SCHEMAS.get(api_key)
     if schema is None:
-        from protocol import messages
+        from protocol import kafka_python_messages
 
-        schema = messages.schema(api_key)
+        schema = kafka_python_messages.schema(api_key)
     return schema
 
 
-def codec_for(api_key: int, version: int) -> Codec[Any, Any]:
+def find_message_codec(api_key: int, version: int) -> Codec[Any, Any]:
     """Return the codec of an API and version; raises KeyError if its schema has no such version.
 
     The first use of an API that is not hot imports kafka-python.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check for offsets that exist twice."""
+"""The check for batches of the log that have offsets in common."""
 
 from audit.checks.base import Check, message_sql, sightings_and_ranges_query
 

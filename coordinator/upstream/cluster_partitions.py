@@ -36,7 +36,7 @@ class ClusterPartitionLister:
         self._seen_s: float | None = None
         self._partitions: dict[str, int] = {}
 
-    async def fetch_portions(self) -> Iterator[Named]:
+    async def fetch_partition_portions(self) -> Iterator[Named]:
         """Return the partitions in portions, one for each request; none if the cluster has no transactions.
 
         Raises UpstreamError.

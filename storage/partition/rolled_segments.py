@@ -3,12 +3,12 @@
 
 from collections.abc import Sequence
 
-from protocol.named_types import Offset, Partition
+from protocol.newtypes import Offset, Partition
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
 
 
-class RolledLog:
+class RolledSegments:
     """The first segments of a log, except the one being written, as far as they are durable."""
 
     __slots__ = ("bound", "end_offset", "log", "segments")
@@ -32,7 +32,7 @@ class RolledLog:
         return [segment.base_offset for segment in self.segments]
 
 
-def select_rolled_segments(log: PartitionLog, recovery_point: Offset) -> RolledLog | None:
+def select_rolled_segments(log: PartitionLog, recovery_point: Offset) -> RolledSegments | None:
     """Return the rolled segments of a log that is on disk up to `recovery_point`; None if there are none."""
     segments, bound = [], Offset(0)
     for segment, following in zip(log.segments, log.segments[1:], strict=False):
@@ -40,4 +40,4 @@ def select_rolled_segments(log: PartitionLog, recovery_point: Offset) -> RolledL
             break
         segments.append(segment)
         bound = following.base_offset
-    return RolledLog(log, segments, bound) if segments else None
+    return RolledSegments(log, segments, bound) if segments else None

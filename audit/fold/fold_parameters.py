@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import msgspec
 
 
-class FoldRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits and facts for the fold. Times are milliseconds since the epoch, or milliseconds.
+class FoldParameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits and facts for the fold. `now_ms` and `since_ms` are ms since the epoch, the other times durations.
 
     `cleaned_to` has, by partition of the log, the offset below which compaction may have removed records.
     `num_partitions` is None if the number of the log's partitions is unknown: then placement is not checked. Rows with

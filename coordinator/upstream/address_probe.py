@@ -29,11 +29,11 @@ _RESPONSE_BYTES_MAX: Final = 1 << 20
 async def diagnose_address(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
 ) -> UpstreamError:
-    """Return what is wrong at an address; `reason` is why the first attempt failed."""
-    return await probe_address(address, context, timeout_ms) or Unreachable(address, reason)
+    """Probe an address and return the error to report; `reason` is why the first attempt to connect failed."""
+    return await probe_address_error(address, context, timeout_ms) or Unreachable(address, reason)
 
 
-async def probe_address(
+async def probe_address_error(
     address: Address, context: ssl.SSLContext | None, timeout_ms: int
 ) -> UpstreamError | None:
     """Return why no broker responds at an address; None if one does."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from protocol.named_types import GroupId, Offset
+from protocol.newtypes import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, decompress_batch_body
 from storage.format.batch_format import MAGIC
@@ -21,7 +21,7 @@ from storage.format.offset_record import (
     PLAIN_TAIL_BYTES,
     PLAIN_VALUE_SIZE,
     PLAIN_VERSION,
-    decode_name,
+    decode_utf8_name,
     find_name_ends,
 )
 from storage.format.old_messages import iter_message_records
@@ -65,8 +65,8 @@ class RecordDecoder:
     def decode_with_joined_offsets(self, batch: Batch) -> list[Record | TopicOffsetCommits]:
         """Return the records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
-        Successive offsets of one group and topic are returned as one OffsetCommits, with each partition at most
-        once; tombstones, and records in unusual forms, are returned one by one. Raises CorruptBatch, and
+        Successive offsets of one group and topic are returned as one TopicOffsetCommits, with each partition at
+        most once; tombstones, and records in unusual forms, are returned one by one. Raises CorruptBatch, and
         CorruptRecord if a record of a known kind cannot be decoded.
         """
         if batch.is_control:
@@ -139,8 +139,8 @@ class RecordDecoder:
         if topic is None:
             if len(self._topics) >= self._names_max:
                 self._topics.clear()
-            topic = self._topics[topic_bytes] = decode_name(topic_bytes)
-        return GroupId(decode_name(key[pos + 4 : group_end])), topic
+            topic = self._topics[topic_bytes] = decode_utf8_name(topic_bytes)
+        return GroupId(decode_utf8_name(key[pos + 4 : group_end])), topic
 
 
 def _take_alike(

@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.telemetry.logs import get_logger
-from protocol.named_types import Partition
+from protocol.newtypes import Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared_directory import SharedDirectory, TakeoverResult
@@ -20,7 +20,7 @@ RETRY_S: Final = 1.0
 
 
 class JournalTakeover:
-    """Settles the journals of workers that have ended, and stores the ends of partitions that others released."""
+    """Settles the journals of ended workers, and stores where partitions end that live workers have released."""
 
     def __init__(
         self, io: BlockingCallThread, shared: SharedDirectory, is_stopping: Callable[[], bool]
@@ -31,7 +31,9 @@ class JournalTakeover:
         self.all_settled = True
         """True if every journal so far could be settled."""
 
-    async def store_release_position(self, partition: Partition, position: SegmentPosition | None) -> None:
+    async def save_released_partition_end(
+        self, partition: Partition, position: SegmentPosition | None
+    ) -> None:
         """Store where a partition ends that a worker has released."""
         while True:
             try:
@@ -60,13 +62,13 @@ class JournalTakeover:
                 log_takeover_result(settled)
                 return list(settled.failed)
 
-    async def recover_once_readable(self, partition: Partition) -> bool:
-        """Retry until the disk can read a partition that it could not at the start; return False if that is damaged."""
+    async def recover_unreadable_partition(self, partition: Partition) -> bool:
+        """Recover a partition that the disk could not read at the start, once it can; return False if it is damaged."""
         while True:
             await asyncio.sleep(RETRY_S)
             try:
                 settled = await self._io.run_blocking(
-                    partial(self._shared.recover_unread_partition, partition)
+                    partial(self._shared.retry_partition_recovery, partition)
                 )
             except CorruptLog as error:
                 log.error("partition is damaged", partition=partition, reason=str(error))

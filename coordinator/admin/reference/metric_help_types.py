@@ -30,7 +30,7 @@ class MetricHelp:
 
 
 class CounterHelp(MetricHelp):
-    """A number that only grows until the process ends."""
+    """The description of a counter: a number that only grows until the process ends."""
 
     kind = "counter"
 
@@ -43,7 +43,7 @@ class CounterHelp(MetricHelp):
 
 
 class GaugeHelp(MetricHelp):
-    """A number that goes up and down."""
+    """The description of a gauge: a number that goes up and down."""
 
     kind = "gauge"
 
@@ -56,7 +56,7 @@ class GaugeHelp(MetricHelp):
 
 
 class HistogramHelp(MetricHelp):
-    """The number of durations up to each of several bounds."""
+    """The description of a histogram: the number of durations up to each of several bounds."""
 
     kind = "histogram"
 
@@ -67,7 +67,7 @@ class HistogramHelp(MetricHelp):
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page, with its metrics."""
+    """A section of docs/metrics.md, with its metrics."""
 
     title: str
     metrics: tuple[MetricHelp, ...]
@@ -77,5 +77,5 @@ class Section:
 
 
 def list_metric_help(module: Mapping[str, object]) -> tuple[MetricHelp, ...]:
-    """Return the metrics among the names of a module, in the order of the names."""
+    """Return the descriptions that a module defines, in the order in which it defines them."""
     return tuple(value for value in module.values() if isinstance(value, MetricHelp))

@@ -58,7 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return self.groups.where("not tombstone")
 
     def register_tables(self) -> None:
-        """Give the tables their names here in the session's SQL; tables of other facts lose these names."""
+        """Register each table in the session's SQL under its field's name, in place of the tables of other facts."""
         names = [field.name for field in msgspec.structs.fields(self)]
         for name in [*names, "live_offsets", "live_groups"]:
             table = getattr(self, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dataclasses of flags that several commands share; on the command line each field is a flag."""
+"""A decorator for commands: each field of a dataclass parameter becomes a flag on the command line."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -9,8 +9,8 @@ from inspect import Parameter
 from typing import Any, get_type_hints
 
 
-def flatten_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer in which the fields of each dataclass parameter stand in its place."""
+def expand_dataclass_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a typer command that has, instead of each dataclass parameter, one parameter for each of its fields."""
     hints = get_type_hints(command, include_extras=True)
     together: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 

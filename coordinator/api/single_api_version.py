@@ -18,7 +18,7 @@ EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None,
 """(response, counter of its errors by code, which it fills) -> the pieces of the response's body"""
 
 
-class VersionedApi(FieldsValue):
+class SingleApiVersion(FieldsValue):
     """One version of an api that this node handles; each instance equals only itself."""
 
     __match_args__: Final = (

@@ -6,8 +6,8 @@ The classes are kafka-python's: fields by snake-case name as keyword arguments, 
 None. Give every array of a new message a list of its own: if one is left out, kafka-python gives the same default list
 to all messages.
 
-Importing this module imports all of kafka-python, which takes a fifth of a second: `protocol.codecs` does it when
-the first message is not hot.
+Importing this module imports all of kafka-python, which takes a fifth of a second: `protocol.message_codecs` does it
+when the first message is not hot.
 """
 
 from collections import Counter

@@ -59,18 +59,18 @@ class RebalanceProgress:
         self._last_gap_ms = 0
 
     def note_formed(self, now_ms: int, *, waited: bool = True) -> None:
-        """Note that the generation is formed; not `waited` if a set delay has ended, or no member is left."""
+        """Note that the generation is formed; `waited` is False after the initial delay, or if no member is left."""
         if waited:
             self.slowest_join_ms += now_ms - self._joined_ms or self._last_gap_ms
         self.formed_ms = now_ms
 
     def note_rebalance_ended(self, now_ms: int) -> None:
-        """Note the assignment, or that no member is left; if the log refuses the record, the rebalance goes on."""
+        """Note the end: an assignment, or no member left. If the record of that is refused, the rebalance goes on."""
         self.ended_ms = now_ms
 
     @property
     def duration_ms(self) -> int:
-        """The time from its begin to its end."""
+        """The time from the begin of the rebalance to its end."""
         return self.ended_ms - self.began_ms
 
     @property
