@@ -95,7 +95,7 @@ class RequestContext(ReplyDependencies):
         self.client_host = client_host
         """The client's address as Kafka shows it: "/127.0.0.1"."""
         self.api = api
-        """The version of the api that handles the request (`versioned_api.VersionedApi`)."""
+        """The version of the api that handles the request (`single_api_version.SingleApiVersion`)."""
         self.request = request
         self.began_ns = 0
         """The time at which the node began to handle the request, by `Clock.nanos`."""
@@ -118,9 +118,8 @@ class RequestContext(ReplyDependencies):
         if self.on_abandoned is not None:
             self.on_abandoned()
 
-    @property
     def claim_first_api_use(self) -> bool:
-        """True if this is the first read for a request of this api on this connection."""
+        """Return True the first time that a request of this api calls it on this connection, else False."""
         return self.sink.claim_first_api_use(self.api_key)
 
     def answer_by_sliced_work(self, work: Work) -> ParkedSentinel:

@@ -40,7 +40,7 @@ def handle(
 ) -> FindCoordinatorResponse | ParkedSentinel:
     """Name the node that coordinates each key. The empty key is valid, and a repeated key gets a result each time."""
     version = ctx.api_version
-    if request.key_type == TRANSACTION and ctx.claim_first_api_use:
+    if request.key_type == TRANSACTION and ctx.claim_first_api_use():
         log.warning(
             "a client asks for transactions, which are not coordinated here",
             client_id=ctx.client_id,

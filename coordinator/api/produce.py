@@ -50,7 +50,7 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ParkedSe
         if not any(topic.partition_data for topic in request.topic_data):
             return SILENT
         raise ProtocolError(f"it produces without waiting for an answer: {WHY}")
-    if ctx.claim_first_api_use:
+    if ctx.claim_first_api_use():
         log.warning(
             "a client produces, and no records are kept here",
             client_id=ctx.client_id,

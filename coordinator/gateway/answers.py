@@ -68,7 +68,7 @@ DELETE: Final = 1
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
-def find_versioned_api(frame: bytes) -> SingleApiVersion:
+def find_single_api_version(frame: bytes) -> SingleApiVersion:
     """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
     return DECLARED.routes[read_api_version_prefix(frame)]
 
@@ -85,14 +85,14 @@ def get_our_offered_versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange
 
 def decode_coordinator_request(frame: bytes) -> Any:
     """Decode a request of `DECLARED`. Raises ProtocolError."""
-    api = find_versioned_api(frame)
+    api = find_single_api_version(frame)
     _, pos = decode_request_header(frame, api.flexible)
     return api.decode(frame, pos)
 
 
 def encode_response_to_request(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
-    api = find_versioned_api(frame)
+    api = find_single_api_version(frame)
     header, _ = decode_request_header(frame, api.flexible)
     if api.adapt is not None:
         response = api.adapt(response, header.api_version)
@@ -113,7 +113,7 @@ def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
     """
     return encode_response_to_request(
         frame,
-        find_versioned_api(frame).error_response(
+        find_single_api_version(frame).error_response(
             decode_coordinator_request(frame), error, read_api_version_prefix(frame) & 0xFFFF
         ),
     )

@@ -245,7 +245,7 @@ def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
     parts = find_splitter(route.api_key, route.version)
-    nothing = answers.find_versioned_api(frame).error_response(
+    nothing = answers.find_single_api_version(frame).error_response(
         parts.make_partial_request(request, ()), ErrorCode.NONE, route.version
     )
     if own is not None:
@@ -311,7 +311,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
     parts = find_splitter(route.api_key, route.version)
     part = parts.make_partial_request(request, groups)
     return parts.get_response_rows(
-        part, answers.find_versioned_api(frame).error_response(part, error, route.version)
+        part, answers.find_single_api_version(frame).error_response(part, error, route.version)
     )
 
 

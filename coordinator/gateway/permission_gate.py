@@ -194,7 +194,7 @@ def _unless_many(
 
 def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RequestAndRuleResult:
     request = answers.decode_coordinator_request(frame) if request is None else request
-    rule, refuse = RULES[route.api_key], answers.find_versioned_api(frame).error_response
+    rule, refuse = RULES[route.api_key], answers.find_single_api_version(frame).error_response
     return RequestAndRuleResult(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 

@@ -272,7 +272,7 @@ def _find_coordinator(
 def _key_type(version: int, frame: bytes) -> int:
     """Return the type of key for which a coordinator is wanted. Raises ProtocolError."""
     if version >= SEVERAL_KEYS_FROM:  # the key type comes first, and the rest may be long
-        _, pos = decode_request_header(frame, answers.find_versioned_api(frame).flexible)
+        _, pos = decode_request_header(frame, answers.find_single_api_version(frame).flexible)
         return frame[pos] if pos < len(frame) else GROUP
     return GROUP if version < KEY_TYPE_FROM else int(answers.decode_coordinator_request(frame).key_type)
 

@@ -118,7 +118,7 @@ class FieldReader:
         return None if size == -1 else self._text(size)
 
     def check_array_length(self, size: int) -> int:
-        """Return `size`, after a check that so many elements of at least one byte can follow."""
+        """Return `size`; raise CorruptRecord if it is negative or exceeds the number of bytes left."""
         if not 0 <= size <= len(self._data) - self._pos:
             raise CorruptRecord(f"{self._what}: an array of {size} elements at byte {self._pos}")
         return size
