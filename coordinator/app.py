@@ -94,7 +94,7 @@ class App(NodeComponents):
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
-        await self.listener.start()
+        await self.listener.start_accepting()
         self.start_periodic_jobs()
         metrics = await self._start_admin()
         self.loop_watch.start()  # after the imports, the one long pause, in which no client is served yet
@@ -141,7 +141,7 @@ class App(NodeComponents):
             limits=TopicLimits.from_settings(self.settings),
         )
         try:
-            store.load(self.settings.offsets_topic_num_partitions)
+            store.load_or_create(self.settings.offsets_topic_num_partitions)
         except StorageError as error:
             raise CannotStart(str(error)) from error
         self._topics, self._dropped_upto = store, store.deletions.number

@@ -25,7 +25,7 @@ def fold_groups(
     numbers = np.flatnonzero(readable)
     if not len(numbers):
         return
-    group, groups = rows.dictionary_codes("group", numbers)
+    group, groups = rows.encode_column_as_dictionary("group", numbers)
     placement.note_misplaced_groups(groups, group, numbers)
     runs = RowsByKey(combine_keys([group]))
     ordered = numbers[runs.order]
@@ -83,7 +83,7 @@ def _group_rows(
 def _rebalances(rows: FoldInputRows, numbers: Longs) -> Iterator[pa.RecordBatch]:
     if not len(numbers):
         return
-    group, _ = rows.dictionary_codes("group", numbers)
+    group, _ = rows.encode_column_as_dictionary("group", numbers)
     hour = rows.longs("timestamp")[numbers] // HOUR_MS
     runs = RowsByKey(combine_keys([group, hour]))
     yield make_partial_batch(

@@ -25,8 +25,8 @@ def fold_offsets(
     numbers = np.flatnonzero(readable & stands.counts)
     if not len(numbers):
         return
-    group, groups = rows.dictionary_codes("group", numbers)
-    topic, _ = rows.dictionary_codes("topic", numbers)
+    group, groups = rows.encode_column_as_dictionary("group", numbers)
+    topic, _ = rows.encode_column_as_dictionary("topic", numbers)
     placement.note_misplaced_groups(groups, group, numbers)
     pending_of = stands.pending_of[numbers]
     runs = RowsByKey(combine_keys([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))

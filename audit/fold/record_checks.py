@@ -49,7 +49,7 @@ def note_problem_records(
 
 
 def _other_groups(rows: FoldInputRows, which: Bools) -> Iterator[pa.RecordBatch]:
-    keys, counts = rows.dictionary_codes("raw_key", np.flatnonzero(which))
+    keys, counts = rows.encode_column_as_dictionary("raw_key", np.flatnonzero(which))
     totals: dict[str, int] = {}
     for key, count in zip(counts.to_pylist(), np.bincount(keys, minlength=len(counts)).tolist(), strict=True):
         group = _group_of(key)

@@ -90,7 +90,7 @@ class FoldInputRows:
         taken = self.get_arrow_column(name).take(pa.array(rows))
         return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
 
-    def dictionary_codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
+    def encode_column_as_dictionary(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
         """Return the same as the function `encode_dictionary`, for a column in these rows."""
         return encode_dictionary(self.get_arrow_column(name).take(pa.array(rows)))
 

@@ -120,7 +120,7 @@ class AdminServer:
                 status=500, text="the metrics could not be collected; the log has the reason\n"
             )
         finally:
-            self.guard.on_response_sent(transport)
+            self.guard.restart_clock_after_response(transport)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         body, content_type = await self.page.get(request.headers.get("Accept", ""))

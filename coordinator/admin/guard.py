@@ -42,7 +42,7 @@ class Guard:
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.stop_clock()
 
-    def on_response_sent(self, transport: asyncio.BaseTransport | None) -> None:
+    def restart_clock_after_response(self, transport: asyncio.BaseTransport | None) -> None:
         """Restart a connection's clock, because its request is answered."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.start_clock()

@@ -33,7 +33,7 @@ from coordinator.api.partition_checks import (
     can_answer_for,
     find_partition_error_code,
 )
-from coordinator.api.slices import cast_as_list, iterate_with_pauses, respond_in_slices
+from coordinator.api.slices import cast_as_list, iterate_with_none_at_pauses, respond_in_slices
 from coordinator.api.topics import find_topic, topic_id_to_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
@@ -94,7 +94,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> I
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
     errors: set[ErrorCode] = set()
     for wanted in request.topics:
-        for partition in iterate_with_pauses(_partitions(node, request, wanted, version, errors)):
+        for partition in iterate_with_none_at_pauses(_partitions(node, request, wanted, version, errors)):
             if partition is None:
                 yield
         yield

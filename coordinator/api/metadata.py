@@ -17,7 +17,12 @@ from typing import Final
 
 from coordinator.api.context import InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, iterate_with_pauses, respond_in_slices
+from coordinator.api.slices import (
+    ITEMS_PER_SLICE,
+    cast_as_list,
+    iterate_with_none_at_pauses,
+    respond_in_slices,
+)
 from coordinator.api.topic_changes import change_and_answer
 from coordinator.authorization.authorizer import authorized_operations
 from coordinator.authorization.permissions import CLUSTER_NAME, ResourceType
@@ -68,7 +73,7 @@ def _asked(wanted: Iterable[MetadataRequestTopic], version: int) -> Generator[No
     are_possible = True
     ids: dict[uuid.UUID, None] = {}
     names: dict[str, None] = {}
-    for topic in iterate_with_pauses(wanted):
+    for topic in iterate_with_none_at_pauses(wanted):
         if topic is None:
             yield
             continue

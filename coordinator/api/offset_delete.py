@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from coordinator.api.context import ParkedSentinel, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.refused_topics_first import merge_refused_before_answered
-from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
+from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
 from coordinator.api.topics import trigger_topic_search
 from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
@@ -48,7 +48,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept:
         known = node.catalogue.get(topic.name)
         existing: list[int] = []
         missing: list[int] = []
-        for partition in iterate_with_pauses(topic.partitions):
+        for partition in iterate_with_none_at_pauses(topic.partitions):
             if partition is None:
                 yield
             else:

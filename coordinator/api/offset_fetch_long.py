@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from coordinator.api.context import ParkedSentinel, RequestContext
-from coordinator.api.slices import ANSWER_BYTES_MAX, iterate_with_pauses, respond_in_slices
+from coordinator.api.slices import ANSWER_BYTES_MAX, iterate_with_none_at_pauses, respond_in_slices
 from coordinator.api.topics import request_unknown_topics_search
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
@@ -106,7 +106,7 @@ def _topics(
     offsets: Offsets = {} if isinstance(kept, AbsentGroup) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
-    for topic in iterate_with_pauses(list(offsets) if wanted is None else wanted):
+    for topic in iterate_with_none_at_pauses(list(offsets) if wanted is None else wanted):
         known: Topic | None = None
         if topic is not None and wanted is not None:
             request_unknown_topics_search(node, (topic,), by_id=by_id)
@@ -160,7 +160,7 @@ def _many_partitions(
     indexes: list[int],
     ctx: RequestContext,
 ) -> Iterator[Any]:
-    for index in iterate_with_pauses(indexes):
+    for index in iterate_with_none_at_pauses(indexes):
         if index is None:
             _still_there(node, kept, ctx)
             yield None

@@ -67,7 +67,7 @@ def make_and_count_error_in_steps(stats: "Stats", ctx: RequestContext, error: Er
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
     if ctx.api.counts_part_errors:
-        for code in iterate_with_pauses(iterate_part_errors(ctx.api.error_parts, response)):
+        for code in iterate_with_none_at_pauses(iterate_part_errors(ctx.api.error_parts, response)):
             if code is None:
                 yield
             else:
@@ -94,7 +94,7 @@ def cast_as_list(items: Iterable[T | None]) -> list[T]:
     return cast("list[T]", items)
 
 
-def iterate_with_pauses(items: Iterable[T]) -> Iterator[T | None]:
+def iterate_with_none_at_pauses(items: Iterable[T]) -> Iterator[T | None]:
     """Yield the items, and None after every ITEMS_PER_SLICE of them, at which the caller yields to the event loop."""
     for index, item in enumerate(items):
         yield item

@@ -82,7 +82,7 @@ def find_new_topic_refusal(topic: Topic, totals: Totals, limits: TopicLimits) ->
         return limited
     if totals.topics >= limits.topics:
         return _refused("max.topics", f"There may be {limits.topics} topics, and there are {totals.topics}")
-    return _refuse_more(count_config_bytes(topic), totals, limits) or find_partitions_refusal(
+    return _refuse_more(count_config_bytes(topic), totals, limits) or find_added_partitions_refusal(
         topic.partitions, totals, limits
     )
 
@@ -110,7 +110,7 @@ def _refuse_more(more_bytes: int, totals: Totals, limits: TopicLimits) -> LimitR
     return _refused("topic.config.total.max.bytes", reason)
 
 
-def find_partitions_refusal(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+def find_added_partitions_refusal(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
     """Return a refusal if there is no room for this many more partitions, else None."""
     if more > limits.partitions_per_request:
         reason = f"One request may make {limits.partitions_per_request} partitions, and not {more}"

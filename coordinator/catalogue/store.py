@@ -52,7 +52,7 @@ class CatalogueStore(CatalogueWriter):
         self._notes = self._noted_notes = 0  # how many were begun, and up to which one all are on disk
         self._coming = Changes()  # the creations, stored once the deletions are applied
 
-    def load(self, offsets_partitions: int) -> Catalogue:
+    def load_or_create(self, offsets_partitions: int) -> Catalogue:
         """Read the catalogue, or create one in a new data directory, so that its ids stay. Blocks.
 
         Raises CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged, or another StorageError for a file that cannot

@@ -13,8 +13,8 @@ from coordinator.catalogue.limits import (
     LimitRefusal,
     TopicLimits,
     Totals,
+    find_added_partitions_refusal,
     find_new_topic_refusal,
-    find_partitions_refusal,
     find_settings_refusal,
     find_width_refusal,
 )
@@ -114,7 +114,7 @@ class MutableTopics(ABC):
                 f"The topic {name} currently has {topic.partitions} partition(s); "
                 f"{count} would not be an increase.",
             )
-        if limited := find_partitions_refusal(count - topic.partitions, self.totals, self.limits):
+        if limited := find_added_partitions_refusal(count - topic.partitions, self.totals, self.limits):
             return self._counted(limited)
         if refusal := find_width_refusal(count, self.limits):
             return refusal

@@ -95,7 +95,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     """Return the expiring offsets in a stopped node's directory, which is not changed. Raises CommandError."""
     from coordinator.host_resources import real_machine
     from coordinator.jobs.expiry_preview import ExpiryPreview, add_groups_to_preview
-    from coordinator.partitions.offline_shard import read_shard
+    from coordinator.partitions.offline_partition_reader import read_shard
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
     from storage.format.record_decoder import RecordDecoder

@@ -77,7 +77,7 @@ def _placements(
     One of several directories of a broker does not have all partitions. Raises StorageError.
     """
     from coordinator.catalogue.startup_checks import read_partition_count
-    from coordinator.partitions.offline_shard import read_shard, tally_group_placement
+    from coordinator.partitions.offline_partition_reader import read_shard, tally_group_placement
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
     from storage.format.record_decoder import RecordDecoder

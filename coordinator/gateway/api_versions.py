@@ -11,7 +11,7 @@ from typing import Final
 from coordinator.api import api_versions
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.offload import Offloader, is_long, rewrite_whole_response
+from coordinator.gateway.offload import Offloader, apply_change_to_whole_response, is_long
 from coordinator.gateway.rewriting import OfferedVersions
 from coordinator.gateway.routing_types import BROKER, HERE, LENGTH_BYTES, ClientSession, Route, Verdict
 from protocol.apis import ApiKey
@@ -53,7 +53,7 @@ class ApiVersionsHandler:
         asked, answer = await self._ask(session, frame, request)
         if is_checked and not api_versions.is_for_this_node(request, self._book.cluster_id, session.node_id):
             return _error(frame, request, ErrorCode.REBOOTSTRAP_REQUIRED, route.version)
-        work = partial(rewrite_whole_response, self._changes(asked, route.version), answer)
+        work = partial(apply_change_to_whole_response, self._changes(asked, route.version), answer)
         made, _ = await self._offloader.run(session, work, is_long=is_long(answer))
         return Verdict(HERE, made)
 
@@ -61,11 +61,11 @@ class ApiVersionsHandler:
         self, session: ClientSession, frame: bytes, request: ApiVersionsRequest
     ) -> tuple[int, bytes]:
         """Ask in the newest version that the broker has; return that version, and the response with its length."""
-        answer = await session.ask(BROKER, _nameless(frame, request, NAMELESS_MAX))
+        answer = await session.send_own_request(BROKER, _nameless(frame, request, NAMELESS_MAX))
         newest = _newest_instead(answer)
         if newest is None:
             return NAMELESS_MAX, answer
-        return newest, await session.ask(BROKER, _nameless(frame, request, newest))
+        return newest, await session.send_own_request(BROKER, _nameless(frame, request, newest))
 
 
 def _nameless(frame: bytes, request: ApiVersionsRequest, version: int) -> bytes:

@@ -158,7 +158,7 @@ class ClusterAuthorizer:
         for query in queries:
             if len(asked) == QUERIES_AT_ONCE:
                 decisions.update(await self._answer(*asked.popleft()))
-            asked.append((query, self._session.ask(BROKER, query.frame)))
+            asked.append((query, self._session.send_own_request(BROKER, query.frame)))
         while asked:
             decisions.update(await self._answer(*asked.popleft()))
         return decisions

@@ -134,7 +134,7 @@ class ClusterGroupAnswerer:
         own = None
         if here:
             sent = await run(session, partial(_part, route, frame, request, here), is_long=long)
-            own = await session.ask(COORDINATOR, sent)
+            own = await session.send_own_request(COORDINATOR, sent)
         rows = [(group, row) for group, row in rows if group in still_absent]
         long = long or are_long or (own is not None and is_long(own))
         return await run(session, partial(_joined, route, frame, request, rows, own), is_long=long)
@@ -149,7 +149,7 @@ class ClusterGroupAnswerer:
             return []
         run, many = self._offloader.run, len(groups) > MANY
         question = await run(session, partial(_location, groups, discard_readings), is_long=many)
-        answer = await session.ask(COORDINATOR, question)
+        answer = await session.send_own_request(COORDINATOR, question)
         return await run(session, partial(_not_here, groups, answer), is_long=many)
 
     # --- requests to the cluster ---

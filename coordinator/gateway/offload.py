@@ -74,13 +74,13 @@ class Offloader:
             if len(frame) < size:
                 return None
             if size <= LONG_BYTES:
-                return rewrite_whole_response(change, frame)
-            return self.run(session, partial(rewrite_whole_response, change, frame), is_long=True)
+                return apply_change_to_whole_response(change, frame)
+            return self.run(session, partial(apply_change_to_whole_response, change, frame), is_long=True)
 
         return rewrite
 
 
-def rewrite_whole_response(change: Change, frame: bytes) -> tuple[bytes, int]:
+def apply_change_to_whole_response(change: Change, frame: bytes) -> tuple[bytes, int]:
     """Rewrite a whole response by `change`. Raises what `change` raises, and Truncated if the response is cut."""
     try:
         made = change(frame)

@@ -157,7 +157,7 @@ class PermissionGate:
             if answer is not None:
                 return answer
         return (
-            await session.ask(COORDINATOR, outcome.sent or with_length(frame))
+            await session.send_own_request(COORDINATOR, outcome.sent or with_length(frame))
             if outcome.is_filtered
             else None
         )

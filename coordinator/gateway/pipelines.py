@@ -98,7 +98,7 @@ class Pipelines:
         return count
 
     @property
-    def is_full(self) -> bool:
+    def exceeds_own_response_bytes(self) -> bool:
         """True if the bytes of waiting responses that were made here exceed ANSWERS_BYTES_MAX."""
         return self._answers_bytes > ANSWERS_BYTES_MAX
 

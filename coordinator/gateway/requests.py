@@ -99,7 +99,8 @@ class RequestReader:
     def _has_enough_pending(self) -> bool:
         """Return whether the next request has to wait for responses to those before it."""
         pipelines = self._pipelines
-        return (pipelines.is_full or len(pipelines.pending) >= PENDING_MAX) and not self.client_is_gone
+        is_full = pipelines.exceeds_own_response_bytes or len(pipelines.pending) >= PENDING_MAX
+        return is_full and not self.client_is_gone
 
     @property
     def inbox_bytes(self) -> int:

@@ -53,7 +53,7 @@ class ClientSession(Protocol):
     def client_is_gone(self) -> bool:
         """True if the client has closed its connection, so that responses are not read any more."""
 
-    def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
+    def send_own_request(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
         The promise raises NoResponseError if the coordinator is lost or the client is gone.

@@ -146,7 +146,7 @@ class Session:
             self._run(answers=True)
             self._io.continue_reading()
 
-    def ask(self, pipeline: int, frame: bytes) -> Promise[bytes]:
+    def send_own_request(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
         The promise raises NoResponseError if the coordinator is lost or the client is gone.

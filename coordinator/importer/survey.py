@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.groups.offsets.expiry import is_nonexistent_group
 from coordinator.importer.source import CannotImport
-from coordinator.partitions.offline_shard import read_shard, tally_group_placement
+from coordinator.partitions.offline_partition_reader import read_shard, tally_group_placement
 from coordinator.partitions.shard import Shard
 from protocol.newtypes import Partition
 from protocol.placement import PartitionPlacementTally, infer_later_partition_count

@@ -28,8 +28,8 @@ class Listener:
         self._is_private = is_private
         self._listening: asyncio.Server | None = None
 
-    async def start(self) -> None:
-        """Serve new clients, and those that wait in the socket's queue."""
+    async def start_accepting(self) -> None:
+        """Accept new clients from now on, and those that wait in the queue of the socket."""
         if self._is_private:
             self._listening = await self._loop.create_unix_server(
                 self._connect_privately, sock=self._sock, backlog=BACKLOG

@@ -120,7 +120,9 @@ class Adoptions:
             asked_ms=self._manager.clock.mono_ms(),
         )
 
-    def is_group_here(self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool) -> bool:
+    def should_answer_group_here(
+        self, waiting: ReplyDependencies, group_id: GroupId, *, discard_readings: bool
+    ) -> bool:
         """Return whether requests for a group belong to this node: the group is here, or the response is an error.
 
         A group is here if it was taken over, has something stored here, or has a member here. If it is not, and
@@ -377,7 +379,7 @@ class Adoptions:
 
     def _append(self, shard: Shard, kept: GroupEntry | None, records: Iterable[MarkRecord]) -> None:
         """Append records, all or none, in one batch, and apply them to the book and to a hidden group."""
-        shard.append_hidden_group_records(kept, list(records))
+        shard.append_and_apply_hidden_records(kept, list(records))
 
     def _records(self, group_id: GroupId, offsets: Sequence[AdoptedOffset]) -> list[MarkRecord]:
         return [
@@ -422,7 +424,7 @@ class Adoptions:
 def append_in_parts(shard: Shard, kept: GroupEntry | None, records: Sequence[MarkRecord]) -> None:
     """Append records of the book, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
     try:
-        shard.append_hidden_group_records(kept, records)
+        shard.append_and_apply_hidden_records(kept, records)
     except RecordTooLarge:
         if len(records) == 1:
             raise

@@ -280,13 +280,13 @@ class Shard:
     def mark_group_begun_here(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
         if group_id in self.confirmed_absent:
-            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_and_apply_hidden_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
             del self.confirmed_absent[group_id]
 
     def renew_begun_group_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
         if self.get_mark(group_id) == BEGUN:
-            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_and_apply_hidden_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
 
     def close_group(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
@@ -304,7 +304,7 @@ class Shard:
         kept.group.mark_dead_and_uncount()
         self.hidden[kept.group_id] = kept
 
-    def append_hidden_group_records(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
+    def append_and_apply_hidden_records(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
         """Append records, all or none, in one batch; apply them to the hidden group `kept`, or to the book.
 
         A record is for `kept` if it names that group, and for the book otherwise. Raises RecordTooLarge

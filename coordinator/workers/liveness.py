@@ -30,7 +30,7 @@ STOPPED_STATES: Final = frozenset("TtZX")
 RUNNABLE: Final = "R"
 
 
-class ProcessFacts(NamedTuple):
+class OsProcessSnapshot(NamedTuple):
     """A process as the system reports it: the state as in /proc, and the processor time of all threads."""
 
     state: str
@@ -61,7 +61,7 @@ class Liveness:
         self._is_slow = False
         self.slow_ms = 0.0
         """The length of the newest slow spell in ms; the spell may still last."""
-        self._seen: deque[ProcessFacts | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
+        self._seen: deque[OsProcessSnapshot | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
 
     @property
     def has_ever_answered(self) -> bool:
@@ -77,7 +77,7 @@ class Liveness:
             self._still = 0
             self._cpu_ns_at_turn = loop_cpu_ns
 
-    def count_ping_and_judge(self, facts: ProcessFacts | None) -> LivenessVerdict:
+    def count_ping_and_judge(self, facts: OsProcessSnapshot | None) -> LivenessVerdict:
         """Count one more ping, and return the verdict; `facts` are of this moment, None if the system reports none."""
         self._silent += 1
         self._still += 1

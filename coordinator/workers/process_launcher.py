@@ -11,7 +11,7 @@ import asyncio
 from struct import Struct
 from typing import Final, Protocol
 
-from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.liveness import OsProcessSnapshot
 
 PING: Final = b"?"
 """The request to a worker over its pulse; any number of pings, and any bytes, count as one request."""
@@ -26,7 +26,7 @@ class Process(Protocol):
     def pid(self) -> int:
         """A number for operators, unique among the running processes."""
 
-    def read_system_state(self) -> ProcessFacts | None:
+    def read_system_state(self) -> OsProcessSnapshot | None:
         """Return the current state that the system reports of the process; None if it reports none."""
 
     def kill(self) -> None:

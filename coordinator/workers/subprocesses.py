@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import coordinator
-from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.liveness import OsProcessSnapshot
 
 WORKER_MODULE: Final = "coordinator.workers.worker_main"
 
@@ -64,13 +64,13 @@ class WorkerSubprocess:
         """The operating system's id of the process."""
         return self._process.pid
 
-    def read_system_state(self) -> ProcessFacts | None:
+    def read_system_state(self) -> OsProcessSnapshot | None:
         """Return the process's state and processor time; None without /proc or once the process is gone."""
         try:
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return None
-        return ProcessFacts(fields[0], int(fields[11]) + int(fields[12]))
+        return OsProcessSnapshot(fields[0], int(fields[11]) + int(fields[12]))
 
     def kill(self) -> None:
         """Send SIGKILL, which ends a stopped process, too."""

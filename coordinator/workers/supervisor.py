@@ -154,7 +154,7 @@ class Supervisor:
             new_topic_id=machine.new_topic_id,
             limits=TopicLimits.from_settings(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
         )
-        store.load(settings.offsets_topic_num_partitions)
+        store.load_or_create(settings.offsets_topic_num_partitions)
         store.later = self.loop.call_soon
         return store
 

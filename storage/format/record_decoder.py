@@ -52,9 +52,9 @@ class RecordDecoder:
         self._topics: dict[bytes, str] = {}
 
     def decode_batch(self, batch: Batch) -> list[Record]:
-        """Return the records of a batch one by one, in order; otherwise as `decode_with_joined_offsets`."""
+        """Return the records of a batch one by one, in order; otherwise as `decode_with_commits_merged_by_topic`."""
         records: list[Record] = []
-        for record in self.decode_with_joined_offsets(batch):
+        for record in self.decode_with_commits_merged_by_topic(batch):
             if isinstance(record, TopicOffsetCommits):
                 group, topic = record.group, record.topic
                 records += [OffsetCommitRecord(group, topic, each, v) for each, v in record.values.items()]
@@ -62,7 +62,7 @@ class RecordDecoder:
                 records.append(record)
         return records
 
-    def decode_with_joined_offsets(self, batch: Batch) -> list[Record | TopicOffsetCommits]:
+    def decode_with_commits_merged_by_topic(self, batch: Batch) -> list[Record | TopicOffsetCommits]:
         """Return the records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
         Successive offsets of one group and topic are returned as one TopicOffsetCommits, with each partition at

@@ -42,12 +42,12 @@ class LogReplay:
     def replay(self, batch: Batch) -> Sequence[Record | TopicOffsetCommits]:
         """Return the records that take effect with this batch: its own, or those that waited for a commit marker.
 
-        Offsets may be grouped, as by RecordDecoder.decode_with_joined_offsets. Raises CorruptBatch, and CorruptRecord
-        if a record of a known kind cannot be decoded.
+        Offsets may be grouped, as by RecordDecoder.decode_with_commits_merged_by_topic. Raises CorruptBatch, and
+        CorruptRecord if a record of a known kind cannot be decoded.
         """
         if batch.producer_id == NO_PRODUCER_ID:
             if not self._pending:
-                return self._loader.decode_with_joined_offsets(batch)
+                return self._loader.decode_with_commits_merged_by_topic(batch)
             records = self._loader.decode_batch(batch)
             self._replace(records)
             return records

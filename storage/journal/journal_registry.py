@@ -60,7 +60,7 @@ class _CleanMark(msgspec.Struct):
     id: str | None = None
 
 
-def read_registry_file(fs: FileSystem, path: Path) -> JournalRegistryContents | None:
+def read_journals_in_use(fs: FileSystem, path: Path) -> JournalRegistryContents | None:
     """Read the list of journals; return None if it was never written. Raises CorruptLog if invalid, and OSError."""
     try:
         data = read_file(fs, path)
@@ -98,7 +98,7 @@ class JournalRegistry:
         self._fs = fs
         self._directory = directory
 
-    def store_journals(self, journals: Mapping[int, bytes]) -> None:
+    def write_journals_in_use(self, journals: Mapping[int, bytes]) -> None:
         """Replace the list by these journals. Durable on return. Raises OSError."""
         write_registry_file(self._fs, self._directory, journals)
         self.journals = dict(journals)
@@ -122,7 +122,7 @@ def consume_clean_mark(fs: FileSystem, data_dir: Path) -> bool:
     Returns whether no broker and no older version has written into the directory since this version stopped
     using it. Raises CorruptLog and OSError.
     """
-    note = read_registry_file(fs, data_dir / OPEN_JOURNALS_FILE)
+    note = read_journals_in_use(fs, data_dir / OPEN_JOURNALS_FILE)
     as_left = is_directory_unchanged(fs, data_dir)
     if as_left and note is not None and note.closed is not None:
         # Before the mark goes: without it the next start would not trust the note.
@@ -144,7 +144,7 @@ def remove_clean_mark(fs: FileSystem, data_dir: Path) -> None:
 
 def is_directory_unchanged(fs: FileSystem, data_dir: Path) -> bool:
     """Return the result of `consume_clean_mark`, but change nothing. Raises CorruptLog and OSError."""
-    note = read_registry_file(fs, data_dir / OPEN_JOURNALS_FILE)
+    note = read_journals_in_use(fs, data_dir / OPEN_JOURNALS_FILE)
     if note is None or note.closed is None:
         return note is not None
     try:
@@ -168,7 +168,7 @@ def find_journal_directories(fs: FileSystem, data_dir: Path) -> list[Path]:
     for name in names:
         directory = parse_journal_list_path(data_dir / name)
         if directory is not None:
-            note = read_registry_file(fs, data_dir / name)
+            note = read_journals_in_use(fs, data_dir / name)
             if note is not None and note.journals:
                 found.add(directory)
     return sorted(found)
@@ -232,7 +232,7 @@ def remove_gone_nodes_journals(fs: FileSystem, directories: Iterable[Path], kept
 
 def unlist_journals(fs: FileSystem, directory: Path, kept: Collection[Path]) -> None:
     """Remove all journals from a directory's list, except those in `kept`."""
-    note = read_registry_file(fs, journal_list_path(directory))
+    note = read_journals_in_use(fs, journal_list_path(directory))
     if note is None:
         return
     journals = {n: salt for n, salt in note.journals.items() if directory / journal_name(n) in kept}

@@ -122,7 +122,7 @@ class Journals:
         )
         try:
             # Before the new journal accepts a flush.
-            directory.in_use.store_journals(self._in_use() | {journal.number: journal.salt})
+            directory.in_use.write_journals_in_use(self._in_use() | {journal.number: journal.salt})
         except BaseException:
             journal.close()
             raise
@@ -139,7 +139,7 @@ class Journals:
                 retired, self._retired = self._retired, []
                 self._synced_flush = max(self._synced_flush, flush)
             # Before any journal is removed, so that a start misses none.
-            self._directory.in_use.store_journals(self._in_use())
+            self._directory.in_use.write_journals_in_use(self._in_use())
             for journal in retired:
                 journal.close()
                 remove_or_recycle(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)

@@ -96,7 +96,7 @@ class SegmentIndex:
 
     @property
     def is_doubtful(self) -> bool:
-        """True if a crash may have torn the files, and they were not checked since."""
+        """True if a crash may have torn the index files of this segment, and they were not checked since."""
         return self._thorough and not self._ready
 
     def remove(self) -> None:

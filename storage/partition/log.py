@@ -278,7 +278,7 @@ class PartitionLog:
         self._find_epochs()
         self._epochs.write()
 
-    def write_recovered_indexes(self) -> None:
+    def write_or_remove_indexes_after_recovery(self) -> None:
         """Write the index entries of batches that a recovery has appended, without reading any segment.
 
         Once the next recovery point is noted, no index before its segment is checked again: so those of full

@@ -26,7 +26,7 @@ from storage.journal.journal_registry import (
     find_journal_directories,
     find_journal_errors,
     is_directory_unchanged,
-    read_registry_file,
+    read_journals_in_use,
     remove_clean_mark,
     remove_gone_nodes_journals,
     write_registry_file,
@@ -66,7 +66,7 @@ def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
     in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
     damages: list[CorruptLog] = []
     for directory in directories:
-        note = read_registry_file(fs, journal_list_path(directory))
+        note = read_journals_in_use(fs, journal_list_path(directory))
         unknown = note is None or (directory == journal_dir(data_dir, None) and not as_left)
         noted = None if note is None or unknown else note.journals
         read: list[JournalContents] = []

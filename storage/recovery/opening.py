@@ -108,7 +108,7 @@ def _begin(
     all_kept = found.find_journals_of_partitions(found.failed) | set(kept)
     kept_here = {each.number: each.salt for each in found.journals if each.path in all_kept}
     try:
-        directory.in_use.store_journals(kept_here | {journal.number: journal.salt})
+        directory.in_use.write_journals_in_use(kept_here | {journal.number: journal.salt})
     except BaseException:
         journal.close()
         raise

@@ -44,7 +44,7 @@ from storage.journal.journal_reader import (
     read_journal,
     read_journals,
 )
-from storage.journal.journal_registry import check_journals_match, read_registry_file
+from storage.journal.journal_registry import check_journals_match, read_journals_in_use
 from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import DiscardedRange, JournalEntry, log_end_position, recover_log
 from storage.settings import LogSettings
@@ -139,7 +139,7 @@ class RecoveredDirectory(msgspec.Struct):
                 if seal and log.needs_fsync:
                     log.write_indexes(seal=True)
                 else:
-                    log.write_recovered_indexes()
+                    log.write_or_remove_indexes_after_recovery()
                 if log.needs_fsync:
                     log.fsync()
             except (CorruptLog, OSError) as error:
@@ -266,14 +266,14 @@ def _in_journals(
 
 def _noted(fs: FileSystem, directory: Path, given: RecoveryAssumptions) -> dict[int, bytes] | None:
     """Return the salts of the journals that should be in a directory, by number; None if that was not noted."""
-    note = read_registry_file(fs, journal_list_path(directory))
+    note = read_journals_in_use(fs, journal_list_path(directory))
     is_main = directory.name == JOURNAL_DIR
     return None if note is None or (is_main and not given.as_left) else note.journals
 
 
 def _what_is_left(fs: FileSystem, directory: Path, cuts: list[DiscardedRange]) -> list[JournalContents]:
     """Return all readable frames of the journals that belong to this directory."""
-    note = read_registry_file(fs, journal_list_path(directory))
+    note = read_journals_in_use(fs, journal_list_path(directory))
     journals: list[JournalContents] = []
     for name in fs.listdir(directory):
         number = parse_journal(name)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor's part of a data directory that several nodes share: it assigns partitions to the nodes.
+"""Handles the files of a data directory that several nodes share, for their supervisor.
+
+The supervisor decides which node has which partition; nothing here does.
 
 Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_in_shared_directory`).
 Only this module writes the files of the whole directory: the lock, the recovery points, the clean mark.
@@ -39,7 +41,7 @@ from storage.journal.journal_registry import (
     consume_clean_mark,
     find_journal_directories,
     mark_clean_stop,
-    read_registry_file,
+    read_journals_in_use,
     remove_gone_nodes_journals,
     write_registry_file,
 )
@@ -175,7 +177,7 @@ class SharedDirectory:
     def _note_use(self) -> None:
         """Write an empty list of journals if none is in use, so that from now on all writers are known."""
         directory = journal_dir(self.data_dir, None)
-        note = read_registry_file(self._fs, journal_list_path(directory))
+        note = read_journals_in_use(self._fs, journal_list_path(directory))
         if note is None or note.closed is not None:
             write_registry_file(self._fs, directory, {})
 

@@ -149,7 +149,9 @@ class FakeNode:
             new_topic_id=new_topic_id,
             limits=TopicLimits.from_settings(self.settings),
         )
-        self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
+        self.catalogue: Catalogue = self.catalogue_store.load_or_create(
+            self.settings.offsets_topic_num_partitions
+        )
         self.timers = FakeTimers()
         self.groups = Groups()
         self.group_access = GroupAccess(self.groups.manager)

@@ -46,7 +46,7 @@ class Bench:
     def __init__(self, data_dir: Path, fs: FileSystem | None = None) -> None:
         self.thread = ManualThread()
         self.store = store_in(data_dir, fs, self.thread)
-        self.catalogue = self.store.load(50)
+        self.catalogue = self.store.load_or_create(50)
         self.told: list[Any] = []
 
     def create(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Bench:
 
 
 def names_on_disk(data_dir: Path) -> list[str]:
-    stored = store_in(data_dir).load(50)
+    stored = store_in(data_dir).load_or_create(50)
     return [topic.name for topic in stored if topic.name != OFFSETS_TOPIC]
 
 
@@ -78,7 +78,7 @@ def test_a_new_directory_gets_a_catalogue_whose_ids_stay(tmp_path: Path) -> None
     first = Bench(tmp_path)
     assert first.names() == []
     assert first.catalogue.offsets_topic.partitions == 50
-    again = store_in(tmp_path).load(50)
+    again = store_in(tmp_path).load_or_create(50)
     assert again.offsets_topic == first.catalogue.offsets_topic
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_gone_is_not_made_anew(bench: Bench, tmp_path: Path) -> N
     kept = bench.store.path.read_bytes()
     bench.store.path.unlink()
     with pytest.raises(MissingCatalogue, match="missing") as caught:
-        store_in(tmp_path).load(50)
+        store_in(tmp_path).load_or_create(50)
     assert str(caught.value).startswith(str(bench.store.path))
     assert not bench.store.path.exists()
     bench.store.path.write_bytes(kept)
@@ -100,7 +100,7 @@ def test_a_first_start_that_was_interrupted_can_be_repeated(tmp_path: Path, oper
     (tmp_path / "__consumer_offsets-7").mkdir()  # a broker's
     fs = FragileFileSystem(operations)
     with suppress(PowerLoss):
-        store_in(tmp_path, fs).load(50)
+        store_in(tmp_path, fs).load_or_create(50)
     assert names_on_disk(tmp_path) == []
     (tmp_path / "catalogue.json").unlink()
     with pytest.raises(MissingCatalogue):
@@ -171,7 +171,7 @@ def test_a_write_that_the_system_refuses_is_a_storage_error(tmp_path: Path) -> N
 
     store = store_in(tmp_path, Full(1000))
     with pytest.raises(StorageFull, match=r"catalogue\.json: writing the catalogue failed: No space left"):
-        store.load(50)
+        store.load_or_create(50)
 
 
 def test_an_edit_that_fails_does_not_spoil_the_others(bench: Bench) -> None:
@@ -314,7 +314,7 @@ def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:
 
 def left_on_disk(bench: Bench, partition: int) -> list[str]:
     store = store_in(bench.store.path.parent)
-    store.load(50)
+    store.load_or_create(50)
     return store.deletions.undropped_topics(Partition(partition))
 
 
@@ -388,21 +388,21 @@ def test_a_note_that_could_not_be_written_is_written_with_the_next_change() -> N
 def test_another_number_of_offsets_partitions_is_refused(tmp_path: Path) -> None:
     Bench(tmp_path)
     with pytest.raises(OffsetsTopicChanged, match=r"is 60, but this data was made with 50"):
-        store_in(tmp_path).load(60)
+        store_in(tmp_path).load_or_create(60)
 
 
 def test_a_damaged_file_refuses_the_start_and_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.json"
     path.write_bytes(VERSION_1)
     with pytest.raises(CorruptCatalogue, match=r"catalogue\.json at byte 0: its version is 1"):
-        store_in(tmp_path).load(50)
+        store_in(tmp_path).load_or_create(50)
     assert path.read_bytes() == VERSION_1
 
 
 def test_a_file_that_cannot_be_read_refuses_the_start(tmp_path: Path) -> None:
     (tmp_path / "catalogue.json").mkdir()
     with pytest.raises(StorageError, match="reading the catalogue failed"):
-        store_in(tmp_path).load(50)
+        store_in(tmp_path).load_or_create(50)
 
 
 def crashed_after(data_dir: Path, operations: int, torn_bytes: int) -> tuple[FragileFileSystem, list[Any]]:

@@ -103,10 +103,10 @@ class TestRoutes:
     async def _filter(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
         try:
-            answered = await session.ask(COORDINATOR, pack(">i", len(frame)) + frame)
+            answered = await session.send_own_request(COORDINATOR, pack(">i", len(frame)) + frame)
         except NoResponseError:
             return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        assert await session.ask(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
+        assert await session.send_own_request(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
         whole = rewrite_whole(None, answered)
         assert whole is not None, "all of it is there"
         return Verdict(HERE, whole[0])
@@ -114,7 +114,9 @@ class TestRoutes:
     @staticmethod
     async def _gate(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         """Asks the broker a question of ours before it passes."""
-        assert await session.ask(BROKER, request(QUESTION, -7, frame[10:])) == answer(-7, frame[10:])
+        assert await session.send_own_request(BROKER, request(QUESTION, -7, frame[10:])) == answer(
+            -7, frame[10:]
+        )
         return Verdict(COORDINATOR)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coordinator.config import Address
 from coordinator.gateway import rewriting
 from coordinator.gateway.address_book import AddressBook, OurNode
-from coordinator.gateway.offload import Change, rewrite_whole_response
+from coordinator.gateway.offload import Change, apply_change_to_whole_response
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, OfferedVersions, compute_offers_for_broker
 from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
@@ -58,7 +58,7 @@ def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
 
 def rewritten(change: Change, frame: bytes) -> bytes:
     """All that leaves in place of this whole answer."""
-    head, taken = rewrite_whole_response(change, frame)
+    head, taken = apply_change_to_whole_response(change, frame)
     return head + frame[taken:]
 
 
@@ -294,7 +294,7 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
     }
     change = made[api](new_book(), version)
     with suppress(ProtocolError):
-        rewrite_whole_response(change, frame)
+        apply_change_to_whole_response(change, frame)
 
 
 @given(

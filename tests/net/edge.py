@@ -242,7 +242,7 @@ class Edge:
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
             cluster=ClusterTopology.of_single_node(Broker(1, "127.0.0.1", 9092)),
             group_access=GroupAccess(self.manager),
-            catalogue=store.load(settings.offsets_topic_num_partitions),
+            catalogue=store.load_or_create(settings.offsets_topic_num_partitions),
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,

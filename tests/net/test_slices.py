@@ -559,7 +559,7 @@ async def test_pieces_that_wait_end_with_their_connection(tmp_path: Path) -> Non
 
 
 def test_items_are_given_in_order_with_moments_between_them() -> None:
-    given = list(slices.iterate_with_pauses(range(120)))
+    given = list(slices.iterate_with_none_at_pauses(range(120)))
     assert [item for item in given if item is not None] == list(range(120))
     assert given.count(None) == 120 // slices.ITEMS_PER_SLICE
 

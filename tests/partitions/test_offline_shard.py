@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.partitions.offline_shard import read_shard
+from coordinator.partitions.offline_partition_reader import read_shard
 from coordinator.partitions.ownership_markers import ADOPTED, markers_group_id
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem

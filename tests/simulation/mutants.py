@@ -346,7 +346,8 @@ MUTANTS: Final = (
     Mutant(
         "a group that begins gets no mark",
         "coordinator.partitions.shard",
-        "            self.append_hidden_group_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
+        "            self.append_and_apply_hidden_records("
+        "None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
         "            del self.confirmed_absent",
         "            del self.confirmed_absent",
     ),

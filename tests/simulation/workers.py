@@ -11,7 +11,7 @@ from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.workers.assignment import OrderRefused
 from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
-from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.liveness import OsProcessSnapshot
 from coordinator.workers.process_launcher import ANSWER
 from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
@@ -74,8 +74,8 @@ class LaunchedBody(Body):
 
     # --- as the supervisor sees it ---
 
-    def read_system_state(self) -> ProcessFacts | None:
-        return ProcessFacts("S" if self.process.runs else "T", 0)
+    def read_system_state(self) -> OsProcessSnapshot | None:
+        return OsProcessSnapshot("S" if self.process.runs else "T", 0)
 
     def kill(self) -> None:
         if self.process.is_alive:

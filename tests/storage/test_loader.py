@@ -105,7 +105,7 @@ def test_offsets_in_a_row_come_together_and_lose_nothing(
     batch = read_checked_batch(built(records))
     loader = RecordDecoder()
     assert loader.decode_batch(batch) == records
-    runs = loader.decode_with_joined_offsets(batch)
+    runs = loader.decode_with_commits_merged_by_topic(batch)
     assert odd or len(runs) <= 3 * len(
         rows
     )  # a longer delta, or a partition that comes twice, begins another one

@@ -211,7 +211,7 @@ def test_the_fast_ways_are_taken() -> None:
     builder.append_offsets([TopicOffsetCommits(GroupId("group"), "topic", values)])
     (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     with calls_of("_load_one", record_decoder) as slow:
-        runs = RecordDecoder().decode_with_joined_offsets(read_checked_batch(data))
+        runs = RecordDecoder().decode_with_commits_merged_by_topic(read_checked_batch(data))
     assert slow == []
     assert len(runs) <= 3  # a longer delta begins another run
     chunk = chunk_of(data)

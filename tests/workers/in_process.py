@@ -11,7 +11,7 @@ from typing import Any
 
 from coordinator.config import Settings
 from coordinator.host_resources import HostResources
-from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.liveness import OsProcessSnapshot
 from coordinator.workers.process_launcher import ANSWER
 from coordinator.workers.worker import Worker
 
@@ -149,8 +149,8 @@ class Launched:
 
     # --- as the supervisor sees it ---
 
-    def read_system_state(self) -> ProcessFacts | None:
-        return ProcessFacts("T" if self.pulse.stopped else "S", 0)
+    def read_system_state(self) -> OsProcessSnapshot | None:
+        return OsProcessSnapshot("T" if self.pulse.stopped else "S", 0)
 
     def kill(self) -> None:
         """What is under way does not go on, nothing is said any more, and both lines are cut."""

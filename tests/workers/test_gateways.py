@@ -17,7 +17,7 @@ from coordinator.topology.gateway_view import GatewayView, ServingNode
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
 from coordinator.workers.gateway_process_pool import SPARE, GatewayProcessPool
-from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.liveness import OsProcessSnapshot
 from tests.partitions.running import eventually
 from tests.workers.in_process import KILLED, Pulse, connect
 
@@ -49,8 +49,8 @@ class Launched:
             self._ended.set_result(status)
             self.channel.close()
 
-    def read_system_state(self) -> ProcessFacts | None:
-        return ProcessFacts("S", 0)
+    def read_system_state(self) -> OsProcessSnapshot | None:
+        return OsProcessSnapshot("S", 0)
 
     def kill(self) -> None:
         self.end(KILLED)

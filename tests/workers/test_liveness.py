@@ -20,7 +20,7 @@ from coordinator.workers.liveness import (
     SILENCE_UNEXPLAINED,
     Liveness,
     LivenessVerdict,
-    ProcessFacts,
+    OsProcessSnapshot,
 )
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
 from coordinator.workers.messages import FromWorker
@@ -34,14 +34,14 @@ TIMEOUT_MS = 100
 STUCK_MS = 1_000
 INTERVAL_NS = TIMEOUT_MS * 1_000_000 // PINGS_PER_TIMEOUT
 PINGS_UNTIL_STUCK = STUCK_MS * PINGS_PER_TIMEOUT // TIMEOUT_MS
-IDLE = ProcessFacts("S", 7)
+IDLE = OsProcessSnapshot("S", 7)
 
 
 def liveness() -> Liveness:
     return Liveness(TIMEOUT_MS, STUCK_MS)
 
 
-def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[LivenessVerdict]:
+def verdicts_without_an_answer(pings: int, *facts: OsProcessSnapshot | None) -> list[LivenessVerdict]:
     """What each ping finds when nothing is answered; the last facts stay."""
     worker = liveness()
     worker.record_answer(1, 0)
@@ -50,12 +50,12 @@ def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[
 
 @pytest.mark.parametrize("state", ["S", "D", "T", "t"])
 def test_what_neither_answers_nor_computes_is_dead_after_the_timeout(state: str) -> None:
-    found = verdicts_without_an_answer(PINGS_PER_TIMEOUT + 1, ProcessFacts(state, 7))
+    found = verdicts_without_an_answer(PINGS_PER_TIMEOUT + 1, OsProcessSnapshot(state, 7))
     assert found == [LivenessVerdict.FINE] * PINGS_PER_TIMEOUT + [LivenessVerdict.DEAD]
 
 
 def test_what_computes_in_silence_is_slow_until_it_stops_computing() -> None:
-    computing = [ProcessFacts("S", ticks) for ticks in range(100)]
+    computing = [OsProcessSnapshot("S", ticks) for ticks in range(100)]
     found = verdicts_without_an_answer(100 + PINGS_PER_TIMEOUT, *computing)
     assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
     assert LivenessVerdict.DEAD not in found[:-1]
@@ -64,7 +64,7 @@ def test_what_computes_in_silence_is_slow_until_it_stops_computing() -> None:
 
 def test_what_waits_for_a_processor_is_not_dead() -> None:
     """A machine with too much to do may give a process nothing for a while."""
-    assert LivenessVerdict.DEAD not in verdicts_without_an_answer(1_000, ProcessFacts("R", 7))
+    assert LivenessVerdict.DEAD not in verdicts_without_an_answer(1_000, OsProcessSnapshot("R", 7))
 
 
 def test_where_the_system_does_not_tell_silence_has_to_last_longer() -> None:

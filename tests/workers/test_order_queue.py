@@ -86,7 +86,7 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     store = CatalogueStore(
         tmp_path, io.submit_with_callback, fs=machine.fs, new_topic_id=machine.new_topic_id
     )
-    store.load(PARTITIONS)
+    store.load_or_create(PARTITIONS)
     feed = TopicFeed(lambda: store.catalogue)
     store.on_changed, store.topics_version = feed.publish_changes, lambda: feed.version
     assignment = Assignment([Leader(1, LeaderEpoch(0))] * PARTITIONS, sorted(workers))

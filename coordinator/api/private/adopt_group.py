@@ -8,7 +8,7 @@ from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
+from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
 from coordinator.node import Node
 from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
 from protocol.apis import VersionRange
@@ -77,7 +77,7 @@ def parse_offsets_in_steps(topics: list[Any]) -> Generator[None, None, list[Adop
     """
     offsets: list[AdoptedOffset] = []
     places: set[tuple[str, int]] = set()
-    for found in iterate_with_pauses(_rows(topics)):
+    for found in iterate_with_none_at_pauses(_rows(topics)):
         if found is None:
             yield
             continue

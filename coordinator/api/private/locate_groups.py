@@ -8,7 +8,7 @@ from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.slices import iterate_with_pauses, run_work_and_respond
+from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
@@ -45,11 +45,13 @@ def _locate(
 ) -> Generator[None, None, LocateGroupsResponse]:
     here: list[bool] = []
     adoptions = node.group_access.adoptions
-    for group_id in iterate_with_pauses(request.group_ids):
+    for group_id in iterate_with_none_at_pauses(request.group_ids):
         if group_id is None:
             yield
         else:
-            here.append(adoptions.is_group_here(ctx, group_id, discard_readings=request.discard_readings))
+            here.append(
+                adoptions.should_answer_group_here(ctx, group_id, discard_readings=request.discard_readings)
+            )
     return _response(ErrorCode.NONE, here)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class PartitionRef(NamedTuple):
-    """One partition of a topic."""
+    """Names one partition of a topic: its topic and its number."""
 
     topic: str
     partition: int
@@ -125,7 +125,7 @@ class GroupTopicSummary(msgspec.Struct, frozen=True):
     lag: int | None
 
 
-class Description(msgspec.Struct, frozen=True, omit_defaults=True):
+class GroupDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The requested parts of `groups describe`."""
 
     group: str

@@ -12,7 +12,7 @@ from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Client
-    from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, PartitionRef
+    from coordinator.cli.cluster.model import CommittedOffset, GroupDescription, GroupDetails, PartitionRef
 
 
 @expand_dataclass_parameters
@@ -77,7 +77,7 @@ class PartsToDescribe:
 
 def fetch_descriptions(
     client: "Client", groups: Sequence[str], parts: PartsToDescribe
-) -> "tuple[list[Description], list[str]]":
+) -> "tuple[list[GroupDescription], list[str]]":
     """Return the descriptions of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
@@ -125,11 +125,11 @@ def _view(
     committed: "list[CommittedOffset] | None",
     ends: "dict[PartitionRef, int]",
     parts: PartsToDescribe,
-) -> "Description":
+) -> "GroupDescription":
     from coordinator.cli.cluster import model
 
     offsets = model.offset_views(details, committed, ends) if committed is not None else None
-    return model.Description(
+    return model.GroupDescription(
         details.group,
         state=model.make_group_view(details, offsets or ()) if parts.state else None,
         members=details.members if parts.members else None,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from coordinator.cli.cluster.model import AssignedTopic, Description, GroupListing, Member
+from coordinator.cli.cluster.model import AssignedTopic, GroupDescription, GroupListing, Member
 from coordinator.cli.render import ABSENT, Cell, print_table
 
 Row = tuple[Cell, ...]
@@ -20,7 +20,7 @@ def print_groups(groups: Sequence[GroupListing]) -> None:
     print_table(["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"], rows)
 
 
-def print_descriptions(descriptions: Sequence[Description]) -> None:
+def print_descriptions(descriptions: Sequence[GroupDescription]) -> None:
     """Print a table for each part that there is; with several groups, each row begins with the group."""
     several = len(descriptions) != 1
     states = [_state(each) for each in descriptions if each.state is not None]
@@ -72,7 +72,7 @@ _RARE = frozenset({"EPOCH", "TYPE", "TARGET", "METADATA"})
 """The columns that are left out if no row has a value in them."""
 
 
-def _state(described: Description) -> Row:
+def _state(described: GroupDescription) -> Row:
     state = described.state
     assert state is not None
     coordinator = f"{state.coordinator} (node {state.coordinator_id})"
@@ -95,7 +95,7 @@ def _member(member: Member) -> Row:
     )
 
 
-def _offsets(described: Description) -> list[Row]:
+def _offsets(described: GroupDescription) -> list[Row]:
     return [
         (
             described.group,
