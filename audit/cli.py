@@ -239,7 +239,7 @@ def _print_report(report: "Report", fail_on: str, out: str) -> int:
     lines = [
         verdict(report),
         *(
-            f"  {one.severity}: {one.display_name}, {one.extent_text}"
+            f"  {one.severity}: {one.display_name}, {one.occurrences_text}"
             for severity in reversed(SEVERITIES)
             for one in report.results_of_severity(severity)
         ),

@@ -151,7 +151,7 @@ class LogManager:
 
         Raises StorageError if that fails; the directory is unlocked all the same, and the next `open`
         recovers it. Does nothing the second time. In a shared
-        directory the journal is left to `SharedDirectory.replay_node_journal`.
+        directory the journal is left to `SharedDirectoryFiles.replay_node_journal`.
         """
         if self._health.closed:
             return

@@ -68,7 +68,7 @@ class SegmentWriter:
     def _drain(self, partition: Partition) -> int:
         """Write a partition's queue; nothing reads it meanwhile, because its batches are in neither place."""
         with self._journals.lock:
-            batches = self._pending.take_for_segment(partition)
+            batches = self._pending.take_all_batches(partition)
         log = self._partitions.get_or_create_log(partition)
         try:
             log.append_all(batches)

@@ -2,7 +2,7 @@
 """The check for groups that have been empty for longer than their offsets are kept."""
 
 from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
-from audit.checks.offset_group_joins import expiry_cutoff_ms
+from audit.checks.offset_group_joins import overdue_expiry_cutoff_ms
 from audit.facts.log_facts import Facts
 
 
@@ -12,7 +12,7 @@ def _query(facts: Facts) -> str:
         select *, last_position as position from live_groups
         left anti join (select partition, group from live_offsets where expire_timestamp > {now_ms}) kept
             using (partition, group)
-        where state = 'Empty' and state_timestamp >= 0 and state_timestamp <= {expiry_cutoff_ms(facts)}
+        where state = 'Empty' and state_timestamp >= 0 and state_timestamp <= {overdue_expiry_cutoff_ms(facts)}
     """
     hours = f"({now_ms} - state_timestamp) div 3600000"
     return merge_by_partition_sql(

@@ -2,7 +2,7 @@
 """The check for offsets that should have expired."""
 
 from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
-from audit.checks.offset_group_joins import EXPIRING, expiry_cutoff_ms
+from audit.checks.offset_group_joins import EXPIRING, overdue_expiry_cutoff_ms
 from audit.facts.log_facts import Facts
 
 
@@ -11,7 +11,7 @@ def _query(facts: Facts) -> str:
     own_limit = facts.options.as_of_ms - 2 * limits.offsets_retention_check_interval_ms
     rows = f"""
         select * from ({EXPIRING})
-        where coalesce(expire_timestamp <= {own_limit}, counts_from <= {expiry_cutoff_ms(facts)})
+        where coalesce(expire_timestamp <= {own_limit}, counts_from <= {overdue_expiry_cutoff_ms(facts)})
     """
     message = message_sql(
         "the offset of group %s for %s-%s should have expired",

@@ -36,7 +36,7 @@ here: subscriptions are not among the columns.)
 """
 
 
-def expiry_cutoff_ms(facts: Facts) -> int:
+def overdue_expiry_cutoff_ms(facts: Facts) -> int:
     """Return the time (ms): anything older has been past its retention for so long that two expiry jobs were due."""
     limits = facts.options.limits
     return (

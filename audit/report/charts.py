@@ -200,7 +200,7 @@ def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Chart:
 
 
 def shortened(name: str) -> str:
-    """Return a name that fits on a line, with characters replaced that cannot be shown."""
+    """Return a name cut to _NAME_MAX characters, of which the last is "…", with unprintable ones replaced."""
     shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
     return shown if len(shown) <= _NAME_MAX else shown[: _NAME_MAX - 1] + "…"
 

@@ -64,7 +64,7 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
 
 def _check(found: CheckResult) -> Iterator[str]:
     yield ""
-    yield f"### {escape_markdown(found.display_name)}: {found.extent_text}"
+    yield f"### {escape_markdown(found.display_name)}: {found.occurrences_text}"
     yield ""
     yield f"{escape_markdown(found.words.about)} **What to do:** {escape_markdown(found.words.todo)}"
     yield ""

@@ -60,7 +60,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.check.replace("_", " ")
 
     @property
-    def extent_text(self) -> str:
+    def occurrences_text(self) -> str:
         """The number of findings and of their partitions: `29 times in 5 partitions`."""
         where = f" in {_counted(self.partitions, 'partition')}" if self.partitions else ""
         return f"{_counted(self.count, 'time')}{where}"

@@ -118,7 +118,7 @@ def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
     try:
         with open_for_reading(segment.path) as (read, file_id):
             if file_id == segment.file_id:
-                for chunk in iter_segment_chunks(read, part.start, part.end, newest=part.last):
+                for chunk in iter_segment_chunks(read, part.start, part.end, is_newest_segment=part.last):
                     yield segment.path, chunk
                 return
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
         try:
             for segment, newest in _holding(segments, first, stop):
                 with open_for_reading(segment.path) as (read, _):
-                    for chunk in iter_segment_chunks(read, 0, segment.size_bytes, newest=newest):
+                    for chunk in iter_segment_chunks(read, 0, segment.size_bytes, is_newest_segment=newest):
                         cut = _within(chunk, first, stop)
                         if cut.starts:
                             yield segment.path, cut

@@ -244,7 +244,7 @@ def _segment_rows(
 ) -> Iterator[pa.RecordBatch]:
     chunks = (
         (segment.path, chunk)
-        for chunk in iter_segment_chunks(_reader(content), 0, len(content), newest=segment.newest)
+        for chunk in iter_segment_chunks(_reader(content), 0, len(content), is_newest_segment=segment.newest)
     )
     for path, chunk in skip_before_log_start(chunks, segment.base_offset, log_start):
         yield from decode_chunk_rows(path, segment.partition, chunk, columns)
@@ -264,7 +264,7 @@ def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
     def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for path, content in _files(batches):
             segment, end = newest[path], newest[path].base_offset
-            for chunk in iter_segment_chunks(_reader(content), 0, len(content), newest=True):
+            for chunk in iter_segment_chunks(_reader(content), 0, len(content), is_newest_segment=True):
                 end = max(end, next_offset(chunk))
             yield pa.RecordBatch.from_pydict({"partition": [segment.partition], "end": [end]})
 

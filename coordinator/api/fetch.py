@@ -31,7 +31,7 @@ from coordinator.api.partition_checks import (
     NO_EPOCH,
     READ_COMMITTED,
     can_answer_for,
-    find_partition_error_code,
+    find_existence_or_epoch_error,
 )
 from coordinator.api.slices import cast_as_list, iterate_with_none_at_pauses, respond_in_slices
 from coordinator.api.topics import find_topic, topic_id_to_bytes
@@ -248,7 +248,7 @@ def _error(
         return topic
     # In Fetch, unlike ListOffsets, Kafka treats any negative epoch as none (FetchRequest.optionalEpoch).
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
-    error = find_partition_error_code(node.cluster, topic, partition.partition, epoch)
+    error = find_existence_or_epoch_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # no broker replicates from here
     if error is ErrorCode.NONE and not can_answer_for(node, topic, partition.partition):

@@ -29,7 +29,7 @@ from coordinator.api.partition_checks import (
     NO_EPOCH,
     READ_COMMITTED,
     can_answer_for,
-    find_partition_error_code,
+    find_existence_or_epoch_error,
 )
 from coordinator.api.slices import cast_as_list
 from coordinator.catalogue.names import OFFSETS_TOPIC
@@ -145,7 +145,7 @@ def _sought(
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
     if named is None or version < named.since:
         return ErrorCode.UNSUPPORTED_VERSION
-    error = find_partition_error_code(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    error = find_existence_or_epoch_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
     if not can_answer_for(node, topic, row.partition_index):
@@ -261,7 +261,7 @@ def _find(
     place = PLACES.get(timestamp)
     if timestamp < 0 and (place is None or ctx.api_version < place.since):
         return ErrorCode.UNSUPPORTED_VERSION
-    error = find_partition_error_code(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    error = find_existence_or_epoch_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return error
     if not _depends_on_end(timestamp):

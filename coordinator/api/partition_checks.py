@@ -16,7 +16,7 @@ NO_EPOCH: Final = LeaderEpoch(-1)
 """The epoch in requests of a client that does not know it, or does not want it checked."""
 
 
-def find_partition_error_code(
+def find_existence_or_epoch_error(
     cluster: ClusterTopology, topic: Topic | None, index: int, client_epoch: int
 ) -> ErrorCode:
     """Return why a partition is refused, or NONE; `client_epoch` is the leader epoch in the request (KIP-320).

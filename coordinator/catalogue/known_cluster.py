@@ -20,7 +20,7 @@ VERSION: Final = 1
 
 
 class CorruptUpstream(StorageError):
-    """The file is not valid; it is left unchanged for an operator to inspect."""
+    """`upstream.json`, which names the cluster of the topics, is not valid; it is left for an operator to inspect."""
 
 
 class _ClusterFile(msgspec.Struct, forbid_unknown_fields=True):

@@ -64,7 +64,10 @@ class OurCoordinatorClient:
     async def store_adopted_offsets(
         self, group: GroupId, reading: FetchedGroupOffsets
     ) -> StoreAttemptOutcome:
-        """Store a reading of the cluster, unless the group is ours already or the reading is too old."""
+        """Have our coordinator take the group over, with the offsets that were read from the cluster.
+
+        It refuses if it has the group already, or if the offsets were read too long ago.
+        """
         answer = await self._adopt(group, reading)
         stored = parse_store_result(answer, reading)
         if stored is None:

@@ -52,7 +52,7 @@ class PendingResponse:
         self.refusal: Callable[[ErrorCode], bytes] | None = None
 
 
-class Pipeline:
+class PipelineState:
     """The requests that a broker or a coordinator has to answer, and the part of its responses that has arrived."""
 
     __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "rewriting")
@@ -86,7 +86,7 @@ class Pipelines:
         self._rewritten = 0  # the responses rewritten or read in this step
         self.delivered_bytes = 0
         """The bytes of the coordinator's responses that the coroutine of the current request holds."""
-        self.pipelines: Final = [Pipeline(), Pipeline()]
+        self.pipelines: Final = [PipelineState(), PipelineState()]
         """A list, because compiled code goes over it faster than over a tuple."""
 
     @property
@@ -219,7 +219,7 @@ class Pipelines:
             some = True
         return some
 
-    def _take(self, client: ClientSession, pipeline: Pipeline) -> bool:
+    def _take(self, client: ClientSession, pipeline: PipelineState) -> bool:
         """Send the responses of a pipeline whose turn it is; return whether one was sent to its end."""
         data = pipeline.inbox
         size = len(data)
@@ -271,7 +271,7 @@ class Pipelines:
             return True
         return self.has_used_its_share and (pending.promise is not None or pending.rewrite is not None)
 
-    def _next_response(self, pipeline: Pipeline, head: bytes) -> tuple[int, PendingResponse]:
+    def _next_response(self, pipeline: PipelineState, head: bytes) -> tuple[int, PendingResponse]:
         """Return the length of the response with this head, and its request. Raises ProtocolError."""
         length, correlation_id = int32_at(head, 0), int32_at(head, LENGTH_BYTES)
         if not pipeline.queue:
@@ -284,7 +284,12 @@ class Pipelines:
         return length, pending
 
     def _take_response(
-        self, client: ClientSession, pipeline: Pipeline, pending: PendingResponse, data: bytes, whole: int
+        self,
+        client: ClientSession,
+        pipeline: PipelineState,
+        pending: PendingResponse,
+        data: bytes,
+        whole: int,
     ) -> Rewritten:
         """Rewrite a response of `whole` bytes as far as it has arrived, or take the response to a request of our own.
 
@@ -314,13 +319,13 @@ class Pipelines:
             self._finished(pipeline)
         return made
 
-    def _finished(self, pipeline: Pipeline) -> None:
+    def _finished(self, pipeline: PipelineState) -> None:
         """Remove the pipeline's oldest request, which is the client's oldest, as its response was sent."""
         pipeline.queue.popleft()
         self.pending.popleft()
 
 
-def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data: bytes) -> Rewritten:
+def _rewritten(client: ClientSession, pipeline: PipelineState, rewrite: Rewrite, data: bytes) -> Rewritten:
     """Return the rewritten response, or None while its rewriting waits."""
     if pipeline.rewriting is None:
         made = rewrite(client, data)
@@ -333,7 +338,7 @@ def _rewritten(client: ClientSession, pipeline: Pipeline, rewrite: Rewrite, data
     return rewritten
 
 
-def _empty(pipeline: Pipeline) -> None:
+def _empty(pipeline: PipelineState) -> None:
     """Drop the bytes that have arrived from a pipeline."""
     pipeline.inbox = NOTHING
     pipeline.more = bytearray()

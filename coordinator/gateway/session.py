@@ -9,8 +9,8 @@ import struct
 from functools import partial
 from typing import Final
 
+from coordinator.gateway.client_request_reader import RequestReader
 from coordinator.gateway.pipelines import Pipelines
-from coordinator.gateway.requests import RequestReader
 from coordinator.gateway.routing_types import DroppableState, Routes
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise

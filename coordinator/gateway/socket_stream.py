@@ -51,7 +51,7 @@ class EndedStreamNotifier:
         self._loop = loop
         self._streams: deque[SocketStream] = deque()
 
-    def notify_owner_soon(self, stream: "SocketStream") -> None:
+    def close_and_notify_owner_soon(self, stream: "SocketStream") -> None:
         """Close this stream in a later turn of the event loop, and notify its owner."""
         self._streams.append(stream)
         if len(self._streams) == 1:
@@ -168,7 +168,7 @@ class SocketStream:
         if not size:
             self._is_read = False
             self._loop.remove_reader(sock.fileno())
-            self._ends.notify_owner_soon(self)
+            self._ends.close_and_notify_owner_soon(self)
         elif not self._ending and self._owner is not None:
             self._owner.receive_bytes(self, view[:size])
         if self._tls is not None and self._tls.pending():
@@ -189,7 +189,7 @@ class SocketStream:
         except _MEANWHILE:
             sent = 0
         except OSError:
-            self._ends.notify_owner_soon(self)
+            self._ends.close_and_notify_owner_soon(self)
             return
         if sent < len(data):
             self._keep(data, sent)

@@ -48,7 +48,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """True if the group has no members, and accepts commits without a generation."""
+        """True if the group is in state Empty: it has no members left, and accepts commits without a generation."""
 
     @property
     def has_members_or_pending(self) -> bool:

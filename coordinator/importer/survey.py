@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.groups.offsets.expiry import is_nonexistent_group
+from coordinator.groups.offsets.expiry import is_unstored_blank_group
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline_partition_reader import read_shard, tally_group_placement
 from coordinator.partitions.shard import Shard
@@ -65,7 +65,7 @@ def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_par
 
 def _count(shard: Shard, survey: Survey) -> None:
     for kept in shard.groups.values():
-        if is_nonexistent_group(kept.group, kept.offsets):
+        if is_unstored_blank_group(kept.group, kept.offsets):
             continue
         survey.groups += 1
         survey.offsets += kept.offsets.count

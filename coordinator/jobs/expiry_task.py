@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.partitions.adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.marker_expiry import expire_marks
+from coordinator.partitions.ownership_mark_expiry import expire_ownership_marks
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
@@ -50,7 +50,7 @@ async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptio
     removed = 0
     slices = Slices(clock.nanos)
     try:
-        for expired in expire_marks(manager, clock.wall_ms(), adoptions.on_given_back):
+        for expired in expire_ownership_marks(manager, clock.wall_ms(), adoptions.on_given_back):
             removed += expired
             if slices.is_over:
                 await slices.yield_to_event_loop()

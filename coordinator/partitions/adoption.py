@@ -17,7 +17,7 @@ or the partition moves. So `remove_group_if_unchanged` still checks for members,
 
 A group that neither this node nor the cluster has gets no mark, or a client that asks for endless ids would fill the
 log: it is *confirmed absent* for a moment, in memory. Its mark BEGUN is appended with its first record, and removed
-some time after the group (`marker_expiry`).
+some time after the group (`ownership_mark_expiry`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from coordinator.groups.limits import find_group_limit_error, find_offset_limit_error
-from coordinator.groups.offsets.expiry import is_nonexistent_group
+from coordinator.groups.offsets.expiry import is_unstored_blank_group
 from coordinator.partitions.append_errors import get_append_error_code
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_markers_group
@@ -133,7 +133,7 @@ class Adoptions:
         if isinstance(shard, ErrorCode):
             return True
         kept = shard.groups.get(group_id)
-        has_something = kept is not None and not is_nonexistent_group(kept.group, kept.offsets)
+        has_something = kept is not None and not is_unstored_blank_group(kept.group, kept.offsets)
         self._wait(waiting, shard, group_id)
         if has_something or shard.get_mark(group_id) in OURS:
             return True
@@ -185,7 +185,7 @@ class Adoptions:
             return AdoptionOutcome(ErrorCode.NONE, is_confirmed_absent=True)
         shard.confirmed_absent.pop(group_id, None)
         kept = shard.groups.get(group_id)
-        if kept is not None and is_nonexistent_group(kept.group, kept.offsets):
+        if kept is not None and is_unstored_blank_group(kept.group, kept.offsets):
             shard.remove(kept)  # a client began to join, and never did: the group has nothing to keep
         if not (yield from self._clear(shard, group_id)):
             return AdoptionOutcome(ErrorCode.NOT_COORDINATOR)

@@ -149,7 +149,7 @@ class GroupMetadataManager:
         yield from shard.hide_groups_in_steps()
         placement = shard.placement = PartitionPlacementTally(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
-            if expiry.is_nonexistent_group(kept.group, kept.offsets):
+            if expiry.is_unstored_blank_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
                 placement.add_group(kept.group_id)

@@ -3,7 +3,7 @@
 
 from typing import NamedTuple
 
-from coordinator.groups.offsets.expiry import is_nonexistent_group
+from coordinator.groups.offsets.expiry import is_unstored_blank_group
 from coordinator.partitions.shard import Shard
 from protocol.placement import PartitionPlacementTally
 from storage.disk.filesystem import FileSystem
@@ -40,6 +40,6 @@ def tally_group_placement(shard: Shard, num_partitions: int) -> PartitionPlaceme
     """Return the partitions, out of `num_partitions`, to which the groups of a partition belong."""
     placement = PartitionPlacementTally(shard.partition, num_partitions)
     for kept in shard.groups.values():
-        if not is_nonexistent_group(kept.group, kept.offsets):
+        if not is_unstored_blank_group(kept.group, kept.offsets):
             placement.add_group(kept.group_id)
     return placement

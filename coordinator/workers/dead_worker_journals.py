@@ -11,7 +11,7 @@ from coordinator.telemetry.logs import get_logger
 from protocol.newtypes import Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptLog, StorageError
-from storage.recovery.shared_directory import SharedDirectory, TakeoverResult
+from storage.recovery.shared_directory import SharedDirectoryFiles, TakeoverResult
 
 log = get_logger("supervisor")
 
@@ -23,7 +23,7 @@ class JournalTakeover:
     """Settles the journals of ended workers, and stores where partitions end that live workers have released."""
 
     def __init__(
-        self, io: BlockingCallThread, shared: SharedDirectory, is_stopping: Callable[[], bool]
+        self, io: BlockingCallThread, shared: SharedDirectoryFiles, is_stopping: Callable[[], bool]
     ) -> None:
         self._io = io
         self._shared = shared

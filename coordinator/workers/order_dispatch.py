@@ -25,7 +25,7 @@ from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
 from protocol.newtypes import Partition
 from storage.disk.filesystem import FileSystem
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 
 log = get_logger("supervisor")
 
@@ -54,7 +54,7 @@ class WorkerOrderSender:
         fs: FileSystem,
         data_dir: Path,
         assignment: Assignment,
-        shared: SharedDirectory,
+        shared: SharedDirectoryFiles,
         store: CatalogueStore,
         channel: Callable[[int], WorkerChannel | None],
         tasks: Tasks,

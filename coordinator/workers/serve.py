@@ -24,7 +24,7 @@ from coordinator.workers.subprocesses import WORKER_MODULE, SubprocessLauncher, 
 from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 
 log = get_logger("supervisor")
 
@@ -69,14 +69,16 @@ async def _open_and_serve(settings: Settings, announce: Announce, worker: str, g
 
 async def open_shared_data_directory(
     settings: Settings, machine: HostResources
-) -> tuple[SharedDirectory, MetaProperties]:
+) -> tuple[SharedDirectoryFiles, MetaProperties]:
     """Lock the data directory and settle the journals in it, which blocks. Raises StorageError."""
     loop, fs = asyncio.get_running_loop(), machine.fs
     deadline = loop.time() + ORPHANS_WAIT_S
     while True:
         try:
             raise_if_data_unfit(fs, settings)
-            shared, settled = SharedDirectory.open(settings.data_dir, make_storage_settings(settings), fs)
+            shared, settled = SharedDirectoryFiles.open(
+                settings.data_dir, make_storage_settings(settings), fs
+            )
             break
         except DirectoryLocked as locked:
             if locked.pid is None or is_alive(locked.pid) or loop.time() > deadline:
@@ -97,7 +99,7 @@ async def open_shared_data_directory(
 async def _serve(
     settings: Settings,
     machine: HostResources,
-    shared: SharedDirectory,
+    shared: SharedDirectoryFiles,
     meta: MetaProperties,
     announce: Announce,
     launch: Launcher,

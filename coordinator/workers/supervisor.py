@@ -45,7 +45,7 @@ from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
 from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 
 if TYPE_CHECKING:
     from coordinator.workers.upstream_sync import UpstreamSync
@@ -74,7 +74,7 @@ class Supervisor:
         loop: asyncio.AbstractEventLoop,
         machine: HostResources,
         launch: Launcher,
-        shared: SharedDirectory,
+        shared: SharedDirectoryFiles,
         cluster_id: str,
         launch_gateway: Launcher | None = None,
     ) -> None:

@@ -75,14 +75,15 @@ def iter_segment_chunks(
     start: int,
     end: int,
     *,
-    newest: bool,
+    is_newest_segment: bool,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[Chunk]:
     """Yield the pieces of a segment that start at a position from `start` up to `end`, or up to the file's end.
 
-    `newest` says whether the segment is the one that is written to. Errors of `read` pass through.
+    The tail of the newest segment, which is written to, may be incomplete without being damage. Errors of `read` pass
+    through.
     """
-    walker = _Walker(read, newest=newest)
+    walker = _Walker(read, newest=is_newest_segment)
     position = start
     while position < end:
         data = read(position, chunk_bytes)

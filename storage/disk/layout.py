@@ -110,7 +110,7 @@ def parse_segment(name: str) -> Offset | None:
     return Offset(int(match[1])) if match else None
 
 
-def parse_segment_base_offset(name: str) -> Offset:
+def parse_base_offset_of_any_segment_file(name: str) -> Offset:
     """Return the base offset in the name of any file of a segment, with any suffixes; -1 if there is none."""
     match = _SEGMENT_FILE.match(name)
     return Offset(int(match[1]) if match else -1)

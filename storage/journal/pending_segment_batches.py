@@ -40,7 +40,7 @@ class PendingBatches:
         """Return the partition that has waited longest, or None."""
         return next(iter(self._queues), None)
 
-    def take_for_segment(self, partition: Partition) -> list[bytes]:
+    def take_all_batches(self, partition: Partition) -> list[bytes]:
         """Return and remove a partition's queue; call `finish_segment_write` once its batches are in the segment."""
         return self._queues.pop(partition, [])
 

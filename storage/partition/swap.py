@@ -18,8 +18,8 @@ from storage.disk.layout import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
+    parse_base_offset_of_any_segment_file,
     parse_segment,
-    parse_segment_base_offset,
     segment_name,
 )
 from storage.partition.segment import Segment
@@ -79,9 +79,9 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
     for name in deleted:
         fs.remove(directory / name)
     # If a segment has both a `.swap` and a `.cleaned`, the swap was not whole yet; one of a later segment never counts.
-    first_cleaned = min((parse_segment_base_offset(name) for name in cleaned), default=None)
+    first_cleaned = min((parse_base_offset_of_any_segment_file(name) for name in cleaned), default=None)
     for name in list(swaps):
-        if first_cleaned is not None and parse_segment_base_offset(name) >= first_cleaned:
+        if first_cleaned is not None and parse_base_offset_of_any_segment_file(name) >= first_cleaned:
             fs.remove(directory / name)
             swaps.remove(name)
     for name in cleaned:
@@ -98,7 +98,7 @@ def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
     Raises OSError.
     """
     names = fs.listdir(directory)
-    cleaned = [parse_segment_base_offset(name) for name in names if name.endswith(CLEANED_SUFFIX)]
+    cleaned = [parse_base_offset_of_any_segment_file(name) for name in names if name.endswith(CLEANED_SUFFIX)]
     starts = (parse_segment(name.removesuffix(SWAP_SUFFIX)) for name in names if name.endswith(SWAP_SUFFIX))
     begun = [start for start in starts if start is not None and not (cleaned and start >= min(cleaned))]
     end = max((_next_offset(fs, directory, base_offset) for base_offset in begun), default=0)

@@ -146,7 +146,7 @@ class RecoveredDirectory(msgspec.Struct):
                 self.mark_partition_failed((topic, log.partition), _damage(log, error, at_start=at_start))
 
     def note_broker_writes(self, fs: FileSystem, data_dir: Path, topic: str, *, at_start: bool) -> None:
-        """Store the end offset and the leader epochs of each partition that a broker was the last to write.
+        """Store the end offset and the leader epochs of each partition that a Kafka broker was the last to write.
 
         A failed partition gets UNKNOWN_END. `at_start`: see `RecoveryAssumptions`. Durable on return. Raises OSError.
         """

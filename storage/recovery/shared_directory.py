@@ -64,7 +64,7 @@ class TakeoverResult(msgspec.Struct, frozen=True):
     cuts: Sequence[DiscardedRange]
 
 
-class SharedDirectory:
+class SharedDirectoryFiles:
     """A locked, shared data directory. All methods block and raise StorageError; for one thread at a time."""
 
     def __init__(self, fs: FileSystem, data_dir: Path, settings: LogSettings, lock: DirectoryLock) -> None:
@@ -83,7 +83,7 @@ class SharedDirectory:
     @classmethod
     def open(
         cls, data_dir: Path, settings: LogSettings, fs: FileSystem
-    ) -> tuple["SharedDirectory", TakeoverResult]:
+    ) -> tuple["SharedDirectoryFiles", TakeoverResult]:
         """Lock the directory (made if missing), and write the journals that nodes have left in it into the segments.
 
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError.

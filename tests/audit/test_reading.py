@@ -114,7 +114,11 @@ def test_a_batch_may_be_longer_than_what_is_read_at_once(chunk_bytes: int) -> No
     pieces = [
         (chunk.position + start, chunk.position + end, chunk.damages)
         for chunk in iter_segment_chunks(
-            lambda at, size: data[at : at + size], 0, len(data), newest=True, chunk_bytes=chunk_bytes
+            lambda at, size: data[at : at + size],
+            0,
+            len(data),
+            is_newest_segment=True,
+            chunk_bytes=chunk_bytes,
         )
         for start, end in zip(chunk.starts, chunk.ends, strict=True)
     ]
@@ -379,7 +383,9 @@ def test_damage_is_shown_unless_it_ends_before_the_log_starts(chunk_bytes: int) 
 
             return (
                 ("file", chunk)
-                for chunk in iter_segment_chunks(read, 0, len(data), newest=False, chunk_bytes=chunk_bytes)
+                for chunk in iter_segment_chunks(
+                    read, 0, len(data), is_newest_segment=False, chunk_bytes=chunk_bytes
+                )
             )
 
         for start in range(25):

@@ -12,6 +12,7 @@ from coordinator.authorization.permissions import Operation, Permission, Resourc
 from coordinator.config import Address
 from coordinator.gateway.address_book import DISCOVERED_MAX
 from coordinator.gateway.buffer_budget import COUNTED_FROM_BYTES, BufferBudget
+from coordinator.gateway.client_request_reader import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_ALWAYS,
     REMEMBERED_IN_ALL_MAX,
@@ -20,7 +21,6 @@ from coordinator.gateway.cluster_authorizer import (
     PermissionCache,
 )
 from coordinator.gateway.pipelines import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
-from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
 from coordinator.gateway.session import READ_BYTES, Session
 from protocol.apis import ApiKey

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.gateway.requests import ASKED_AT_ONCE, PENDING_MAX
+from coordinator.gateway.client_request_reader import ASKED_AT_ONCE, PENDING_MAX
 from coordinator.gateway.routing_types import (
     BROKER,
     COLLECTED_BYTES_MAX,

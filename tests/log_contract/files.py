@@ -16,7 +16,7 @@ from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.disk import SYNCS, Disk
@@ -131,7 +131,7 @@ class FileSubject(Subject):
 class ShareLog(FileLog):
     """A node's part of a directory; where a partition ends is noted when the node gives it away."""
 
-    shared: SharedDirectory
+    shared: SharedDirectoryFiles
 
     async def adopt(self, partition: Partition) -> None:
         """Open a partition for this node."""
@@ -152,7 +152,7 @@ class ShareSubject(FileSubject):
     kind = ShareLog
 
     def __init__(self, data_dir: Path) -> None:
-        self._directory, _ = SharedDirectory.open(data_dir, SETTINGS, RealFileSystem())
+        self._directory, _ = SharedDirectoryFiles.open(data_dir, SETTINGS, RealFileSystem())
         self._nodes = 0
         super().__init__(data_dir)
 

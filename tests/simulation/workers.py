@@ -19,7 +19,7 @@ from coordinator.workers.worker import Worker
 from protocol.newtypes import Partition
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.simulation.history import Broken
 from tests.simulation.lines import Line, connect
 from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topics, small, unwatched
@@ -170,7 +170,7 @@ class SupervisedHost:
     async def _start(self, body: Body) -> None:
         world, settings = self.world, self.world.settings
         try:
-            shared, _ = SharedDirectory.open(ROOT, small(make_storage_settings(settings)), body.disk)
+            shared, _ = SharedDirectoryFiles.open(ROOT, small(make_storage_settings(settings)), body.disk)
             meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
             supervisor = self._supervisor = self._new_supervisor(body, shared, meta.cluster_id)
             await supervisor.start()
@@ -184,7 +184,7 @@ class SupervisedHost:
             world.note(f"{body.name} serves")
             world.started()
 
-    def _new_supervisor(self, body: Body, shared: SharedDirectory, cluster_id: str) -> Supervisor:
+    def _new_supervisor(self, body: Body, shared: SharedDirectoryFiles, cluster_id: str) -> Supervisor:
         launch = partial(self._launch, body)
         return Supervisor(self.world.settings, self.world.loop, body.machine, launch, shared, cluster_id)
 

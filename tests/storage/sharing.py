@@ -16,7 +16,7 @@ from protocol.newtypes import Offset, Partition
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.storage.account import Account
 from tests.storage.faulty import Crash, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
@@ -33,7 +33,7 @@ class SharingMachine(Account):
     def __init__(self, seed: int, nodes: int = 2) -> None:
         """Start that many nodes, or, for 1, a single one that needs no sharing."""
         super().__init__(FaultyFileSystem(ROOT, random.Random(seed)), seed)
-        self.shared: SharedDirectory | None = None
+        self.shared: SharedDirectoryFiles | None = None
         self.managers: dict[int, LogManager] = {}
         self.owners: dict[int, int] = {}
         self.start(nodes)
@@ -46,7 +46,7 @@ class SharingMachine(Account):
             self.owners = dict.fromkeys(range(PARTITIONS), 1)
             assert self.managers[1].failed_partitions == {}, self.fs.log
             return
-        self.shared, settled = SharedDirectory.open(ROOT, SETTINGS, self.fs)
+        self.shared, settled = SharedDirectoryFiles.open(ROOT, SETTINGS, self.fs)
         assert settled.failed == {}, (settled, self.fs.log)
         for node in range(1, nodes + 1):
             self._start_node(node)
@@ -155,10 +155,10 @@ class SharingMachine(Account):
             self._insist(partial(self._adopt_anywhere, partition))
         self.compare(owned, power_loss=False)
 
-    def _adopt_anywhere(self, partition: int, _shared: SharedDirectory) -> None:
+    def _adopt_anywhere(self, partition: int, _shared: SharedDirectoryFiles) -> None:
         self._adopt(partition, self.rng.choice(sorted(self.managers)))
 
-    def _insist(self, step: Callable[[SharedDirectory], T]) -> T:
+    def _insist(self, step: Callable[[SharedDirectoryFiles], T]) -> T:
         """Do what a fault, which strikes once, must not keep us from; a failed node is repaired first."""
         assert self.shared is not None
         while True:

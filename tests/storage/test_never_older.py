@@ -21,7 +21,7 @@ from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
 from storage.recovery.journal_loss import find_damage, recover_despite_loss
 from storage.recovery.repair import carry_out, plan_repair
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
 from tests.storage.account import contents
 from tests.storage.cleaning import NOW as CLEANED_AT
@@ -421,10 +421,10 @@ def test_a_compaction_that_was_interrupted_is_no_damage_to_a_check() -> None:
 # --- several nodes ---
 
 
-def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager]]:
+def two_nodes() -> tuple[FaultyFileSystem, SharedDirectoryFiles, dict[int, LogManager]]:
     """Two nodes that share a directory: partitions 0 and 2 at node 1, partition 1 at node 2."""
     fs = FaultyFileSystem(ROOT)
-    shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+    shared, _ = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     managers = {
         node: LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, node, fs)
         for node in (1, 2)
@@ -450,7 +450,7 @@ Start = Callable[[FaultyFileSystem], object]
 @pytest.mark.parametrize(
     "start",
     [
-        lambda fs: SharedDirectory.open(ROOT, SETTINGS, fs),
+        lambda fs: SharedDirectoryFiles.open(ROOT, SETTINGS, fs),
         lambda fs: LogManager.open(ROOT, SETTINGS, fs),
     ],
 )
@@ -489,5 +489,5 @@ def test_journals_that_two_nodes_have_swapped_are_refused() -> None:
     one, two = (fs.inode(ROOT / f"journal.{node}" / f"{1:020d}.journal") for node in (1, 2))
     one.data, two.data = two.data, one.data
     with pytest.raises(CorruptLog, match="this is not the journal that was in use"):
-        SharedDirectory.open(ROOT, SETTINGS, fs)
+        SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     assert len(find_damage(fs, ROOT, SETTINGS.topic)) >= 2

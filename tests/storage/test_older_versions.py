@@ -13,7 +13,7 @@ from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
 from storage.recovery.journal_loss import find_damage, recover_despite_loss
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
 from tests.storage.account import contents
 from tests.storage.strategies import batch
@@ -57,7 +57,7 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
 
 def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path: Path) -> None:
     data_dir = unpacked(tmp_path, "shared")
-    shared, settled = SharedDirectory.open(data_dir, SETTINGS, RealFileSystem())
+    shared, settled = SharedDirectoryFiles.open(data_dir, SETTINGS, RealFileSystem())
     assert (settled.failed, list(settled.cuts)) == ({}, [])
     manager = LogManager.open_in_shared_directory(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):

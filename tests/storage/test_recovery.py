@@ -15,7 +15,7 @@ from storage.journal.journal_registry import write_registry_file
 from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
 from storage.recovery.recovery import UNKNOWN_END
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
@@ -282,7 +282,7 @@ def test_what_could_not_be_read_at_first_is_still_a_brokers_once_it_can(shared: 
     fs.inode(segment(0)).data[16] = 99
     for _ in range(2):
         if shared:
-            directory, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+            directory, _ = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
             assert directory.failed.keys() == {0}
             directory.close(clean=False)
         else:
@@ -314,7 +314,7 @@ def test_a_broker_leaves_gaps_wherever_it_copied_from_a_compacted_replica(
     write_offsets(fs, ROOT / CLEANER_OFFSET_FILE, {("other", Partition(0)): Offset(1)})
     assert check_partition(fs, ROOT, Partition(0)).damages == []
     if shared:
-        SharedDirectory.open(ROOT, SETTINGS, fs)[0].close(clean=False)
+        SharedDirectoryFiles.open(ROOT, SETTINGS, fs)[0].close(clean=False)
     else:
         LogManager.open(ROOT, SETTINGS, fs)
     fs.restart(power_loss=True)

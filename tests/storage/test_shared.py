@@ -17,7 +17,7 @@ from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.storage.cleaning import History, content, replay
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
@@ -176,7 +176,7 @@ def test_a_partition_that_the_disk_cannot_read_at_a_start_is_given_to_nobody_and
     LogManager.open(ROOT, SETTINGS, fs).close()
     fs.remove(ROOT / ".kafka_cleanshutdown")
     fs.unreadable.add(str(log))
-    shared, settled = SharedDirectory.open(ROOT, SETTINGS, fs)
+    shared, settled = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     assert [str(error) for error in settled.failed.values()] == [
         f"{log}: recovering it failed: Input/output error"
     ]
@@ -188,7 +188,7 @@ def test_a_partition_that_the_disk_cannot_read_at_a_start_is_given_to_nobody_and
 
 
 def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None:
-    shared, _ = SharedDirectory.open(tmp_path, SETTINGS, RealFileSystem())
+    shared, _ = SharedDirectoryFiles.open(tmp_path, SETTINGS, RealFileSystem())
     assert len(shared.lock_descriptors()) == 2
     with pytest.raises(DirectoryLocked):
         LogManager.open(tmp_path, SETTINGS, RealFileSystem())
@@ -199,7 +199,7 @@ def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None
 @pytest.mark.parametrize("ends", ["killed", "released"])
 def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) -> None:
     fs = FaultyFileSystem(ROOT)
-    shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+    shared, _ = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     first = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 1, fs)
     first.adopt(Partition(3), *shared.get_partition_recovery_point(Partition(3)))
     history = History(first, 3)
@@ -214,7 +214,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) is None
     if ends == "killed":
         fs.restart(power_loss=True)
-        shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+        shared, _ = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     else:
         shared.note_release(Partition(3), first.release(Partition(3)))
         # Nothing may be swapped into a partition that is not this node's any more.

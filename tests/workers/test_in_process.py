@@ -23,7 +23,7 @@ from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from storage.cleaner.work import write_cleaned_segments
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, partition_dir
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.net import requests
 from tests.partitions.running import commit_error, fetched
 from tests.partitions.test_deleted_topics import deletions_in, keep_deletion
@@ -88,7 +88,7 @@ class Host:
 
     async def start(self) -> None:
         """Start the supervisor, and wait until every partition is served."""
-        self.shared, _ = SharedDirectory.open(ROOT, make_storage_settings(SETTINGS), self.fs)
+        self.shared, _ = SharedDirectoryFiles.open(ROOT, make_storage_settings(SETTINGS), self.fs)
         machine = self._machine(0, asyncio.Event())
         self.supervisor = Supervisor(SETTINGS, self.loop, machine, self.launch, self.shared, "cluster")
         await self.supervisor.start()

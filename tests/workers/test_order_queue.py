@@ -20,7 +20,7 @@ from coordinator.workers.assignment import Assignment
 from coordinator.workers.order_dispatch import NAMES_PER_MESSAGE, WorkerOrderSender
 from coordinator.workers.topic_feed import TopicFeed
 from protocol.newtypes import LeaderEpoch, Partition
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.partitions.running import eventually
 from tests.support.idle import idle
 
@@ -82,7 +82,7 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     loop, machine = asyncio.get_running_loop(), real_machine()
     io = machine.thread(loop, "test-io")
     settings = Settings(data_dir=tmp_path, offsets_topic_num_partitions=PARTITIONS)
-    shared, _ = SharedDirectory.open(tmp_path, make_storage_settings(settings), machine.fs)
+    shared, _ = SharedDirectoryFiles.open(tmp_path, make_storage_settings(settings), machine.fs)
     store = CatalogueStore(
         tmp_path, io.submit_with_callback, fs=machine.fs, new_topic_id=machine.new_topic_id
     )

@@ -27,7 +27,7 @@ from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
 from tests.support.idle import idle
@@ -39,7 +39,7 @@ AWAY = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 class Played:
     """A worker, what it has said, and the supervisor's side of it."""
 
-    def __init__(self, app: WorkerApp, shared: SharedDirectory) -> None:
+    def __init__(self, app: WorkerApp, shared: SharedDirectoryFiles) -> None:
         self.app = app
         self.shared = shared
         self.said: list[Any] = []
@@ -148,7 +148,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
         **chosen,
     }
     settings = Settings(**given)
-    shared, _ = SharedDirectory.open(data_dir, make_storage_settings(settings), RealFileSystem())
+    shared, _ = SharedDirectoryFiles.open(data_dir, make_storage_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.add_topic(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, LeaderEpoch(1)),) * PARTITIONS)

@@ -55,7 +55,7 @@ from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC, TAKEN_OVER_FILE
 from storage.errors import StorageError
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
 from tests.support.idle import idle
 from tests.support.ids import new_topic_id
@@ -571,7 +571,7 @@ class HearingWorker(WorkerProcess[messages.FromWorker]):
         self.has_heard.set()
 
 
-def supervisor_of(shared: SharedDirectory) -> Supervisor:
+def supervisor_of(shared: SharedDirectoryFiles) -> Supervisor:
     """A supervisor that was not started."""
     settings = Settings(data_dir=shared.data_dir, workers=2)
     launch = SubprocessLauncher(shared.lock_descriptors)
@@ -579,7 +579,7 @@ def supervisor_of(shared: SharedDirectory) -> Supervisor:
 
 
 async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_changed(tmp_path: Path) -> None:
-    shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
+    shared, _ = SharedDirectoryFiles.open(tmp_path, LogSettings(), RealFileSystem())
     supervisor = supervisor_of(shared)
     try:
         last, following = HearingWorker(), HearingWorker()
@@ -769,7 +769,7 @@ async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None
 
 
 async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> None:
-    shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
+    shared, _ = SharedDirectoryFiles.open(tmp_path, LogSettings(), RealFileSystem())
     supervisor = supervisor_of(shared)
     control = ControlSocket(supervisor, tmp_path)
     await control.start()

@@ -55,7 +55,10 @@ async def adopt_requested_groups(
 async def give_back_requested_groups(
     here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
 ) -> None:
-    """Give groups back, and add each to `done`. Raises UpstreamError and CommandError if none can be given back."""
+    """Give groups back, one after the other, and add the result of each, or its failure, to `done`.
+
+    Raises UpstreamError and CommandError for an error that is not about a single group.
+    """
     groups = here.list_groups() if move.groups is None else move.groups
 
     async def one(group: GroupId) -> GroupMoveResult:

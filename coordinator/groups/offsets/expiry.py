@@ -49,7 +49,7 @@ def has_nothing_left(group: Group, offsets: CommittedOffsets, expiring: int) -> 
     return group.is_empty and not group.has_members_or_pending and offsets.count == expiring
 
 
-def is_nonexistent_group(group: Group, offsets: CommittedOffsets) -> bool:
+def is_unstored_blank_group(group: Group, offsets: CommittedOffsets) -> bool:
     """Return whether a loaded group does not exist: it was never stored, and all its offsets had tombstones."""
     return group.generation_id == 0 and not offsets.count and not group.has_members_or_pending
 

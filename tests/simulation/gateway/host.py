@@ -10,7 +10,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.host_resources import HostResources
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess, make_gateway
 from coordinator.workers.supervisor import Supervisor
-from storage.recovery.shared_directory import SharedDirectory
+from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.simulation.node import Body
 from tests.simulation.workers import KILLED, LaunchedBody, SupervisedHost
 
@@ -65,7 +65,7 @@ class GatewayHost(SupervisedHost):
         """All processes that are alive, the supervisor's first."""
         return [*super().bodies(), *self.gateways.values()]
 
-    def _new_supervisor(self, body: Body, shared: SharedDirectory, cluster_id: str) -> Supervisor:
+    def _new_supervisor(self, body: Body, shared: SharedDirectoryFiles, cluster_id: str) -> Supervisor:
         launch, launch_gateway = partial(self._launch, body), partial(self._launch_gateway, body)
         settings, loop = self.world.settings, self.world.loop
         return Supervisor(settings, loop, body.machine, launch, shared, cluster_id, launch_gateway)

@@ -32,7 +32,7 @@ GATEWAY_MUTANTS: Final = (
     ),
     Mutant(
         "a request passes while the one before it is decided",
-        "coordinator.gateway.requests",
+        "coordinator.gateway.client_request_reader",
         "        self.is_waiting = verdict is None\n        if verdict is None:\n            return False\n",
         "        if verdict is None:\n            return True\n",
     ),

@@ -19,7 +19,7 @@ from protocol.newtypes import GroupId
 MARKS_PER_STEP: Final = 50
 
 
-def expire_marks(
+def expire_ownership_marks(
     manager: GroupMetadataManager, now_wall_ms: int, on_expired: Callable[[GroupId], None]
 ) -> Iterator[int]:
     """Remove expired marks in steps, each of which yields their number. Raises RecordTooLarge."""
