@@ -27,6 +27,7 @@ from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.outside_changes import INTERVAL_MS as OUTSIDE_CHANGES_INTERVAL_MS
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.topology.leaders_file import start_single_node_leadership
 from coordinator.topology.view import Broker, ClusterTopology, Leader, View
@@ -289,6 +290,11 @@ class App(NodeComponents):
             lambda: self.budget.close_stuck_readers(self.clock.mono_ms()),
         )
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
+        every(
+            "log_outside_changes",
+            OUTSIDE_CHANGES_INTERVAL_MS,
+            self.group_access.outside_changes.write_due_lines,
+        )
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.start_cleaning_if_idle)
         if settings.log_flush == "interval":
@@ -339,6 +345,7 @@ class App(NodeComponents):
         write("unloaded all partitions", groups=groups)
         if self.server is not None:
             await self._close_connections(self.server, deadline)
+        self.group_access.outside_changes.write_all_lines()
         await self._close_parts()
         write("stopped")
 

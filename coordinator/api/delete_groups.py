@@ -8,6 +8,7 @@ from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import ITEMS_PER_SLICE, cast_as_list, respond_in_slices
 from coordinator.node import Node
+from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -26,7 +27,14 @@ def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
     for group_id in dict.fromkeys(map(GroupId, request.groups_names)):
-        error = yield from node.group_access.delete_group_in_steps(ctx, group_id, ITEMS_PER_SLICE)
+        group_access = node.group_access
+        count, _metadata_bytes = group_access.measure_group_offsets(group_id)
+        first = group_access.select_first_offsets(group_id, NAMED_MAX)
+        error = yield from group_access.delete_group_in_steps(ctx, group_id, ITEMS_PER_SLICE)
+        if error is ErrorCode.NONE:
+            moves = [(topic, partition, (value.offset, None)) for topic, partition, value in first]
+            changes = group_access.outside_changes
+            changes.add_offset_moves(OutsideChange.GROUP_DELETED, group_id, ctx, count, moves)
         yield _result(group_id, error)
 
 

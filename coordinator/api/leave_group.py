@@ -8,9 +8,9 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.classic.membership import leave
+from coordinator.groups.classic.membership import find_members_of_other_clients, leave
 from coordinator.node import Node
-from coordinator.partitions.group_access import AbsentGroup, GroupEntry
+from coordinator.partitions.group_access import AbsentGroup, GroupAccess, GroupEntry
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.compiled_struct import copy_with_fields
@@ -22,6 +22,7 @@ from protocol.hot.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from protocol.newtypes import MemberId
 
 BATCHED_FROM: Final = 3
 
@@ -39,12 +40,24 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if isinstance(kept, AbsentGroup):
         answers = [_unknown(member) for member in request.members]
     else:
+        others = find_members_of_other_clients(kept.classic_group, request, ctx)
         answers = group_access.carry_out_outcome(
             ctx, kept, leave(group_access.env, kept.classic_group, request, group_access.clock.now())
         )
+        if others:
+            _log_removals(group_access, kept, ctx, others)
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)
+
+
+def _log_removals(
+    group_access: GroupAccess, kept: GroupEntry, ctx: RequestContext, others: list[tuple[MemberId, str]]
+) -> None:
+    members = kept.classic_group.members
+    removed = [(member, reason) for member, reason in others if member not in members]
+    if removed:
+        group_access.outside_changes.add_removed_members(kept.group_id, ctx, removed)
 
 
 def _unknown(member: MemberIdentity) -> MemberResponse:

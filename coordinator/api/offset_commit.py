@@ -6,7 +6,7 @@ v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-8
 """
 
 from collections.abc import Generator, Iterator
-from itertools import compress
+from itertools import compress, islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,11 +21,13 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.membership import prolong_session
 from coordinator.groups.classic.state import GroupState
+from coordinator.groups.group import Group
 from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
     add_later_commits,
+    iterate_offset_moves,
     prepare_rows_commit,
     prepare_topic_commit,
 )
@@ -33,8 +35,10 @@ from coordinator.groups.outcome import Instant
 from coordinator.node import Node
 from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
 from coordinator.partitions.group_access import AbsentGroup, GroupAccess, GroupEntry
+from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
+from protocol.client_ids import CLI_CLIENT_ID
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     SCHEMA,
@@ -219,7 +223,11 @@ def _commit(
     group = kept.group
     if decided.taken and isinstance(group, ClassicGroup) and group.state is not _EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    return _store(group_access, kept, decided.stored, ctx) if decided.stored else _NONE
+    if not decided.stored:
+        return _NONE
+    if request.generation_id_or_member_epoch < 0 and _is_from_outside(group, ctx):
+        return _store_and_log(group_access, kept, decided.stored, ctx)
+    return _store(group_access, kept, decided.stored, ctx)
 
 
 def _find_group(
@@ -255,6 +263,28 @@ def _group(
         return kept
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
+
+
+def _is_from_outside(group: Group, ctx: RequestContext) -> bool:
+    """Return whether a commit without a generation changes the offsets of a group whose members have left.
+
+    A group that never had members is that of a simple consumer, whose commits are its own.
+    """
+    if ctx.client_id == CLI_CLIENT_ID:
+        return True
+    return isinstance(group, ClassicGroup) and group.state is _EMPTY and group.generation_id > 0
+
+
+def _store_and_log(
+    group_access: GroupAccess, kept: GroupEntry, commits: list[TopicOffsetCommits], ctx: RequestContext
+) -> ErrorCode:
+    moves = list(islice(iterate_offset_moves(kept.offsets, commits), NAMED_MAX))
+    error = _store(group_access, kept, commits, ctx)
+    if error is _NONE:
+        count = sum(len(each.values) for each in commits)
+        changes = group_access.outside_changes
+        changes.add_offset_moves(OutsideChange.OFFSETS_COMMITTED, kept.group_id, ctx, count, moves)
+    return error
 
 
 def _store(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The handler of OffsetDelete v0 (KIP-496)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final, TypeAlias
 
 from coordinator.api.context import ParkedSentinel, RequestContext, Work
@@ -13,13 +14,14 @@ from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
 from coordinator.partitions.group_access import AbsentGroup, GroupEntry
+from coordinator.telemetry.outside_changes import NAMED_MAX, OffsetMove, OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import OffsetDeleteRequest, OffsetDeleteResponse, build_schema
 from protocol.newtypes import GroupId
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN
-from storage.format.records import Record
+from storage.format.records import OffsetCommitRecord, Record
 
 ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 Asked: TypeAlias = tuple[str, list[int]]
@@ -100,10 +102,20 @@ def _delete_together(
         outcome = plan_offset_deletion(kept.group, kept.offsets, name, indexes)
         answers.append(outcome.answer)
         records += outcome.records
-    count = kept.offsets.count
+    first = list(islice(_moves(kept, records), NAMED_MAX))
     node.group_access.carry_out_outcome(ctx, kept, Outcome(None, records, independent=True))
-    node.stats.offset_deletions += count - kept.offsets.count
+    node.stats.offset_deletions += len(records)
+    if records:
+        changes = node.group_access.outside_changes
+        changes.add_offset_moves(OutsideChange.OFFSETS_DELETED, kept.group_id, ctx, len(records), first)
     return answers
+
+
+def _moves(kept: GroupEntry, records: Iterable[Record]) -> Iterator[tuple[str, int, OffsetMove]]:
+    for record in records:
+        if isinstance(record, OffsetCommitRecord):
+            before = kept.offsets.get_topic_offsets(record.topic)[record.partition]
+            yield record.topic, record.partition, (before.offset, None)
 
 
 def _refuse(refused: dict[str, ResponseTopic], name: str, indexes: list[int]) -> None:

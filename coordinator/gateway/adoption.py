@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
+from coordinator.gateway.routing_types import TakeoverRequester
 from coordinator.gateway.takeover_error_codes import (
     PASS,
     TakeoverErrors,
     get_errors_for_adopt_result,
     make_join_commit_errors,
 )
-from coordinator.runtime.promise import Promise, Wake
+from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -97,15 +98,15 @@ class Adoption:
         self._places = asyncio.Semaphore(AT_A_TIME)
         self._incidents = Incidents(log, mono_ms, "warning")
 
-    async def adopt(self, group: str, wake: Wake, api_key: int) -> ErrorCode:
-        """Return NONE once the group is ours, or the error for a request of this api; known groups need no wait."""
+    async def adopt(self, group: str, requester: TakeoverRequester) -> ErrorCode:
+        """Return NONE once the group is ours, or the error for the request; known groups need no wait."""
         group_id = GroupId(group)
         if group_id in self._known:
             return ErrorCode.NONE
         refusal, until_ms = self._refused.get(group_id, (PASS, 0))
         if until_ms <= self._mono_ms():
-            refusal = await self._begin(group_id, wake)
-        return refusal.error_for_api(api_key)
+            refusal = await self._begin(group_id, requester)
+        return refusal.error_for_api(requester.api_key)
 
     def is_known_as_ours(self, group: str) -> bool:
         """Return whether the group is known to be ours."""
@@ -129,20 +130,20 @@ class Adoption:
             del self._waited_for[next(iter(self._waited_for))]
         self._waited_for[group] = (members, self._mono_ms() + WAITED_MS)
 
-    def _begin(self, group: GroupId, wake: Wake) -> Promise[TakeoverErrors]:
+    def _begin(self, group: GroupId, requester: TakeoverRequester) -> Promise[TakeoverErrors]:
         """Take a group over, unless that is under way already."""
         if group not in self._waiting:
             self._waiting[group] = []
-            self._tasks.start(self._take(group), "adopt a group")
-        promise: Promise[TakeoverErrors] = Promise(wake)
+            self._tasks.start(self._take(group, requester), "adopt a group")
+        promise: Promise[TakeoverErrors] = Promise(requester.wake)
         self._waiting[group].append(promise)
         return promise
 
-    async def _take(self, group: GroupId) -> None:
+    async def _take(self, group: GroupId, requester: TakeoverRequester) -> None:
         refusal, outcome = make_join_commit_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         try:
             async with self._places:
-                refusal, outcome = await self._adopt(group)
+                refusal, outcome = await self._adopt(group, requester)
         finally:
             self._note(group, refusal, outcome)
             for promise in self._waiting.pop(group):
@@ -174,7 +175,9 @@ class Adoption:
                 return
             del self._refused[group]
 
-    async def _adopt(self, group: GroupId) -> tuple[TakeoverErrors, AdoptStatus | None]:
+    async def _adopt(
+        self, group: GroupId, requester: TakeoverRequester
+    ) -> tuple[TakeoverErrors, AdoptStatus | None]:
         """Return PASS once the group may be served, else the error for clients, who retry if waiting helps."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
@@ -196,6 +199,14 @@ class Adoption:
             )
             return make_join_commit_errors(ErrorCode.COORDINATOR_NOT_AVAILABLE), None
         self._count(group, result)
+        if result.outcome is AdoptStatus.ADOPTED:
+            log.info(
+                "a group was taken over",
+                group=group,
+                offsets=len(result.offsets),
+                client_id=requester.client_id,
+                peer=requester.peer_name,
+            )
         return get_errors_for_adopt_result(result), result.outcome
 
     def _count(self, group: GroupId, result: AdoptResult) -> None:
@@ -211,5 +222,3 @@ class Adoption:
         self._waited_for.pop(group, None)
         if outcome.may_be_served:
             self._incidents.end_incident(group, "a group can be served again", group=group)
-        if outcome is AdoptStatus.ADOPTED:
-            log.info("a group was taken over", group=group, offsets=len(result.offsets))

@@ -90,6 +90,12 @@ def decode_coordinator_request(frame: bytes) -> Any:
     return api.decode(frame, pos)
 
 
+def decode_client_id(frame: bytes) -> str:
+    """Return the client id of a request of `DECLARED`; "" for none. Raises ProtocolError."""
+    header, _ = decode_request_header(frame, find_single_api_version(frame).flexible)
+    return header.client_id or ""
+
+
 def encode_response_to_request(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
     api = find_single_api_version(frame)

@@ -36,6 +36,7 @@ from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
+from protocol.client_ids import GATEWAY_CLIENT_ID
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.wire import ZERO_UUID
@@ -46,7 +47,6 @@ AT_A_TIME: Final = 16
 """The number of requests for which one process may ask the cluster at the same time. Others wait as bytes."""
 ROUNDS: Final = 2
 """The number of attempts to get a group from the cluster if its coordinator has moved."""
-CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -8
 
 MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
@@ -223,7 +223,7 @@ def _is_long(found: GroupsResponseOrError) -> bool:
 def _location(groups: list[str], discard_readings: bool) -> bytes:
     make: Any = LocateGroupsRequest
     request = make(version=0, group_ids=groups, discard_readings=discard_readings)
-    header = RequestHeader(ApiKey.LOCATE_GROUPS, 0, CORRELATION_ID, CLIENT_ID)
+    header = RequestHeader(ApiKey.LOCATE_GROUPS, 0, CORRELATION_ID, GATEWAY_CLIENT_ID)
     return encode_request(LOCATE_GROUPS.schema.codecs[0], header, request)
 
 

@@ -16,6 +16,7 @@ from coordinator.upstream.adopt_group_client import (
 from coordinator.upstream.adoption import FetchedGroupOffsets, LocalOwnershipState, StoreAttemptOutcome
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, frame_request
+from protocol.client_ids import GATEWAY_CLIENT_ID
 from protocol.codec import Codec
 from protocol.errors import ErrorCode, FrameTooLarge
 from protocol.headers import RequestHeader
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 
-CLIENT_ID: Final = "groupkeeper-gateway"
 ANSWER_BYTES_MAX: Final = 1 << 20
 FIND_COORDINATOR_VERSION: Final = 4
 
@@ -106,7 +106,7 @@ class OurCoordinatorClient:
         self, node: OurNode, api: ApiKey, version: int, codec: Codec[Asked, Answered], body: list[bytes]
     ) -> Answered:
         """Send a request whose body is in pieces; return the response."""
-        asked = frame_request(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
+        asked = frame_request(codec, RequestHeader(api, version, 1, GATEWAY_CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
             connected_socket = await self._connector.connect_to_our_node(node, None, None)
             with connected_socket.sock as sock:

@@ -19,10 +19,10 @@ from coordinator.gateway.routing_types import (
     ClientSession,
     NoResponseError,
     Route,
+    TakeoverRequester,
     Verdict,
     with_length,
 )
-from coordinator.runtime.promise import Wake
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -32,11 +32,11 @@ ABOUT_ABSENT: Final = frozenset(
 )
 """The apis that use the cluster for groups that are not here."""
 
-Adopt = Callable[[str, Wake, int], Coroutine[Any, Any, ErrorCode]]
-"""(group, wake, api key) -> NONE once the group is taken over or ours, else the error for a request of this api."""
+Adopt = Callable[[str, TakeoverRequester], Coroutine[Any, Any, ErrorCode]]
+"""(group, request) -> NONE once the group is taken over or ours, else the error for the request."""
 
 
-async def adopt_nothing(_group: str, _wake: Wake, _api_key: int) -> ErrorCode:
+async def adopt_nothing(_group: str, _requester: TakeoverRequester) -> ErrorCode:
     """Return NONE: the `Adopt` of a gateway that takes no groups over."""
     return ErrorCode.NONE
 
@@ -129,7 +129,9 @@ class PermissionGate:
         if outcome.groups and route.api_key not in ABOUT_ABSENT:
             # Only once: if the group is given back later, its coordinator refuses the request.
             (group,) = outcome.groups
-            error = await self._adopt(group, session.go_on, route.api_key)
+            client_id = answers.decode_client_id(frame)
+            requester = TakeoverRequester(route.api_key, session.go_on, client_id, session.peer_name)
+            error = await self._adopt(group, requester)
             if error is not ErrorCode.NONE:
                 return await self._refused(session, frame, error)
         try:

@@ -26,6 +26,7 @@ from coordinator.authorization.permissions import (
 from coordinator.authorization.rule import NONE
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
+from protocol.client_ids import GATEWAY_CLIENT_ID
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -39,7 +40,6 @@ from protocol.kafka_python_messages import (
 from protocol.message_codecs import find_message_codec
 from protocol.newtypes import GroupId, MemberId
 
-CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -7
 NO_NODE: Final = MemberId("")
 
@@ -127,7 +127,7 @@ def permission_queries(permissions: Iterable[Permission]) -> Iterator[Permission
 
 def _query(api: ApiKey, version: int, request: object, decide: Callable[[Any], Decisions]) -> PermissionQuery:
     codec = find_message_codec(api, version)
-    frame = encode_request(codec, RequestHeader(api, version, CORRELATION_ID, CLIENT_ID), request)
+    frame = encode_request(codec, RequestHeader(api, version, CORRELATION_ID, GATEWAY_CLIENT_ID), request)
     return PermissionQuery(frame, lambda answer: decide(decode_answer(codec, api, answer, LENGTH_BYTES)))
 
 

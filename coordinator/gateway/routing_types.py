@@ -4,7 +4,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from coordinator.runtime.promise import Promise
+from coordinator.runtime.promise import Promise, Wake
 from protocol.compiled_struct import FieldsValue
 from protocol.errors import ErrorCode
 from protocol.wire import PACK_INT32
@@ -36,6 +36,17 @@ class DroppableState(Protocol):
         """Drop the state, as the connection has ended."""
 
 
+class TakeoverRequester(NamedTuple):
+    """The client's request for which a group is taken over."""
+
+    api_key: int
+    wake: Wake
+    """Continues the request once the group is taken over, or cannot be."""
+    client_id: str
+    peer_name: str
+    """The client's address and port."""
+
+
 class ClientSession(Protocol):
     """The interface of a session for the handlers of its requests."""
 
@@ -48,6 +59,10 @@ class ClientSession(Protocol):
     @property
     def node_id(self) -> int:
         """The id of the node that the client has connected to."""
+
+    @property
+    def peer_name(self) -> str:
+        """The client's address and port, for the log."""
 
     @property
     def client_is_gone(self) -> bool:

@@ -57,6 +57,11 @@ class Session:
         return self._io.node_id
 
     @property
+    def peer_name(self) -> str:
+        """The client's address and port, for the log."""
+        return self._io.peer_name
+
+    @property
     def wants_requests(self) -> bool:
         """True if the client should be read."""
         return self._requests.wants_more and not self._ended

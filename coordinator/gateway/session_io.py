@@ -19,6 +19,11 @@ class SessionIO:
     node_id: int = -1
     """The id of the node that the client has connected to: a broker, or one of ours."""
 
+    @property
+    def peer_name(self) -> str:
+        """The client's address and port, for the log."""
+        return ""
+
     def send_to_client(self, data: Bytes) -> None:
         """Send data to the client."""
 

@@ -82,6 +82,8 @@ class AdoptionOutcome(NamedTuple):
 
     error: ErrorCode
     is_adopted: bool = False
+    is_newly_adopted: bool = False
+    """True if the adoption took the group over, with `taken` offsets of the cluster."""
     taken: int = 0
     """The number of the cluster's offsets that are here now."""
     is_confirmed_absent: bool = False
@@ -200,8 +202,9 @@ class Adoptions:
             return AdoptionOutcome(error)
         if kept.offsets.count:
             shard.add(kept)
-        log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
-        return AdoptionOutcome(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
+        return AdoptionOutcome(
+            ErrorCode.NONE, is_adopted=True, is_newly_adopted=True, taken=kept.offsets.count
+        )
 
     def _end_confirmed_absence(self, shard: Shard, group_id: GroupId) -> bool:
         """Note a confirmed absent group; return False if this node has, or was to have, something of the group."""
@@ -294,7 +297,6 @@ class Adoptions:
             return ErrorCode.NOT_COORDINATOR
         self._append(shard, None, [self._mark(shard, group_id, None)])
         self.on_given_back(group_id)
-        log.info("a group was given back to the cluster", group=group_id, offsets=len(offsets))
         return ErrorCode.NONE
 
     def _compare(

@@ -7,6 +7,7 @@ slices call `recheck_and_add_dependency` between them.
 """
 
 from collections.abc import Generator, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from coordinator.groups.classic.group import ClassicGroup
@@ -18,10 +19,11 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
+from coordinator.telemetry.outside_changes import OutsideChangeLog
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
-from storage.format.records import TopicOffsetCommits
+from storage.format.records import OffsetAndMetadata, TopicOffsetCommits
 
 __all__ = ["AbsentGroup", "GroupAccess", "GroupEntry", "RequestRefused"]
 
@@ -50,12 +52,14 @@ class AbsentGroup:
 class GroupAccess:
     """The groups of a node as api handlers see them."""
 
-    __slots__ = ("_manager", "adoptions", "clock", "env")
+    __slots__ = ("_manager", "adoptions", "clock", "env", "outside_changes")
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
         self.adoptions = Adoptions(manager)
         """Takes groups over from a cluster, and gives them back."""
+        self.outside_changes = OutsideChangeLog()
+        """Logs what clients that are no members change."""
         self.env: GroupEnvironment = manager.env
         self.clock: Clock = manager.clock
 
@@ -174,6 +178,11 @@ class GroupAccess:
         """Return the number of offsets of a group and their bytes of metadata, to estimate the work to list them."""
         kept = self._manager.find(group_id)
         return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
+
+    def select_first_offsets(self, group_id: GroupId, count: int) -> list[tuple[str, int, OffsetAndMetadata]]:
+        """Return the first `count` offsets of a group, as (topic, partition, value); none if it is not served here."""
+        kept = self._manager.find(group_id)
+        return [] if kept is None else list(islice(kept.offsets.all(), count))
 
     # --- changing a group ---
 

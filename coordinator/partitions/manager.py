@@ -305,7 +305,6 @@ class GroupMetadataManager:
             self.carry_out_outcome(kept, outcome)
             self.stats.offset_deletions += offsets
             self._remove(kept)
-            log.info("group deleted", group=group_id)
         return cast(ErrorCode, outcome.answer)
 
     def delete_group_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:

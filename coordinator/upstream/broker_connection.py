@@ -31,10 +31,10 @@ from coordinator.upstream.errors import (
 )
 from coordinator.upstream.request import RequestOverAiokafka, choose_version
 from protocol.apis import ApiKey, VersionRange
+from protocol.client_ids import UPSTREAM_CLIENT_ID
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.message_codecs import find_message_codec
 
-CLIENT_ID: Final = "groupkeeper"
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
 """The longest wait for a connection, however large `upstream.request.timeout.ms` is."""
 CLOSE_TIMEOUT_S: Final = 1.0
@@ -214,7 +214,7 @@ def _connection(address: Address, config: UpstreamConfig, keys: Credentials) -> 
     return AIOKafkaConnection(
         address.host,
         address.port,
-        client_id=CLIENT_ID,
+        client_id=UPSTREAM_CLIENT_ID,
         request_timeout_ms=config.request_timeout_ms,
         ssl_context=keys.context,
         security_protocol=config.security_protocol,

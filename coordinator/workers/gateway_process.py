@@ -16,9 +16,8 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
 from coordinator.gateway.readiness import GatewayReadiness
-from coordinator.gateway.routing_types import ClientSession, Route
+from coordinator.gateway.routing_types import ClientSession, Route, TakeoverRequester
 from coordinator.host_resources import HostResources
-from coordinator.runtime.promise import Wake
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
@@ -77,8 +76,8 @@ def make_gateway(
         cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other cluster
     )
 
-    def adopt(group: str, wake: Wake, api_key: int) -> Coroutine[Any, Any, ErrorCode]:
-        return adoption.adopt(group, wake, api_key)
+    def adopt(group: str, requester: TakeoverRequester) -> Coroutine[Any, Any, ErrorCode]:
+        return adoption.adopt(group, requester)
 
     def answer_absent(
         session: ClientSession, route: Route, frame: bytes, groups: list[str]

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
+from coordinator.gateway.routing_types import TakeoverRequester
 from coordinator.runtime.promise import run_until_next_wait
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
@@ -132,7 +133,7 @@ class Asking:
     """A session whose request waits until its group is ours."""
 
     def __init__(self, adoption: Adoption, group: str, api: ApiKey = ApiKey.JOIN_GROUP) -> None:
-        self._asked = adoption.adopt(group, self.go_on, api)
+        self._asked = adoption.adopt(group, TakeoverRequester(api, self.go_on, "app", "127.0.0.1:7"))
         self.error: ErrorCode | None = None
         self.has_waited = False
 
@@ -276,7 +277,11 @@ async def test_a_group_that_cannot_be_taken_over_has_a_line_each_minute_and_one_
         ("warning", live, {"group": "g", "kind": "classic", "members": 1}),
         ("warning", live, {"group": "g", "kind": "classic", "members": 1, "seconds": 60, "times": 121}),
         ("info", "a group can be served again", {"group": "g", "seconds": 60, "times": 121}),
-        ("info", "a group was taken over", {"group": "g", "offsets": 1}),
+        (
+            "info",
+            "a group was taken over",
+            {"group": "g", "offsets": 1, "client_id": "app", "peer": "127.0.0.1:7"},
+        ),
     ]
 
 

@@ -13,9 +13,9 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import OF_MEMBERS, PermissionGate
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.routing_types import BROKER, COORDINATOR
+from coordinator.gateway.routing_types import BROKER, COORDINATOR, TakeoverRequester
 from coordinator.gateway.session import Session
-from coordinator.runtime.promise import Promise, Wake
+from coordinator.runtime.promise import Promise
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.frozen_struct import FrozenStruct
@@ -93,9 +93,9 @@ class Adopting(FrozenStruct, frozen=True):
 
     waiting: list[tuple[str, Callable[[ErrorCode], None]]]
 
-    async def adopt(self, group: str, wake: Wake, _api_key: int) -> ErrorCode:
+    async def adopt(self, group: str, requester: TakeoverRequester) -> ErrorCode:
         """Not yet."""
-        promise: Promise[ErrorCode] = Promise(wake)
+        promise: Promise[ErrorCode] = Promise(requester.wake)
         self.waiting.append((group, promise.resolve))
         return await promise
 

@@ -46,6 +46,7 @@ from tests.net import requests
 from tests.net.edge import Client, settle
 from tests.partitions.running import Refused, commit_error, fetched
 from tests.partitions.test_any_log import LOST, PARTITIONS, Led, answer
+from tests.support.log_lines import captured
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -308,6 +309,25 @@ async def test_a_group_with_more_partitions_than_a_request_of_clients_may_name_m
     assert await gateway.adopt(group, offsets) == (NONE, True, len(offsets))
     assert await gateway.give_back(group, offsets) is NONE
     assert gateway.led.manager.env.usage.offsets == 1
+
+
+async def test_who_moved_a_group_is_logged(gateway: Gateway, group: str) -> None:
+    changes = gateway.led.edge.node.group_access.outside_changes
+    with captured() as log:
+        await gateway.adopt(group, {0: 5, 3: 7})
+        await gateway.adopt(group, {0: 5, 3: 7})
+        changes.write_due_lines()
+        assert await gateway.give_back(group, {0: 5}) is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert await gateway.give_back(group, {0: 5, 3: 7}) is NONE
+        changes.write_due_lines()
+    who = {"group": group, "client_id": "gateway", "address": "/127.0.0.1"}
+    at_0, at_3 = f"{requests.TOPIC}-0", f"{requests.TOPIC}-3"
+    assert log.fields("a group was taken over from the cluster") == [
+        {**who, "offsets": 2, "moved": {at_0: (None, 5), at_3: (None, 7)}}
+    ]
+    assert log.fields("a group was given back to the cluster") == [
+        {**who, "offsets": 2, "moved": {at_0: (5, None), at_3: (7, None)}}
+    ]
 
 
 # --- which groups are here ---

@@ -11,6 +11,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
 from coordinator.node import Node
 from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
+from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
@@ -67,6 +68,10 @@ def _adopt(
     if offsets is not None and not (offsets and request.unknown):
         reading = AdoptionReading(offsets, request.epoch, request.asked_ms, request.unknown)
         adopted = yield from node.group_access.adoptions.adopt(ctx, request.group_id, reading)
+        if adopted.is_newly_adopted:
+            first = [(each.topic, each.partition, (None, each.offset)) for each in offsets[:NAMED_MAX]]
+            changes = node.group_access.outside_changes
+            changes.add_offset_moves(OutsideChange.TAKEN_OVER, request.group_id, ctx, adopted.taken, first)
     return _response(adopted, ctx.api_version)
 
 

@@ -11,6 +11,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.private.adopt_group import parse_offsets_in_steps
 from coordinator.api.slices import run_work_and_respond
 from coordinator.node import Node
+from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
@@ -46,6 +47,10 @@ def _give_back(
         error = yield from node.group_access.adoptions.remove_group_if_unchanged(
             ctx, request.group_id, offsets
         )
+        if error is ErrorCode.NONE:
+            first = [(each.topic, each.partition, (each.offset, None)) for each in offsets[:NAMED_MAX]]
+            changes = node.group_access.outside_changes
+            changes.add_offset_moves(OutsideChange.GIVEN_BACK, request.group_id, ctx, len(offsets), first)
     return error_response(request, error, ctx.api_version)
 
 

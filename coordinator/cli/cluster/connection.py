@@ -13,11 +13,11 @@ from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
+from protocol.client_ids import CLI_CLIENT_ID
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader
 from protocol.message_codecs import find_message_codec
 
-CLIENT_ID: Final = "groupkeeper-cli"
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 """The maximum length of a response: a longer one shows that another protocol speaks on that port."""
 
@@ -108,7 +108,7 @@ class NodeConnection:
         """Send one request and return the decoded response. Raises CommandError if that fails."""
         codec = find_message_codec(api, version)
         self._correlation_id += 1
-        header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
+        header = RequestHeader(api, version, self._correlation_id, CLI_CLIENT_ID)
         frame = encode_request(codec, header, request)
         try:
             self._socket.settimeout(self._left_s())

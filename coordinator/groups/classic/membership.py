@@ -7,7 +7,7 @@ from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import answer_join, maybe_complete_join, rebalance_or_complete_join
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
-from coordinator.groups.outcome import Instant, Outcome
+from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from coordinator.groups.rebalance_progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -79,6 +79,21 @@ def leave(env: GroupEnvironment, group: GroupMetadata, request: LeaveGroupReques
             maybe_complete_join(group, now, out)
     out.answer = answers
     return out
+
+
+def find_members_of_other_clients(
+    group: GroupMetadata, request: LeaveGroupRequest, requester: RequestRef
+) -> list[tuple[MemberId, str]]:
+    """Return the members in a request to leave that joined as another client, with the reasons that it gives."""
+    others = []
+    for leaving in request.members:
+        member_id = leaving.member_id or group.static_members.get(leaving.group_instance_id or "")
+        member = None if member_id is None else group.members.get(member_id)
+        if member is not None and (
+            member.client_id != requester.client_id or member.client_host != requester.client_host
+        ):
+            others.append((member.member_id, leaving.reason or "not provided"))
+    return others
 
 
 def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> ErrorCode:

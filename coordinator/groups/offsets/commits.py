@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares commits and deletions of a group's offsets, and fetches offsets; changes no group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from coordinator.groups.config import GroupConfig
@@ -98,6 +98,17 @@ def add_later_commits(commits: TopicOffsetCommits, more: TopicOffsetCommits) -> 
                 commits.metadata_bytes -= text_bytes(before.metadata)
     commits.metadata_bytes += more.metadata_bytes
     commits.values.update(more.values)
+
+
+def iterate_offset_moves(
+    offsets: CommittedOffsets, commits: Sequence[TopicOffsetCommits]
+) -> Iterator[tuple[str, int, tuple[int | None, int | None]]]:
+    """Yield (topic, partition, (offset before, offset after)) of a commit that is not stored yet."""
+    for each in commits:
+        known = offsets.get_topic_offsets(each.topic)
+        for partition, value in each.values.items():
+            before = known.get(partition)
+            yield each.topic, partition, (None if before is None else before.offset, value.offset)
 
 
 def prepare_rows_commit(
